@@ -1,0 +1,111 @@
+"""The one place that asks an array which library it belongs to.
+
+Every computation follows its input: the namespace, the device and the floating type of the
+results are those of `X`. There is no global backend. Random numbers are drawn with NumPy and
+moved to the device, so that every library starts from the same point.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import array_api_compat
+import numpy as np
+
+Array = Any
+"""An array of any library that follows the array API standard."""
+
+Namespace = Any
+"""A module with the functions of the array API standard."""
+
+BLOCK_BYTES = 32 * 2**20
+"""Work on blocks of about this size: large enough for fast matrix products and few Python
+calls, small enough that the temporary arrays of a block stay below the size of most data."""
+
+
+def is_array(value: object) -> bool:
+    """Tell whether `value` is an array of a supported library (lists and frames are not)."""
+    return bool(array_api_compat.is_array_api_obj(value)) and not is_dask(value)
+
+
+def is_numpy(value: object) -> bool:
+    """Tell whether `value` is a NumPy array."""
+    return bool(array_api_compat.is_numpy_array(value))
+
+
+def is_dask(value: object) -> bool:
+    """Tell whether `value` is a Dask array, without importing Dask."""
+    return type(value).__module__.split(".", 1)[0] == "dask"
+
+
+def get_namespace(*arrays: Array) -> Namespace:
+    """Return the array-API namespace that all `arrays` share; `None` entries are ignored."""
+    present = [array for array in arrays if array is not None]
+    try:
+        return array_api_compat.array_namespace(*present)
+    except TypeError as error:
+        kinds = sorted({f"{type(a).__module__.split('.')[0]}.{type(a).__name__}" for a in present})
+        raise TypeError(
+            f"All arrays must belong to one array library. Got {', '.join(kinds)}: "
+            "convert them to the library of X first."
+        ) from error
+
+
+def device(array: Array) -> Any:
+    """Return the device on which `array` lives."""
+    return array_api_compat.device(array)
+
+
+def same_place(array: Array, like: Array) -> bool:
+    """Tell whether two arrays share library and device."""
+    return get_namespace(array) is get_namespace(like) and device(array) == device(like)
+
+
+def asarray_like(values: Any, like: Array, dtype: Any = None) -> Array:
+    """Move `values` (anything NumPy understands) to the library, device and type of `like`."""
+    xp = get_namespace(like)
+    dtype = like.dtype if dtype is None else dtype
+    if is_array(values) and not is_numpy(values):
+        return xp.astype(array_api_compat.to_device(values, device(like)), dtype, copy=False)
+    return xp.asarray(np.ascontiguousarray(values), dtype=dtype, device=device(like))
+
+
+def to_numpy(array: Array) -> np.ndarray:
+    """Copy `array` to the host as a NumPy array. Only for small arrays and for saving."""
+    if isinstance(array, np.ndarray):
+        return array
+    if hasattr(array, "detach"):  # torch refuses `np.asarray` on tensors that need a gradient
+        array = array.detach()
+    try:
+        return np.asarray(array_api_compat.to_device(array, "cpu"))
+    except (TypeError, ValueError, AttributeError):
+        return np.asarray(array.get() if hasattr(array, "get") else array)
+
+
+def to_float(value: Any) -> float:
+    """Return a zero-dimensional array as a Python float."""
+    return float(value)
+
+
+def double(array: Array) -> Array:
+    """Return `array` in float64, for sums that float32 would round away; no copy if it is."""
+    xp = get_namespace(array)
+    return xp.astype(array, xp.float64, copy=False)
+
+
+def is_double(array: Array) -> bool:
+    """Tell whether `array` holds float64."""
+    return bool(array.dtype == get_namespace(array).float64)
+
+
+def epsilon(array: Array) -> float:
+    """Return the machine epsilon of the floating type of `array`."""
+    return float(get_namespace(array).finfo(array.dtype).eps)
+
+
+def blocks(n_samples: int, bytes_per_sample: int, budget: int = BLOCK_BYTES) -> Iterator[slice]:
+    """Cut `n_samples` into slices whose data take about `budget` bytes each."""
+    step = max(1, min(n_samples, budget // max(1, bytes_per_sample)))
+    for start in range(0, n_samples, step):
+        yield slice(start, min(start + step, n_samples))
