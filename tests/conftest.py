@@ -1,0 +1,109 @@
+"""Fixtures shared by all tests: array libraries, seeds, datasets, a browser.
+
+Environment variables that widen or narrow a run:
+
+- ``TUCKERMIX_DATA``: the folder with the datasets; tests that need them skip without it.
+- ``TUCKERMIX_TEST_SEEDS``: how many seeds the `seed` fixture sweeps, 3 unless told.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+from pathlib import Path
+
+# These are read when the numerical libraries load, so they are set before any of them is imported.
+for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(_name, "1")  # many small problems: threads cost more than they give
+os.environ.setdefault("SCIPY_ARRAY_API", "1")  # without it scikit-learn's array checks skip
+os.environ.setdefault("MPLBACKEND", "Agg")  # no window
+
+import array_api_compat
+import hypothesis
+import numpy as np
+import pytest
+
+N_SEEDS = int(os.environ.get("TUCKERMIX_TEST_SEEDS", "3"))
+
+# Examples are the same in every run, and no test measures time.
+hypothesis.settings.register_profile(
+    "tuckermix", deadline=None, derandomize=True, database=None, max_examples=30
+)
+hypothesis.settings.load_profile("tuckermix")
+
+
+def _missing(package: str) -> bool:
+    return importlib.util.find_spec(package) is None
+
+
+def _find_chromium() -> str | None:
+    return shutil.which("chromium") or shutil.which("chromium-browser")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark tests by the fixtures they use, and skip marked tests that cannot run here."""
+    no_torch = pytest.mark.skip(reason="PyTorch is not installed")
+    no_browser = pytest.mark.skip(reason="playwright or Chromium is not installed")
+    without_torch = _missing("torch")
+    without_browser = _missing("playwright") or _find_chromium() is None
+    for item in items:
+        fixtures = getattr(item, "fixturenames", ())
+        if "data_home" in fixtures:
+            item.add_marker(pytest.mark.data)
+        if "browser" in fixtures:
+            item.add_marker(pytest.mark.browser)
+        if without_torch and item.get_closest_marker("torch"):
+            item.add_marker(no_torch)
+        if without_browser and item.get_closest_marker("browser"):
+            item.add_marker(no_browser)
+
+
+@pytest.fixture(
+    params=["numpy", "array_api_strict", pytest.param("torch", marks=pytest.mark.torch)]
+)
+def xp(request: pytest.FixtureRequest):
+    """Give the array-API namespace of each library; ``xp.asarray(values)`` makes its arrays.
+
+    NumPy is the truth to compare with, array-api-strict refuses whatever lies outside the
+    standard, and PyTorch is what people use.
+    """
+    library = pytest.importorskip(request.param)
+    return array_api_compat.array_namespace(library.asarray(0.0))
+
+
+@pytest.fixture(params=range(N_SEEDS), ids=lambda seed: f"seed{seed}")
+def seed(request: pytest.FixtureRequest) -> int:
+    """Sweep the seeds of a run."""
+    return request.param
+
+
+@pytest.fixture
+def rng(seed: int) -> np.random.Generator:
+    """Give a generator for each seed of a run."""
+    return np.random.default_rng(seed)
+
+
+@pytest.fixture(scope="session")
+def data_home() -> Path:
+    """Give the folder with the datasets, or skip."""
+    value = os.environ.get("TUCKERMIX_DATA")
+    if not value:
+        pytest.skip("TUCKERMIX_DATA is not set")
+    path = Path(value).expanduser()
+    if not path.is_dir():
+        pytest.skip(f"TUCKERMIX_DATA={value} is not a folder")
+    return path
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """Give a headless Chromium driven by playwright; the system's own, nothing is downloaded."""
+    playwright = pytest.importorskip("playwright.sync_api")
+    with playwright.sync_playwright() as driver:
+        # A container has no sandbox of its own to offer, and only local pages are opened.
+        chromium = driver.chromium.launch(
+            executable_path=_find_chromium(), args=["--no-sandbox", "--disable-gpu"]
+        )
+        yield chromium
+        chromium.close()
