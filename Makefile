@@ -1,0 +1,104 @@
+# Every target makes what it needs of the environment on first use and is quick afterwards.
+#
+#   make demo     cluster the digits and write a report
+#   make test     run the tests (a few minutes)
+#   make lint     style, formatting and types
+#   make bench    speed against other libraries, as ratios from one run
+#   make docs     build the documentation into docs/_build/html
+#   make clean    remove what builds and tests left; `make distclean` the environment too
+#
+# Another Python: make PYTHON=python3.12 demo. Another folder for the environment: make VENV=… demo.
+
+SHELL := /bin/sh
+VENV ?= .venv
+STAMPS := $(VENV)/stamps
+BIN := $(VENV)/bin
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+
+# The first of these that is new enough, unless PYTHON names one.
+CANDIDATES := python3 python3.14 python3.13 python3.12 python3.11 python
+NEW_ENOUGH := import sys, venv; sys.exit(sys.version_info < (3, 11))
+PYTHON ?= $(shell for p in $(CANDIDATES); do \
+	"$$p" -c '$(NEW_ENOUGH)' 2>/dev/null && echo "$$p" && break; done)
+
+# More processes than this rarely pay: each loads the numerical libraries anew.
+TEST_PROCESSES ?= 4
+PYTEST := $(BIN)/python -m pytest -n auto --maxprocesses $(TEST_PROCESSES) --dist worksteal
+
+# The default of scikit-learn and SciPy is to skip what concerns other array libraries.
+export SCIPY_ARRAY_API = 1
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-all lint format bench docs clean distclean
+
+help:
+	@sed -n 's/^#   \(make .*\)/\1/p' Makefile
+
+demo: $(STAMPS)/demo
+	$(BIN)/tuckermix demo
+
+test: $(STAMPS)/test
+	$(PYTEST) -m "not slow"
+
+# What `make test` leaves out or skips: long tests, PyTorch, the datasets, a browser.
+test-all: $(STAMPS)/test-all
+	$(PYTEST) -m "slow or torch or data or browser"
+
+lint: $(STAMPS)/lint
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(STAMPS)/lint
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(STAMPS)/bench
+	$(BIN)/python -m benchmarks
+
+docs: $(STAMPS)/docs
+	$(BIN)/python -m sphinx --fail-on-warning --keep-going --nitpicky -q -b html docs docs/_build/html
+	@echo "The documentation is in docs/_build/html/index.html"
+
+clean:
+	rm -rf build dist docs/_build docs/api/generated .pytest_cache .mypy_cache .ruff_cache tuckermix-demo
+	find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +
+
+distclean: clean
+	rm -rf $(VENV)
+
+# --- the environment, one stamp for each set of packages ---------------------------------------
+
+$(STAMPS)/base:
+	@test -n "$(PYTHON)" && "$(PYTHON)" -c '$(NEW_ENOUGH)' || { \
+	  echo "tuckermix needs Python 3.11 or newer with its venv module, and found none."; \
+	  echo "Install one, or name it: make PYTHON=/path/to/python3.11 $(MAKECMDGOALS)"; exit 1; }
+	@echo "Making the environment in $(VENV) (once)"
+	"$(PYTHON)" -m venv $(VENV)
+	@# Dependency groups came with pip 25.1.
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade "pip>=25.1"
+	@mkdir -p $(STAMPS) && touch $@
+
+$(STAMPS)/demo: pyproject.toml constraints.txt | $(STAMPS)/base
+	$(INSTALL) --editable ".[cli,plot,report,io]"
+	@touch $@
+
+$(STAMPS)/test: pyproject.toml constraints.txt | $(STAMPS)/base
+	$(INSTALL) --editable ".[all]" --group test
+	@touch $@
+
+$(STAMPS)/test-all: $(STAMPS)/test
+	$(INSTALL) --editable ".[all,torch]" --group browser
+	@touch $@
+
+$(STAMPS)/lint: pyproject.toml constraints.txt | $(STAMPS)/base
+	$(INSTALL) --editable . --group lint
+	@touch $@
+
+$(STAMPS)/bench: pyproject.toml constraints.txt | $(STAMPS)/base
+	$(INSTALL) --editable ".[all]" --group bench
+	@touch $@
+
+$(STAMPS)/docs: pyproject.toml constraints.txt | $(STAMPS)/base
+	$(INSTALL) --editable ".[all]" --group docs
+	@touch $@
