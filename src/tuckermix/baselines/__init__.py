@@ -1,0 +1,1 @@
+"""The methods with which the paper compares, with the interface of `TuckerClustering`."""

@@ -1,0 +1,286 @@
+r"""Nonnegative least squares for many right-hand sides, and the pieces around it.
+
+.. math:: \min_{H \ge 0} \tfrac12 \lVert X - H C \rVert_F^2
+
+Samples are rows: `X` (n, D), the coefficients `H` (n, K), the components `C` (K, D). Everything
+here works on the Gram matrix :math:`A = C C^\top` and the cross products :math:`R = X C^\top`,
+so that the large matrix `X` is read once, by whoever forms `R`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.optimize import nnls
+
+__all__ = [
+    "least_squares_cost",
+    "nonnegative_least_squares",
+    "projected_gradient_norm",
+    "random_start",
+    "scale_of",
+    "solve_components",
+]
+
+FULL_EXCHANGES = 3
+"""How often all violations of a row may be exchanged at once without their number falling,
+before single exchanges take over: the figure of Kim and Park, after Portugal et al. (1994)."""
+
+SINGULAR = 1e-10
+"""Smallest eigenvalue, for unit diagonal, below which a Gram matrix counts as singular. The
+minimiser is then not unique; adding this ridge picks nearly the one of least norm, which is a
+continuous function of the data. It is the square of the relative accuracy 1e-5 to which
+components can be told apart, well above the rounding of the Gram matrix (1e-15)."""
+
+VIOLATION = 1e-12
+"""Signs are read with this relative tolerance: between the rounding of a small system (1e-15)
+and the accuracy promised for the solution (1e-8)."""
+
+MAX_ROUNDS_PER_COMPONENT = 5
+"""Exchanges per component before a row is handed to the active-set method of SciPy. Rows need
+three to eight rounds in all; only rounding on nearly singular systems makes them cycle."""
+
+
+def nonnegative_least_squares(
+    gram: np.ndarray, cross: np.ndarray, *, start: np.ndarray | None = None
+) -> np.ndarray:
+    r"""Solve nonnegative least squares for all rows by block principal pivoting.
+
+    .. math::
+
+        H = \arg\min_{H \ge 0} \tfrac12 \operatorname{tr}(H A H^\top) - \operatorname{tr}(R H^\top)
+
+    Each row `h` with gradient :math:`y = A h - r` is optimal when :math:`h \ge 0`,
+    :math:`y \ge 0` and :math:`h_i y_i = 0`. A passive set F fixes :math:`h_F = A_{FF}^{-1} r_F` and
+    zeros elsewhere; indices with the wrong sign are exchanged, all at once as long as that makes
+    progress. Rows with the same passive set share one factorisation; passive sets of the same
+    size are solved in one batch.
+
+    Parameters
+    ----------
+    gram : ndarray of shape (n_components, n_components)
+        The Gram matrix A, positive semidefinite.
+    cross : ndarray of shape (n_rows, n_components)
+        The cross products R, one row for each problem.
+    start : ndarray of shape (n_rows, n_components), default=None
+        Coefficients whose positive entries form the first passive sets. The solution does not
+        depend on it; near the solution it saves most of the work.
+
+    Returns
+    -------
+    H : ndarray of shape (n_rows, n_components)
+        The nonnegative coefficients, float64.
+
+    References
+    ----------
+    Kim and Park (2008), Toward faster nonnegative matrix factorization: a new algorithm and
+    comparisons, ICDM.
+    """
+    gram = np.asarray(gram, dtype=np.float64)
+    cross = np.asarray(cross, dtype=np.float64)
+    n_rows, n_components = cross.shape
+    H = np.zeros((n_rows, n_components))
+    norms = np.sqrt(np.maximum(np.diagonal(gram), 0.0))
+    used = norms > 0  # a zero component takes no part: its coefficient is zero
+    if n_rows == 0 or not used.any():
+        return H
+    # Unit diagonal: signs are unchanged, and one tolerance fits all components.
+    norms = norms[used]
+    A = gram[np.ix_(used, used)] / norms[:, None] / norms[None, :]
+    R = cross[:, used] / norms
+    if np.linalg.eigvalsh(A)[0] < SINGULAR:
+        A = A + SINGULAR * np.eye(A.shape[0])
+    scale = np.max(np.abs(R), axis=1, keepdims=True)
+    scale[scale == 0] = 1.0
+    passive = np.zeros(R.shape, dtype=bool) if start is None else start[:, used] > 0
+    H[:, used] = _pivot(A, R / scale, passive) * (scale / norms)
+    return H
+
+
+def _pivot(A: np.ndarray, R: np.ndarray, passive: np.ndarray) -> np.ndarray:
+    """Exchange until no row violates its signs; `A` has unit diagonal, rows of `R` size one."""
+    n_rows, size = R.shape
+    H = np.zeros_like(R)
+    active = np.arange(n_rows)  # the rows still at work
+    passive = passive.copy()
+    best = np.full(n_rows, size + 1)  # the fewest violations seen
+    chances = np.full(n_rows, FULL_EXCHANGES)
+    for _ in range(MAX_ROUNDS_PER_COMPONENT * size + FULL_EXCHANGES):
+        h = _solve_passive(A, R[active], passive[active])
+        y = h @ A - R[active]
+        F = passive[active]
+        wrong = np.where(F, h < -VIOLATION, y < -VIOLATION)
+        n_wrong = np.count_nonzero(wrong, axis=1)
+        H[active] = h
+        rest = n_wrong > 0
+        if not rest.any():
+            return np.maximum(H, 0.0)
+        active, wrong, n_wrong = active[rest], wrong[rest], n_wrong[rest]
+        fewer = n_wrong < best[active]
+        best[active[fewer]] = n_wrong[fewer]
+        chances[active] = np.where(fewer, FULL_EXCHANGES, chances[active] - 1)
+        single = np.flatnonzero(chances[active] < 0)
+        last = size - 1 - np.argmax(wrong[single, ::-1], axis=1)
+        wrong[single] = False
+        wrong[single, last] = True
+        passive[active] ^= wrong
+    H[active] = _active_set(A, R[active])
+    return np.maximum(H, 0.0)
+
+
+def _solve_passive(A: np.ndarray, R: np.ndarray, passive: np.ndarray) -> np.ndarray:
+    """Solve each row on its passive set, one batch for each size of set."""
+    h = np.zeros_like(R)
+    sizes = np.count_nonzero(passive, axis=1)
+    for size in np.unique(sizes):
+        if size == 0:
+            continue
+        rows = np.flatnonzero(sizes == size)
+        if size == A.shape[0]:
+            h[rows] = np.linalg.solve(A, R[rows].T).T
+            continue
+        # The sets as packed bits: equal sets are factorised once.
+        codes = np.packbits(passive[rows], axis=1)
+        _, first, group = np.unique(
+            codes.view(f"V{codes.shape[1]}"), return_index=True, return_inverse=True
+        )
+        index = np.nonzero(passive[rows[first]])[1].reshape(len(first), size)
+        blocks = A[index[:, :, None], index[:, None, :]]
+        columns = index[group.ravel()]
+        right = np.take_along_axis(R[rows], columns, axis=1)
+        if 2 * len(first) > len(rows):  # few sets in common: factorise for each row
+            values = np.linalg.solve(blocks[group.ravel()], right[:, :, None])[:, :, 0]
+        else:
+            inverses = np.linalg.inv(blocks)[group.ravel()]
+            blocks = blocks[group.ravel()]
+            values = np.matmul(inverses, right[:, :, None])
+            # Products with an inverse are not backward stable; one step of refinement is.
+            values += np.matmul(inverses, right[:, :, None] - np.matmul(blocks, values))
+            values = values[:, :, 0]
+        h[rows[:, None], columns] = values
+    return h
+
+
+def _active_set(A: np.ndarray, R: np.ndarray) -> np.ndarray:
+    """Solve the rows that cycle by SciPy's active-set method, on a square root of `A`."""
+    values, vectors = np.linalg.eigh(A)
+    root = np.sqrt(np.maximum(values, SINGULAR))
+    design = root[:, None] * vectors.T
+    targets = (R @ vectors) / root
+    return np.stack([nnls(design, target)[0] for target in targets])
+
+
+def solve_components(
+    X: np.ndarray, components: np.ndarray, *, start: np.ndarray | None = None
+) -> np.ndarray:
+    r"""Find the nonnegative coefficients of samples on fixed components.
+
+    .. math:: \arg\min_{H \ge 0} \lVert X - H C \rVert_F^2
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, n_features)
+        The samples as rows.
+    components : ndarray of shape (n_components, n_features)
+        The components C.
+    start : ndarray of shape (n_samples, n_components), default=None
+        Where to start; see `nonnegative_least_squares`.
+
+    Returns
+    -------
+    H : ndarray of shape (n_samples, n_components)
+        The coefficients, float64.
+    """
+    X = np.asarray(X, dtype=np.float64)
+    components = np.asarray(components, dtype=np.float64)
+    # Products of tiny or huge numbers leave the range of floats: solve for both at size one.
+    data_scale, component_scale = scale_of(X), scale_of(components)
+    C = components / component_scale
+    H = nonnegative_least_squares(C @ C.T, (X / data_scale) @ C.T, start=start)
+    H *= data_scale / component_scale
+    return H
+
+
+def scale_of(array: np.ndarray) -> float:
+    """Return the largest absolute entry, or 1 for an array of zeros: the unit to compute in."""
+    largest = float(np.max(np.abs(array), initial=0.0))
+    return largest if largest > 0 else 1.0
+
+
+def least_squares_cost(
+    squared_norm: float, H: np.ndarray, cross: np.ndarray, gram: np.ndarray
+) -> float:
+    r"""Evaluate :math:`\tfrac12\lVert X - HC\rVert^2` from products, without forming `H C`.
+
+    .. math:: \tfrac12 \lVert X\rVert^2 - \langle H, R\rangle + \tfrac12 \langle H^\top H, A\rangle
+
+    Parameters
+    ----------
+    squared_norm : float
+        The squared norm of the data.
+    H : ndarray of shape (n_rows, n_components)
+        The coefficients.
+    cross : ndarray of shape (n_rows, n_components)
+        The cross products R.
+    gram : ndarray of shape (n_components, n_components)
+        The Gram matrix A.
+
+    Returns
+    -------
+    cost : float
+        The cost; zero where rounding would make it negative.
+    """
+    value = 0.5 * squared_norm - np.vdot(H, cross) + 0.5 * np.vdot(H.T @ H, gram)
+    return max(0.0, float(value))
+
+
+def projected_gradient_norm(*pairs: tuple[np.ndarray, np.ndarray]) -> float:
+    r"""Return the norm of the gradient where a step along it stays feasible.
+
+    An entry counts where the gradient is negative or the variable positive; the norm vanishes
+    exactly at the stationary points of the nonnegative problem.
+
+    Parameters
+    ----------
+    *pairs : tuple of (ndarray, ndarray)
+        Variables and their gradients.
+
+    Returns
+    -------
+    norm : float
+        The joint Frobenius norm.
+    """
+    total = 0.0
+    for variable, gradient in pairs:
+        free = gradient[(gradient < 0) | (variable > 0)]
+        total += float(np.dot(free, free))
+    return float(np.sqrt(total))
+
+
+def random_start(
+    X: np.ndarray, n_components: int, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    r"""Draw uniform factors whose product has the mean of the data.
+
+    .. math:: W, H \sim U(0, 1), \quad \text{both divided by } \sqrt{\textstyle\sum WH / \sum X}
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, n_features)
+        The data, nonnegative.
+    n_components : int
+        The number of components.
+    rng : numpy.random.Generator
+        Source of randomness.
+
+    Returns
+    -------
+    W : ndarray of shape (n_samples, n_components)
+        Coefficients.
+    H : ndarray of shape (n_components, n_features)
+        Components.
+    """
+    W = rng.random((X.shape[0], n_components))
+    H = rng.random((n_components, X.shape[1]))
+    product, total = float(W.sum(axis=0) @ H.sum(axis=1)), float(X.sum())
+    factor = np.sqrt(total / product) if total > 0 else 1.0
+    return (W * factor).astype(X.dtype, copy=False), (H * factor).astype(X.dtype, copy=False)
