@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from tuckermix._array_api import Array, get_namespace, is_array, is_dask, is_numpy
 
 __all__ = [
+    "as_tensor",
     "check_fitted_tensor",
     "check_integer",
     "check_option",
@@ -148,6 +149,38 @@ def check_tensor(
     if reset:
         estimator.sample_shape_ = tuple(int(size) for size in X.shape[1:])
     return X
+
+
+def as_tensor(X: Any, owner: str) -> Array:
+    """Return the samples handed to a function as a float array, without looking for NaN.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_samples, d_1, ...)
+        The samples.
+    owner : str
+        The name of the function, for messages.
+
+    Returns
+    -------
+    X : array of shape (n_samples, d_1, ...)
+        The samples, float32 or float64.
+    """
+    if not is_array(X) and not is_dask(X):
+        X = np.asarray(X)
+    if is_numpy(X) and X.dtype.kind not in "fbiu":
+        raise ValueError(f"{owner} takes real numbers, but X has dtype {X.dtype}.")
+    if X.ndim < 2:
+        raise ValueError(
+            f"{owner} takes an array of shape (n_samples, ...) with at least 2 axes, "
+            f"got {X.ndim}. Reshape your data using X.reshape(-1, 1) if it has a single feature."
+        )
+    if 0 in X.shape:
+        raise ValueError(f"{owner} needs at least one sample and feature. Got shape {X.shape}.")
+    if is_dask(X):
+        return X
+    xp = get_namespace(X)
+    return X if X.dtype in (xp.float32, xp.float64) else xp.astype(X, xp.float64)
 
 
 def check_fitted_tensor(estimator: Any, X: Any) -> Array:

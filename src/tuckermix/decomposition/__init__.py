@@ -1,0 +1,7 @@
+"""The model without labels: factors, subspace of the memberships, core."""
+
+from tuckermix.decomposition.decompose import SOLVERS, decompose
+from tuckermix.decomposition.result import Decomposition, SweepRecord
+from tuckermix.decomposition.start import INITS
+
+__all__ = ["INITS", "SOLVERS", "Decomposition", "SweepRecord", "decompose"]
