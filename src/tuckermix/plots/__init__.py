@@ -1,0 +1,25 @@
+"""Displays: objects that hold the numbers of one picture and draw it with matplotlib.
+
+They follow scikit-learn's pattern: a class method such as `from_estimator` computes the numbers
+and draws them, `plot(ax=None)` draws them again, and the artists are kept as `ax_`, `figure_` and
+so on. Nothing here calls ``plt.show``. Colours are those of Okabe and Ito, doubled by markers,
+line styles or hatches, so that every picture can be read in grey.
+"""
+
+from tuckermix.plots.centroids import CentroidDisplay
+from tuckermix.plots.confusion import ConfusionDisplay
+from tuckermix.plots.convergence import ConvergenceDisplay
+from tuckermix.plots.energy import EnergyDisplay
+from tuckermix.plots.members import MemberDisplay
+from tuckermix.plots.memberships import MembershipDisplay
+from tuckermix.plots.sample_map import MapDisplay
+
+__all__ = [
+    "CentroidDisplay",
+    "MemberDisplay",
+    "MembershipDisplay",
+    "MapDisplay",
+    "ConvergenceDisplay",
+    "EnergyDisplay",
+    "ConfusionDisplay",
+]

@@ -1,0 +1,130 @@
+"""Two dimensions out of many: where the map puts each sample."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.linalg import eigh
+from sklearn.neighbors import NearestNeighbors
+
+RIDGE = 1e-6
+"""Added to the scatter within clusters, relative to its mean, where it is singular."""
+
+N_NEIGHBORS = 10
+"""Edges that pull. More of them make clusters rounder and hide bridges between them."""
+
+N_ITERATIONS = 200
+"""After this many steps of falling length, marks move by less than their own size."""
+
+N_REPELLED = 5
+"""Other samples that push each sample away in one step, drawn anew each time."""
+
+REPULSION = 12.0
+"""How much one push weighs against one pull: the least at which 1,797 digits do not overlap."""
+
+CLOSEST = 0.01
+"""Softens the push between samples that lie on top of each other."""
+
+LONGEST_STEP = 4.0
+"""A sample moves by no more than this at once, so that no start can throw it out."""
+
+STEP = 0.15
+"""The length of the first step relative to the force."""
+
+START_SPREAD = 2.0
+"""The standard deviation of the start: within reach of every pull."""
+
+GRAVITY = 0.05
+"""A pull to the middle, relative to the distance from it: keeps apart groups from flying off."""
+
+SEED = 0
+"""The draws are the same at every call: a map does not change when it is drawn again."""
+
+
+def discriminant_map(Z: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """Project on the two directions that separate the clusters best.
+
+    They maximise the scatter between clusters relative to the scatter within,
+    ``S_b v = λ S_w v`` (linear discriminant analysis).
+
+    Parameters
+    ----------
+    Z : array of shape (n, L)
+        The samples in the subspace.
+    labels : array of shape (n,)
+        The cluster of each sample.
+
+    Returns
+    -------
+    positions : array of shape (n, 2)
+        The projections; the sign is fixed by the largest entry of each direction.
+    """
+    Z = np.asarray(Z, dtype=float)
+    centred = Z - Z.mean(axis=0)
+    n, dim = Z.shape
+    if dim == 1:
+        return np.column_stack([centred[:, 0], np.zeros(n)])
+    _, codes = np.unique(labels, return_inverse=True)
+    sizes = np.bincount(codes)
+    means = np.zeros((len(sizes), dim))
+    np.add.at(means, codes, centred)
+    means /= sizes[:, None]
+    inner = centred - means[codes]
+    within = inner.T @ inner / n
+    between = (means * (sizes / n)[:, None]).T @ means
+    scale = np.trace(within) / dim or 1.0
+    # The total scatter stands in for what the clusters leave open (a single cluster above all).
+    between += RIDGE * (within + between)
+    _, directions = eigh(between, within + RIDGE * scale * np.eye(dim))
+    chosen = directions[:, -1:-3:-1]
+    signs = np.sign(chosen[np.abs(chosen).argmax(axis=0), [0, 1]])
+    return centred @ (chosen * np.where(signs == 0, 1, signs))
+
+
+def neighbor_map(Z: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """Lay the samples out so that neighbours in the subspace are neighbours on the map.
+
+    From the discriminant map on, each sample is pulled to its 10 nearest neighbours in `Z` with
+    force ``2d/(1 + d²)`` and pushed away from other samples with ``2d/((ε + d²)(1 + d²))``, for
+    200 steps of falling length (the forces of UMAP). Distances between far groups mean little.
+
+    Parameters
+    ----------
+    Z : array of shape (n, L)
+        The samples in the subspace.
+    labels : array of shape (n,)
+        The cluster of each sample, which only choose the start.
+
+    Returns
+    -------
+    positions : array of shape (n, 2)
+        The map, the same at every call.
+    """
+    Z = np.asarray(Z, dtype=float)
+    n = Z.shape[0]
+    start = discriminant_map(Z, labels)
+    spread = start.std(axis=0)
+    positions = start / np.where(spread > 0, spread, 1) * START_SPREAD
+    k = min(N_NEIGHBORS, n - 1)
+    if k < 1:
+        return positions
+    neighbors = NearestNeighbors(n_neighbors=k + 1).fit(Z).kneighbors(Z, return_distance=False)
+    heads, tails = np.repeat(np.arange(n), k + 1), neighbors.ravel()
+    heads, tails = heads[heads != tails], tails[heads != tails]
+    draws = np.random.default_rng(SEED)
+    for step in range(N_ITERATIONS):
+        difference = positions[heads] - positions[tails]
+        pull = 2 * difference / (1 + (difference**2).sum(axis=1))[:, None]
+        force = -GRAVITY * positions + np.column_stack(
+            [
+                np.bincount(tails, pull[:, axis], n) - np.bincount(heads, pull[:, axis], n)
+                for axis in (0, 1)
+            ]
+        )
+        for shift in draws.integers(1, n, size=N_REPELLED):
+            away = positions - np.roll(positions, shift, axis=0)
+            squared = (away**2).sum(axis=1)[:, None]
+            push = REPULSION * 2 * away / ((CLOSEST + squared) * (1 + squared))
+            force += np.clip(push, -LONGEST_STEP, LONGEST_STEP)
+        move = STEP * (1 - step / N_ITERATIONS) * force
+        positions = positions + np.clip(move, -LONGEST_STEP, LONGEST_STEP)
+    return positions - positions.mean(axis=0)

@@ -1,0 +1,235 @@
+"""Samples of any shape as small pictures: what displays and the report show of a sample.
+
+Everything here is NumPy; grey pictures have shape (h, w), colour pictures (h, w, 3), both with
+values in [0, 1].
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from tuckermix._validation import check_option
+
+KINDS = ("auto", "signal", "image", "colour", "volume", "video")
+COLOUR_CHANNELS = (3, 4)
+"""A last axis of this length, after two longer ones, is taken for red, green, blue (and alpha)."""
+
+CURVE_SHAPE = (32, 64)
+"""The raster on which a one-dimensional sample is drawn as a curve."""
+
+N_FRAMES = 6
+"""How many frames of a video stand side by side."""
+
+CLIP_PERCENT = 0.5
+"""This share of the values at each end may saturate, so that one outlier does not set the scale."""
+
+SCALE_VALUES = 200_000
+"""Percentiles are taken over about this many values: the third digit does not show."""
+
+
+def squeezed_shape(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Drop the axes of length one at the end, which hold no picture."""
+    while len(shape) > 1 and shape[-1] == 1:
+        shape = shape[:-1]
+    return shape
+
+
+def picture_kind(shape: tuple[int, ...], kind: str = "auto") -> str:
+    """Tell how a sample of this shape is shown.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        The shape of one sample.
+    kind : {"auto", "signal", "image", "colour", "volume", "video"}, default="auto"
+        What the caller asks for. A three-way sample without a colour axis is taken for a volume,
+        because nothing tells a grey video from one: ask for "video".
+
+    Returns
+    -------
+    kind : str
+        One of the kinds other than "auto".
+    """
+    check_option(kind, "kind", "a display", KINDS)
+    shape = squeezed_shape(tuple(shape))
+    if kind != "auto":
+        needed = {"signal": 1, "image": 2, "colour": 3, "volume": 3, "video": 3}[kind]
+        if len(shape) < needed or (kind == "colour" and shape[-1] not in COLOUR_CHANNELS):
+            raise ValueError(
+                f"kind={kind!r} does not fit samples of shape {shape}: use kind='auto'."
+            )
+        return kind
+    coloured = len(shape) >= 3 and shape[-1] in COLOUR_CHANNELS and min(shape[-3:-1]) > 4
+    if len(shape) == 1:
+        return "signal"
+    if len(shape) == 2:
+        return "image"
+    if coloured:
+        return "colour" if len(shape) == 3 else "video"
+    return "volume"
+
+
+def value_range(samples: np.ndarray) -> tuple[float, float]:
+    """Return the values shown as black and as white, robust to a few outliers."""
+    flat = np.asarray(samples).reshape(-1)
+    flat = flat[:: max(1, flat.size // SCALE_VALUES)]
+    low, high = np.percentile(flat, [CLIP_PERCENT, 100 - CLIP_PERCENT])
+    if not high > low:
+        low, high = float(flat.min()), float(flat.max())
+    return float(low), float(high) if high > low else float(low) + 1.0
+
+
+def scaled(samples: np.ndarray, limits: tuple[float, float]) -> np.ndarray:
+    """Map `limits` to [0, 1] and clip, in float32: pictures need no more."""
+    low, high = limits
+    return np.clip((np.asarray(samples, dtype=np.float64) - low) / (high - low), 0, 1).astype(
+        np.float32
+    )
+
+
+def views(
+    samples: Any,
+    kind: str = "auto",
+    *,
+    limits: tuple[float, float] | None = None,
+    n_frames: int = N_FRAMES,
+) -> np.ndarray:
+    """Show each sample as one or several pictures.
+
+    A signal becomes a drawn curve; an image itself; a volume its three middle slices; a video
+    `n_frames` frames, evenly spaced. Leading axes beyond that are cut at their middle.
+
+    Parameters
+    ----------
+    samples : array of shape (n, d_1, ...)
+        The samples.
+    kind : str, default="auto"
+        See `picture_kind`.
+    limits : tuple of float, default=None
+        The values shown as black and white; None takes them from `samples`.
+    n_frames : int, default=6
+        The number of frames of a video.
+
+    Returns
+    -------
+    pictures : array of shape (n, n_views, h, w) or (n, n_views, h, w, 3)
+        Values in [0, 1].
+    """
+    samples = np.asarray(samples)
+    shape = squeezed_shape(samples.shape[1:])
+    samples = samples.reshape((samples.shape[0], *shape))
+    kind = picture_kind(shape, kind)
+    limits = value_range(samples) if limits is None else limits
+    coloured = kind in ("colour", "video") and shape[-1] in COLOUR_CHANNELS and len(shape) > 2
+    wanted = {"signal": 1, "image": 2, "colour": 3, "volume": 3, "video": 4 if coloured else 3}
+    while samples.ndim - 1 > wanted[kind]:
+        samples = samples[:, samples.shape[1] // 2]
+    if kind == "signal":
+        return curves(samples, limits)[:, None]
+    if coloured:
+        samples = samples[..., :3]
+    if kind in ("image", "colour"):
+        return scaled(samples, limits)[:, None]
+    if kind == "video":
+        frames = np.unique(np.linspace(0, samples.shape[1] - 1, n_frames).round().astype(int))
+        return scaled(samples[:, frames], limits)
+    return _middle_slices(scaled(samples, limits))
+
+
+def picture(samples: Any, kind: str = "auto", limits: tuple[float, float] | None = None) -> Any:
+    """Show each sample as a single picture: the first slice, or the middle frame.
+
+    Returns
+    -------
+    pictures : array of shape (n, h, w) or (n, h, w, 3)
+        Values in [0, 1].
+    """
+    several = views(samples, kind, limits=limits)
+    shape = squeezed_shape(np.shape(samples)[1:])
+    middle = several.shape[1] // 2 if picture_kind(shape, kind) == "video" else 0
+    return several[:, middle]
+
+
+def _middle_slices(volumes: np.ndarray) -> np.ndarray:
+    """Cut volumes of shape (n, a, b, c) at the middle of each axis, padded to one size."""
+    slices = [np.take(volumes, volumes.shape[axis] // 2, axis=axis) for axis in (1, 2, 3)]
+    height = max(part.shape[1] for part in slices)
+    width = max(part.shape[2] for part in slices)
+    return np.stack([_padded(part, height, width) for part in slices], axis=1)
+
+
+def _padded(pictures: np.ndarray, height: int, width: int) -> np.ndarray:
+    """Centre pictures on a black ground of the given size."""
+    top, left = (height - pictures.shape[1]) // 2, (width - pictures.shape[2]) // 2
+    bottom, right = height - pictures.shape[1] - top, width - pictures.shape[2] - left
+    return np.pad(pictures, ((0, 0), (top, bottom), (left, right)))
+
+
+def curves(signals: np.ndarray, limits: tuple[float, float]) -> np.ndarray:
+    """Draw signals of shape (n, d) as white curves on black, of shape (n, *CURVE_SHAPE)."""
+    height, width = CURVE_SHAPE
+    length = signals.shape[1]
+    position = np.linspace(0, length - 1, width)
+    left = np.minimum(position.astype(int), max(length - 2, 0))
+    share = position - left
+    right = np.minimum(left + 1, length - 1)
+    values = signals[:, left] * (1 - share) + signals[:, right] * share
+    level = scaled(values, limits) * (height - 1)
+    # A column is filled between its own level and its neighbour's, so that steep parts connect.
+    before = np.concatenate([level[:, :1], level[:, :-1]], axis=1)
+    low, high = np.minimum(level, before), np.maximum(level, before)
+    rows = np.arange(height)[:, None]
+    inside = (rows >= np.floor(low)[:, None]) & (rows <= np.ceil(high)[:, None])
+    return inside[:, ::-1].astype(np.float32)
+
+
+def resized(pictures: np.ndarray, longest: int) -> np.ndarray:
+    """Shrink pictures (n, h, w[, 3]) by area averages so that no side exceeds `longest`."""
+    height, width = pictures.shape[1:3]
+    factor = max(height, width) / longest
+    if factor <= 1:
+        return pictures
+    rows = _area_weights(height, max(1, round(height / factor)))
+    columns = _area_weights(width, max(1, round(width / factor)))
+    return np.einsum("ah,nhw...,bw->nab...", rows, pictures, columns, optimize=True)
+
+
+def _area_weights(size: int, target: int) -> np.ndarray:
+    """Return the (target, size) matrix whose rows average the pixels that a new pixel covers."""
+    edges = np.linspace(0, size, target + 1)
+    pixels = np.arange(size)
+    overlap = np.minimum(edges[1:, None], pixels + 1) - np.maximum(edges[:-1, None], pixels)
+    weights = np.clip(overlap, 0, None)
+    return (weights / weights.sum(axis=1, keepdims=True)).astype(np.float32)
+
+
+def montage(tiles: np.ndarray, columns: int, *, gap: int = 1, ground: float = 1.0) -> np.ndarray:
+    """Lay pictures out in rows on one large picture.
+
+    Parameters
+    ----------
+    tiles : array of shape (n, h, w) or (n, h, w, 3)
+        The pictures, row by row.
+    columns : int
+        The number of pictures in a row.
+    gap : int, default=1
+        Pixels between pictures.
+    ground : float, default=1.0
+        The value between pictures.
+
+    Returns
+    -------
+    sheet : array of shape (rows * (h + gap) - gap, columns * (w + gap) - gap[, 3])
+        The large picture.
+    """
+    n, height, width = tiles.shape[:3]
+    rows = math.ceil(n / columns)
+    step_y, step_x = height + gap, width + gap
+    sheet = np.full((rows * step_y, columns * step_x, *tiles.shape[3:]), ground, dtype=np.float32)
+    for index in range(n):
+        top, left = index // columns * step_y, index % columns * step_x
+        sheet[top : top + height, left : left + width] = tiles[index]
+    return sheet[: rows * step_y - gap, : columns * step_x - gap]

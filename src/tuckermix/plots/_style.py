@@ -1,0 +1,72 @@
+"""Colours, markers and the one import of matplotlib that all displays share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+COLOURS = (
+    "#0072B2",  # blue
+    "#E69F00",  # orange
+    "#009E73",  # green
+    "#D55E00",  # vermilion
+    "#56B4E9",  # sky blue
+    "#CC79A7",  # purple
+    "#555555",  # grey, in place of black, which is kept for text and outlines
+    "#882255",  # wine
+    "#332288",  # indigo
+    "#F0E442",  # yellow, last because it is faint on white
+)
+"""The palette of Okabe and Ito and two dark tones, told apart with every common colour vision."""
+
+MARKERS = ("o", "s", "^", "D", "v", ">", "X", "*", "<")
+"""One less than there are colours: the pair (colour, marker) repeats after 90 clusters only."""
+
+HATCHES = ("", "///", "...", "\\\\\\", "xxx", "ooo", "+++", "---", "|||")
+LINES = ("-", "--", "-.", ":")
+SEQUENTIAL = "cividis"
+"""Its lightness grows evenly, so it prints in grey, and it looks alike to the colour-blind."""
+
+INK = "#222222"
+
+
+def colour_of(cluster: int) -> str:
+    """Return the colour of a cluster."""
+    return COLOURS[cluster % len(COLOURS)]
+
+
+def marker_of(cluster: int) -> str:
+    """Return the marker of a cluster."""
+    return MARKERS[cluster % len(MARKERS)]
+
+
+def hatch_of(cluster: int) -> str:
+    """Return the hatch of a cluster."""
+    return HATCHES[cluster % len(HATCHES)]
+
+
+def line_of(index: int) -> str:
+    """Return the line style of a curve."""
+    return LINES[index % len(LINES)]
+
+
+def require_matplotlib(owner: str) -> Any:
+    """Return `matplotlib.pyplot`, or say what to install."""
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError as error:
+        raise ImportError(f"{owner} needs matplotlib: install tuckermix[plot].") from error
+    return plt
+
+
+def axes_for(owner: str, ax: Any, size: tuple[float, float]) -> Any:
+    """Return `ax`, or the axes of a new figure of `size` inches if it is None."""
+    plt = require_matplotlib(owner)
+    if ax is None:
+        _, ax = plt.subplots(figsize=size, layout="constrained")
+    return ax
+
+
+def plain_axes(ax: Any) -> None:
+    """Take away the two spines that carry no scale."""
+    ax.spines["top"].set_visible(False)
+    ax.spines["right"].set_visible(False)

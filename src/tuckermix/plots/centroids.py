@@ -1,0 +1,198 @@
+"""The centroids as pictures."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from tuckermix._array_api import to_numpy
+from tuckermix.plots._estimator import centroids_of, fitted
+from tuckermix.plots._pictures import (
+    N_FRAMES,
+    montage,
+    picture_kind,
+    squeezed_shape,
+    value_range,
+    views,
+)
+from tuckermix.plots._style import INK, axes_for, require_matplotlib
+
+TILE_INCHES = 1.15
+"""The width of a tile in a new figure: a thumbnail that is large enough to judge."""
+
+FRAME_MILLISECONDS = 120
+"""About eight frames a second, slow enough to follow."""
+
+
+def draw_tiles(
+    ax: Any, tiles: np.ndarray, columns: int, row_names: list[str], tile_names: list[str]
+) -> Any:
+    """Draw a montage on `ax` with a name left of each row or above each tile.
+
+    Returns
+    -------
+    image : matplotlib AxesImage
+        The montage.
+    """
+    height, width = tiles.shape[1:3]
+    gap = max(1, round(max(height, width) / 12))
+    top = round(0.28 * height) if tile_names else 0  # room for a line of text above each tile
+    padded = np.pad(
+        tiles,
+        ((0, 0), (top, 0), (0, 0)) + ((0, 0),) * (tiles.ndim - 3),
+        constant_values=1.0,
+    )
+    sheet = montage(padded, columns, gap=gap)
+    image = ax.imshow(sheet, cmap="gray", vmin=0, vmax=1, interpolation="nearest")
+    ax.set_axis_off()
+    for index, name in enumerate(tile_names):
+        x = index % columns * (width + gap) + width / 2
+        y = index // columns * (height + top + gap) + 0.82 * top
+        ax.text(x, y, name, ha="center", va="bottom", fontsize=8, color=INK)
+    for row, name in enumerate(row_names):
+        y = row * (height + top + gap) + top + height / 2
+        ax.text(-gap - 0.5, y, name, ha="right", va="center", fontsize=8, color=INK)
+    return image
+
+
+class CentroidDisplay:
+    """Show the centroid of each cluster as a picture.
+
+    The centroid of cluster k is the mean of its samples in the learned subspace, lifted back to
+    the shape of a sample. Images are shown as they are, volumes by their three middle slices,
+    videos by a row of frames (or animated), signals as curves. All share one scale of grey.
+
+    Parameters
+    ----------
+    centroids : array of shape (n_clusters, d_1, ...)
+        The centroids.
+    sizes : array of shape (n_clusters,), default=None
+        The number of samples of each cluster, shown beside its number.
+    kind : {"auto", "signal", "image", "colour", "volume", "video"}, default="auto"
+        How a sample is shown. "auto" takes a three-way sample for a volume.
+
+    Attributes
+    ----------
+    image_ : matplotlib AxesImage
+        The pictures, side by side.
+    animation_ : matplotlib FuncAnimation or None
+        The moving pictures, where `plot` was asked for them.
+    ax_ : matplotlib Axes
+        The axes.
+    figure_ : matplotlib Figure
+        The figure.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tuckermix.plots import CentroidDisplay
+    >>> display = CentroidDisplay(np.eye(8).reshape(1, 8, 8)).plot()  # doctest: +SKIP
+    """
+
+    def __init__(self, centroids: Any, *, sizes: Any = None, kind: str = "auto") -> None:
+        self.centroids = centroids
+        self.sizes = sizes
+        self.kind = kind
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: Any, *, kind: str = "auto", animate: bool = False, ax: Any = None
+    ) -> CentroidDisplay:
+        """Show the centroids of a fitted estimator.
+
+        Parameters
+        ----------
+        estimator : estimator with `centroids_` and `labels_`
+            The fitted clustering.
+        kind : str, default="auto"
+            How a sample is shown.
+        animate : bool, default=False
+            Whether videos move.
+        ax : matplotlib Axes, default=None
+            Where to draw; None makes a figure.
+
+        Returns
+        -------
+        display : CentroidDisplay
+            The display, drawn.
+        """
+        centroids = centroids_of(estimator, cls.__name__)
+        labels = to_numpy(fitted(estimator, cls.__name__, "labels_"))
+        sizes = np.bincount(labels, minlength=centroids.shape[0])
+        return cls(centroids, sizes=sizes, kind=kind).plot(ax, animate=animate)
+
+    def _names(self) -> list[str]:
+        if self.sizes is None:
+            return [str(cluster) for cluster in range(len(self.centroids))]
+        return [f"{cluster} (n={size})" for cluster, size in enumerate(self.sizes)]
+
+    def plot(self, ax: Any = None, *, animate: bool = False) -> CentroidDisplay:
+        """Draw the centroids.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Where to draw; None makes a figure.
+        animate : bool, default=False
+            Whether videos move: `animation_` then plays them, and must be kept alive or saved.
+
+        Returns
+        -------
+        display : CentroidDisplay
+            The display itself.
+        """
+        owner = type(self).__name__
+        require_matplotlib(owner)
+        centroids = to_numpy(self.centroids)
+        n_clusters = centroids.shape[0]
+        kind = picture_kind(centroids.shape[1:], self.kind)
+        if animate and kind != "video":
+            raise ValueError(
+                f"animate=True needs videos, but the centroids are shown as {kind}: "
+                "pass kind='video' if axis 1 is time."
+            )
+        length = squeezed_shape(centroids.shape[1:])[0] if animate else N_FRAMES
+        pictures = views(centroids, kind, limits=value_range(centroids), n_frames=length)
+        n_views = 1 if animate else pictures.shape[1]
+        height, width = pictures.shape[2:4]
+        columns = min(n_clusters, 5) if n_views == 1 else n_views
+        rows = math.ceil(n_clusters * n_views / columns)
+        figure_size = (
+            TILE_INCHES * columns + (0 if n_views == 1 else 0.6),
+            TILE_INCHES * 1.25 * rows * height / width + 0.4,
+        )
+        ax = axes_for(owner, ax, figure_size)
+        names = self._names()
+        tiles = pictures[:, 0] if n_views == 1 else pictures.reshape(-1, *pictures.shape[2:])
+        row_names, tile_names = ([], names) if n_views == 1 else (names, [])
+        self.image_ = draw_tiles(ax, tiles, columns, row_names, tile_names)
+        what = {"volume": ", middle slices along each axis", "video": ", frames in time"}
+        ax.set_title(
+            f"The mean of each cluster in the learned subspace{what.get(kind, '')}", fontsize=9
+        )
+        self.ax_, self.figure_ = ax, ax.figure
+        self.animation_ = self._animate(pictures, columns) if animate else None
+        return self
+
+    def _animate(self, pictures: np.ndarray, columns: int) -> Any:
+        """Exchange the pictures of the montage frame by frame."""
+        from matplotlib.animation import FuncAnimation
+
+        sheet = self.image_.get_array()
+        height, width = pictures.shape[2:4]
+        gap, top = max(1, round(max(height, width) / 12)), round(0.28 * height)
+
+        def show(frame: int) -> list[Any]:
+            picture = np.array(sheet)
+            for cluster in range(pictures.shape[0]):
+                y = cluster // columns * (height + top + gap) + top
+                x = cluster % columns * (width + gap)
+                picture[y : y + height, x : x + width] = pictures[cluster, frame]
+            self.image_.set_data(picture)
+            return [self.image_]
+
+        return FuncAnimation(
+            self.figure_, show, frames=pictures.shape[1], interval=FRAME_MILLISECONDS, blit=True
+        )

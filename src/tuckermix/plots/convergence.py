@@ -1,0 +1,116 @@
+"""How the cost and the optimality gap fall over the iterations."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tuckermix.plots._estimator import fitted
+from tuckermix.plots._style import COLOURS, axes_for, plain_axes
+
+GAP_FLOOR = 1e-17
+"""A gap of exactly zero is drawn here, below rounding error, so that a log scale can show it."""
+
+
+def history_column(history: Any, name: str) -> np.ndarray:
+    """Return one quantity of all history records as floats, nan where a record lacks it."""
+    values = [getattr(record, name, None) for record in history]
+    return np.array([np.nan if value is None else float(value) for value in values])
+
+
+class ConvergenceDisplay:
+    """Show the cost of each iteration, and how far its memberships are from their optimum.
+
+    The cost is ½‖X − X̂‖². The gap (h* − h)/h* compares the memberships with the closed form of
+    their subproblem: at rounding level no other memberships would do better.
+
+    Parameters
+    ----------
+    iterations : array of shape (n,)
+        The numbers of the iterations, the start first.
+    cost : array of shape (n,)
+        The cost after each.
+    gap : array of shape (n,), default=None
+        The gap after each; nan where it is unknown.
+
+    Attributes
+    ----------
+    cost_line_, gap_line_ : matplotlib Line2D
+        The curves; `gap_line_` is None where no gap is known.
+    ax_, gap_ax_, figure_ : matplotlib Axes and Figure
+        Where they are.
+    """
+
+    def __init__(self, iterations: Any, cost: Any, *, gap: Any = None) -> None:
+        self.iterations = iterations
+        self.cost = cost
+        self.gap = gap
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, *, ax: Any = None) -> ConvergenceDisplay:
+        """Show the history of a fitted estimator.
+
+        Parameters
+        ----------
+        estimator : estimator with `history_`
+            The fitted clustering.
+        ax : matplotlib Axes, default=None
+            Where to draw; None makes a figure.
+
+        Returns
+        -------
+        display : ConvergenceDisplay
+            The display, drawn.
+        """
+        history = fitted(estimator, cls.__name__, "history_")
+        iterations = history_column(history, "iteration")
+        if np.isnan(iterations).any():
+            iterations = np.arange(len(history), dtype=float)
+        gap = history_column(history, "gap")
+        return cls(iterations, history_column(history, "cost"), gap=gap).plot(ax)
+
+    def plot(self, ax: Any = None) -> ConvergenceDisplay:
+        """Draw the curves.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Where to draw; None makes a figure.
+
+        Returns
+        -------
+        display : ConvergenceDisplay
+            The display itself.
+        """
+        ax = axes_for(type(self).__name__, ax, (5.6, 3.2))
+        iterations = np.asarray(self.iterations)
+        (self.cost_line_,) = ax.plot(
+            iterations, self.cost, color=COLOURS[0], marker="o", markersize=4, label="cost"
+        )
+        ax.set_xlabel("iteration")
+        ax.set_ylabel("cost ½‖X − X̂‖² (circles)")
+        ax.xaxis.get_major_locator().set_params(integer=True)
+        plain_axes(ax)
+        self.gap_line_ = self.gap_ax_ = None
+        gap = np.full(len(iterations), np.nan) if self.gap is None else np.asarray(self.gap, float)
+        known = np.isfinite(gap)
+        title = "The cost falls until nothing changes any more"
+        if known.any():
+            self.gap_ax_ = ax.twinx()
+            self.gap_ax_.spines["top"].set_visible(False)
+            (self.gap_line_,) = self.gap_ax_.plot(
+                iterations[known],
+                np.maximum(gap[known], GAP_FLOOR),
+                color=COLOURS[3],
+                marker="s",
+                markersize=4,
+                linestyle="--",
+                label="gap",
+            )
+            self.gap_ax_.set_yscale("log")
+            self.gap_ax_.set_ylabel("optimality gap of the memberships (squares)")
+            title = "The cost falls; the gap tells how far the memberships are from optimal"
+        ax.set_title(title, fontsize=9)
+        self.ax_, self.figure_ = ax, ax.figure
+        return self

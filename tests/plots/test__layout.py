@@ -1,0 +1,65 @@
+import numpy as np
+import pytest
+
+from tuckermix.plots._layout import discriminant_map, neighbor_map
+
+
+def blobs(seed, n_groups=6, dim=12, n=40):
+    rng = np.random.default_rng(seed)
+    centres = rng.normal(size=(n_groups, dim)) * 4
+    labels = np.repeat(np.arange(n_groups), n)
+    return centres[labels] + rng.normal(size=(len(labels), dim)), labels
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_neighbors_in_the_subspace_are_neighbors_on_the_map(seed):
+    Z, labels = blobs(seed)
+    positions = neighbor_map(Z, labels)
+    distances = np.linalg.norm(positions[:, None] - positions, axis=2)
+    np.fill_diagonal(distances, np.inf)
+    assert (labels[distances.argmin(axis=1)] == labels).mean() > 0.98
+
+
+def test_map_does_not_need_the_labels_to_separate_groups():
+    Z, labels = blobs(1)
+    positions = neighbor_map(Z, np.zeros_like(labels))
+    distances = np.linalg.norm(positions[:, None] - positions, axis=2)
+    np.fill_diagonal(distances, np.inf)
+    assert (labels[distances.argmin(axis=1)] == labels).mean() > 0.98
+
+
+@pytest.mark.parametrize("method", [neighbor_map, discriminant_map])
+def test_maps_are_deterministic(method):
+    Z, labels = blobs(0)
+    np.testing.assert_array_equal(method(Z, labels), method(Z.copy(), labels))
+
+
+def test_discriminant_finds_the_separating_plane():
+    rng = np.random.default_rng(0)
+    Z = rng.normal(size=(300, 8)) * np.r_[10, np.ones(7)]  # the largest variance separates nothing
+    labels = np.repeat([0, 1, 2], 100)
+    Z[:, 3] += 8 * (labels == 1)
+    Z[:, 5] += 8 * (labels == 2)
+    positions = discriminant_map(Z, labels)
+    means = np.stack([positions[labels == k].mean(axis=0) for k in range(3)])
+    within = np.mean([positions[labels == k].std(axis=0) for k in range(3)])
+    gaps = [np.linalg.norm(means[i] - means[j]) for i, j in [(0, 1), (0, 2), (1, 2)]]
+    assert min(gaps) > 5 * within
+
+
+@pytest.mark.parametrize("method", [neighbor_map, discriminant_map])
+@pytest.mark.parametrize(
+    ("Z", "labels"),
+    [
+        (np.zeros((5, 4)), [0, 0, 1, 1, 1]),
+        (np.arange(6.0)[:, None], [0, 0, 0, 1, 1, 1]),
+        (np.ones((1, 3)), [0]),
+        (np.eye(2), [0, 1]),
+        (np.eye(6), [0, 0, 0, 0, 0, 0]),
+    ],
+    ids=["equal", "one dimension", "one sample", "two samples", "one cluster"],
+)
+def test_degenerate_samples_still_have_a_place(method, Z, labels):
+    positions = method(Z, np.array(labels))
+    assert positions.shape == (len(Z), 2)
+    assert np.isfinite(positions).all()
