@@ -1,0 +1,244 @@
+"""Which samples a run sees: datasets by name, seeds from names, draws that all methods share."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from typing import Any
+
+import numpy as np
+
+from tuckermix._records import Record
+from tuckermix._validation import check_option
+from tuckermix.experiments.specs import Row
+
+__all__ = [
+    "DATASETS",
+    "SEED",
+    "DatasetEntry",
+    "Draw",
+    "draw",
+    "draw_indices",
+    "register_dataset",
+    "seed_of",
+]
+
+SEED = 2015
+"""The seed of all draws, together with the names of table and row and the number of the run."""
+
+EIGHT_BITS = 255.0
+"""Grey values are divided by their largest possible value, for all methods alike."""
+DIGITS_LEVELS = 16.0
+"""scikit-learn's digits run from 0 to 16."""
+CACHED_DATASETS = 2
+"""A process keeps this many datasets: cells of one table mostly share one."""
+SEED_BITS = 31
+"""scikit-learn takes seeds below 2**32; 31 bits also fit a signed integer of any database."""
+
+
+@dataclass(frozen=True)
+class DatasetEntry(Record):
+    """A dataset that rows can name.
+
+    Attributes
+    ----------
+    name : str
+        The name.
+    load : callable
+        ``load(data_home)`` returns a record with ``X`` and ``labels``; it raises FileNotFoundError
+        with directions where the files are missing. For several processes it must be importable.
+    scale : float, default=1.0
+        Values are divided by this.
+    title : str, default=""
+        The name for people.
+    """
+
+    name: str
+    load: Callable[[Any], Any]
+    scale: float = 1.0
+    title: str = ""
+
+
+@dataclass(frozen=True)
+class Draw(Record):
+    """The samples of one run.
+
+    Attributes
+    ----------
+    X : ndarray of shape (n_samples, d_1, ...)
+        The samples, scaled, float64.
+    labels : ndarray of shape (n_samples,)
+        Their classes.
+    indices : ndarray of shape (n_samples,)
+        Their places in the dataset.
+    """
+
+    X: np.ndarray
+    labels: np.ndarray
+    indices: np.ndarray
+
+
+DATASETS: dict[str, DatasetEntry] = {}
+"""The datasets by name."""
+
+
+def register_dataset(entry: DatasetEntry, *, replace: bool = False) -> DatasetEntry:
+    """Make a dataset known by its name; `replace` allows taking the place of another."""
+    if entry.name in DATASETS and not replace:
+        raise ValueError(
+            f"A dataset called {entry.name!r} is already registered: choose another name or pass "
+            "replace=True."
+        )
+    DATASETS[entry.name] = entry
+    return entry
+
+
+def _named(name: str, data_home: Any) -> Any:
+    from tuckermix import datasets
+
+    return datasets.load(name, data_home=data_home)
+
+
+def _textures(n_classes: int, per_class: int, size: int, data_home: Any) -> Any:
+    from tuckermix import datasets
+
+    return datasets.make_dynamic_textures(
+        n_samples=n_classes * per_class,
+        n_classes=n_classes,
+        shape=(size, size),
+        n_frames=size,
+        random_state=seed_of("dynamic textures", n_classes, per_class, size),
+    )
+
+
+TEXTURE_CLASSES, TEXTURE_VIDEOS, TEXTURE_SIZE = 36, 100, 20
+"""Classes and videos a class as in DynTex++; the side is 20, not 50, to fit small machines."""
+QUICK_CLASSES, QUICK_VIDEOS, QUICK_SIZE = 4, 20, 8
+
+for _entry in (
+    DatasetEntry("pie", partial(_named, "pie"), EIGHT_BITS, "CMU PIE, pose 27"),
+    DatasetEntry("cbcl", partial(_named, "cbcl"), EIGHT_BITS, "CBCL faces"),
+    DatasetEntry("mnist", partial(_named, "mnist"), EIGHT_BITS, "MNIST"),
+    DatasetEntry("orl", partial(_named, "orl"), EIGHT_BITS, "ORL"),
+    DatasetEntry("yaleb", partial(_named, "yaleb"), EIGHT_BITS, "Extended Yale B"),
+    DatasetEntry("modelnet10", partial(_named, "modelnet10"), 1.0, "ModelNet10 voxels"),
+    DatasetEntry(
+        "dynamic-textures",
+        partial(_textures, TEXTURE_CLASSES, TEXTURE_VIDEOS, TEXTURE_SIZE),
+        1.0,
+        "dynamic-texture stand-in",
+    ),
+    DatasetEntry("digits", partial(_named, "digits"), DIGITS_LEVELS, "scikit-learn's digits"),
+    DatasetEntry(
+        "quick-videos",
+        partial(_textures, QUICK_CLASSES, QUICK_VIDEOS, QUICK_SIZE),
+        1.0,
+        "small synthetic videos",
+    ),
+):
+    register_dataset(_entry)
+
+
+def seed_of(*parts: object) -> int:
+    """Derive a seed from names and numbers, the same on every machine and in every process."""
+    text = "\x1f".join(str(part) for part in (SEED, *parts))
+    digest = hashlib.sha256(text.encode()).digest()
+    return int.from_bytes(digest[:8], "big") >> (64 - SEED_BITS)
+
+
+def draw_indices(row: Row, experiment: str, run: int, labels: np.ndarray) -> np.ndarray:
+    """Choose the samples of a run.
+
+    The choice depends on the names of experiment and row (or the row's `draw`) and on the number of
+    the run alone: all methods see the same samples, whatever else is computed.
+
+    Parameters
+    ----------
+    row : Row
+        What to draw.
+    experiment : str
+        The table's name.
+    run : int
+        The number of the run.
+    labels : ndarray of shape (n_samples,)
+        The classes of all samples of the dataset.
+
+    Returns
+    -------
+    indices : ndarray of shape (n_drawn,)
+        Places in the dataset, in random order.
+    """
+    name = row.draw or row.name
+    known = np.unique(labels)
+    if row.classes is not None:
+        classes = np.asarray(row.classes)
+    elif row.n_classes is None:
+        classes = known
+    else:
+        if row.n_classes > known.size:
+            raise ValueError(
+                f"Row {row.name!r} of {experiment} draws {row.n_classes} classes, but dataset "
+                f"{row.dataset!r} has {known.size}: lower n_classes."
+            )
+        which = run if row.redraw == "classes" else "once"
+        rng = np.random.default_rng(seed_of(experiment, name, "classes", which))
+        classes = np.sort(rng.choice(known, row.n_classes, replace=False))
+    which = "once" if row.redraw == "nothing" else run
+    rng = np.random.default_rng(seed_of(experiment, name, "samples", which))
+    chosen = []
+    for label in classes:
+        members = np.flatnonzero(labels == label)
+        if row.per_class is not None:
+            if row.per_class > members.size:
+                raise ValueError(
+                    f"Row {row.name!r} of {experiment} draws {row.per_class} samples of class "
+                    f"{label}, but dataset {row.dataset!r} has {members.size}: lower per_class."
+                )
+            members = rng.choice(members, row.per_class, replace=False)
+        chosen.append(members)
+    return rng.permutation(np.concatenate(chosen))
+
+
+@lru_cache(maxsize=CACHED_DATASETS)
+def _load(load: Callable[[Any], Any], data_home: str | None) -> Any:
+    return load(data_home)
+
+
+def draw(
+    row: Row, experiment: str, run: int, *, entry: DatasetEntry, data_home: str | None = None
+) -> Draw:
+    """Load a row's dataset and draw the samples of a run, scaled to [0, 1].
+
+    Parameters
+    ----------
+    row : Row
+        What to draw.
+    experiment : str
+        The table's name.
+    run : int
+        The number of the run.
+    entry : DatasetEntry
+        The dataset.
+    data_home : str or None, default=None
+        The folder of the files.
+
+    Returns
+    -------
+    drawn : Draw
+        Samples, classes and places.
+    """
+    dataset = _load(entry.load, data_home)
+    if dataset.labels is None:
+        raise ValueError(f"Dataset {entry.name!r} has no labels: draws by class need them.")
+    labels = np.asarray(dataset.labels)
+    indices = draw_indices(row, experiment, run, labels)
+    X = np.asarray(dataset.X[indices], dtype=np.float64) / entry.scale
+    return Draw(X, labels[indices], indices)
+
+
+def find_dataset(name: str) -> DatasetEntry:
+    """Return the entry called `name`, or raise with the list of names."""
+    check_option(name, "dataset", "Row", DATASETS)
+    return DATASETS[name]

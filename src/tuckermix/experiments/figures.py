@@ -1,0 +1,160 @@
+"""The paper's Figures 3 and 4, drawn from stored records."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tuckermix.experiments.cells import OK, PAPER
+from tuckermix.experiments.specs import Figure
+from tuckermix.experiments.store import RunRecord
+
+__all__ = ["draw_figure", "figure_records", "figure_svg", "save_figure"]
+
+PNG_DPI = 150
+PANEL_WIDTH, PANEL_HEIGHT = 6.4, 3.0
+TILE = 1.3
+"""Inches of a centroid's picture."""
+
+
+def _pyplot() -> tuple[Any, Any]:
+    try:
+        import matplotlib
+        from matplotlib.figure import Figure as Canvas
+    except ImportError as error:
+        raise ImportError("draw_figure needs matplotlib: install tuckermix[plot].") from error
+    return matplotlib, Canvas
+
+
+def figure_records(
+    figure: Figure, records: Iterable[RunRecord], *, profile: str = PAPER
+) -> list[RunRecord]:
+    """Return the records that a figure shows, in its own order, as far as they are computed."""
+    found = {
+        (record.row, record.method): record
+        for record in records
+        if record.profile == profile
+        and record.experiment == figure.experiment
+        and record.run == 0
+        and record.status == OK
+    }
+    keys = [(row, method) for row in figure.rows for method in figure.methods]
+    return [found[key] for key in keys if key in found]
+
+
+def _error_curves(canvas: Any, records: list[RunRecord]) -> None:
+    """Draw the relative error against the iteration, one panel a start."""
+    panels = canvas.subplots(len(records), 1, squeeze=False)[:, 0]
+    for panel, record in zip(panels, records, strict=True):
+        course = [entry for entry in record.extras.get("history", []) if "relative_error" in entry]
+        errors = [entry["relative_error"] for entry in course]
+        steps = [entry.get("iteration", index) for index, entry in enumerate(course)]
+        panel.plot(steps, errors, color="#1b4f8a", linewidth=1.6)
+        if errors:
+            panel.plot(steps[:1], errors[:1], "o", color="#b3471d", label="start")
+            panel.legend(frameon=False)
+        panel.set_title(f"{record.row} ({record.method})", loc="left", fontsize=10)
+        panel.set_xlabel("iteration")
+        panel.set_ylabel("relative error")
+        panel.grid(alpha=0.3)
+
+
+def _pictures_of(record: RunRecord) -> list[tuple[str, np.ndarray]]:
+    """Return the lifted centres of a record with their captions, those of the paper first."""
+    found = []
+    components = record.extras.get("components")
+    centroids = record.extras.get("centroids")
+    if components is not None and len(components) == len(record.classes):
+        found.append((f"{record.method}\ncomponents", np.asarray(components)))
+    if centroids is not None:
+        found.append((f"{record.method}\ncluster means", np.asarray(centroids)))
+    return found
+
+
+def _centroids(canvas: Any, records: list[RunRecord]) -> None:
+    """Draw the centres as pictures: raw, on a scale symmetric about 0, and their positive part."""
+    groups = [group for record in records for group in _pictures_of(record)]
+    lines = [(name, pictures, clip) for name, pictures in groups for clip in (False, True)]
+    if not lines:
+        return
+    panels = canvas.subplots(len(lines), max(len(p) for _, p, _ in lines), squeeze=False)
+    for line, (name, pictures, clip) in zip(panels, lines, strict=True):
+        for panel in line:
+            panel.axis("off")
+        limit = float(np.abs(pictures).max()) or 1.0
+        for panel, picture in zip(line, pictures, strict=False):
+            if clip:
+                panel.imshow(np.maximum(picture, 0.0), cmap="gray", vmin=0.0, vmax=limit)
+            else:
+                panel.imshow(picture, cmap="RdBu_r", vmin=-limit, vmax=limit)
+        line[0].text(
+            -0.15,
+            0.5,
+            f"{name}\n{'positive part' if clip else 'raw'}",
+            ha="right",
+            va="center",
+            fontsize=8,
+            transform=line[0].transAxes,
+        )
+
+
+def draw_figure(
+    figure: Figure, records: Iterable[RunRecord], *, profile: str = PAPER
+) -> Any | None:
+    """Draw a figure.
+
+    Parameters
+    ----------
+    figure : Figure
+        Which.
+    records : iterable of RunRecord
+        The records; the figure picks its own.
+    profile : {"paper", "quick"}, default="paper"
+        The settings.
+
+    Returns
+    -------
+    canvas : matplotlib.figure.Figure or None
+        None where none of its runs is stored.
+    """
+    shown = figure_records(figure, records, profile=profile)
+    if not shown:
+        return None
+    _, canvas_class = _pyplot()
+    if figure.name == "figure3":
+        canvas = canvas_class(
+            figsize=(PANEL_WIDTH, PANEL_HEIGHT * len(shown)), layout="constrained"
+        )
+        _error_curves(canvas, shown)
+        return canvas
+    groups = [group for record in shown for group in _pictures_of(record)]
+    if not groups:
+        return None
+    columns = max(len(pictures) for _, pictures in groups)
+    size = ((columns + 1.5) * TILE, 2 * len(groups) * TILE)
+    canvas = canvas_class(figsize=size, layout="constrained")
+    _centroids(canvas, shown)
+    return canvas
+
+
+def figure_svg(canvas: Any) -> str:
+    """Return a drawn figure as SVG text, the same bytes for the same records."""
+    matplotlib, _ = _pyplot()
+    stream = io.StringIO()
+    # Without a fixed salt and date, each rendering would differ in its identifiers.
+    with matplotlib.rc_context({"svg.hashsalt": "tuckermix"}):
+        canvas.savefig(stream, format="svg", metadata={"Date": None})
+    # Trailing blanks are matplotlib's; files under version control have none.
+    return "\n".join(line.rstrip() for line in stream.getvalue().splitlines()) + "\n"
+
+
+def save_figure(canvas: Any, folder: Path, name: str) -> list[Path]:
+    """Write a drawn figure as PNG and SVG and return the two paths."""
+    png, svg = folder / f"{name}.png", folder / f"{name}.svg"
+    canvas.savefig(png, dpi=PNG_DPI, metadata={"Software": None})
+    svg.write_text(figure_svg(canvas), encoding="utf-8")
+    return [png, svg]

@@ -1,0 +1,273 @@
+"""The columns of the tables: names, how each method is built, and what it costs.
+
+A method is named by an import path or given as a function, so that listing the columns imports
+nothing and a method that cannot be imported costs its own cells only.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from tuckermix._records import Record
+from tuckermix._validation import check_option
+
+__all__ = ["METHODS", "Method", "build", "register_method", "select_methods"]
+
+ROLES = ("paper", "ours", "orientation", "extra")
+
+CHEAP, MODERATE, SLOW = 0, 1, 2
+"""The order in which columns are filled: below a second, seconds, and minutes a cell."""
+
+
+@dataclass(frozen=True)
+class Method(Record):
+    """A column of a table.
+
+    Attributes
+    ----------
+    name : str
+        The heading.
+    factory : str or callable
+        "module:Class" of an estimator that takes ``n_clusters`` and ``random_state``, or a function
+        ``factory(n_clusters, ranks, seed, **settings)`` that returns an object with ``fit(X)`` and
+        ``labels_``. For several processes the function must be importable by its name.
+    takes_ranks : bool, default=False
+        Whether an estimator named by its path is also given ``ranks``.
+    takes_start : bool, default=False
+        Whether a row's choice of start is handed on.
+    settings : mapping, default={}
+        Parameters other than the defaults.
+    quick_settings : mapping, default={}
+        Parameters for the quick setting, on top of `settings`.
+    cost : int, default=1
+        0, 1 or 2: how early in the queue its cells stand.
+    role : {"paper", "ours", "orientation", "extra"}, default="extra"
+        Where the method comes from.
+    version : str, default="1"
+        Part of each record's parameters: a new value has all cells of the method computed anew.
+    description : str, default=""
+        One sentence for the legend.
+    """
+
+    name: str
+    factory: str | Callable[..., Any]
+    takes_ranks: bool = False
+    takes_start: bool = False
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    quick_settings: Mapping[str, Any] = field(default_factory=dict)
+    cost: int = MODERATE
+    role: str = "extra"
+    version: str = "1"
+    description: str = ""
+
+    def __post_init__(self) -> None:
+        check_option(self.role, "role", "Method", ROLES)
+
+
+class _OnPixels:
+    """A scikit-learn clusterer on flattened samples."""
+
+    def __init__(self, clusterer: Any) -> None:
+        self.clusterer = clusterer
+
+    def fit(self, X: np.ndarray) -> _OnPixels:
+        self.clusterer.fit(np.reshape(X, (X.shape[0], -1)))
+        self.labels_ = self.clusterer.labels_
+        self.n_iter_ = getattr(self.clusterer, "n_iter_", None)
+        return self
+
+
+def kmeans_on_pixels(n_clusters: int, ranks: Any, seed: int, **settings: Any) -> Any:
+    """Build scikit-learn's k-means on flattened samples."""
+    from sklearn.cluster import KMeans
+
+    return _OnPixels(KMeans(n_clusters, random_state=seed, **settings))
+
+
+def spectral_on_pixels(n_clusters: int, ranks: Any, seed: int, **settings: Any) -> Any:
+    """Build scikit-learn's spectral clustering on flattened samples."""
+    from sklearn.cluster import SpectralClustering
+
+    return _OnPixels(SpectralClustering(n_clusters, random_state=seed, **settings))
+
+
+KMEANS_STARTS = 10
+"""As many starts as the other methods give the k-means at their end."""
+
+_BASELINES = "tuckermix.baselines"
+_FEW_ITERATIONS = {"max_iter": 20}
+
+METHODS: dict[str, Method] = {}
+"""The methods by name."""
+
+
+def register_method(method: Method, *, replace: bool = False) -> Method:
+    """Make a method known by its name.
+
+    Parameters
+    ----------
+    method : Method
+        The column.
+    replace : bool, default=False
+        Whether it may take the place of another of that name.
+
+    Returns
+    -------
+    method : Method
+        The same.
+    """
+    if method.name in METHODS and not replace:
+        raise ValueError(
+            f"A method called {method.name!r} is already registered: choose another name or pass "
+            "replace=True."
+        )
+    METHODS[method.name] = method
+    return method
+
+
+for _method in (
+    Method(
+        "MM",
+        f"{_BASELINES}:MultiplicativeNMF",
+        quick_settings=_FEW_ITERATIONS,
+        role="paper",
+        description="nonnegative matrix factorisation by multiplicative updates",
+    ),
+    Method(
+        "ALS",
+        f"{_BASELINES}:AlternatingNMF",
+        quick_settings=_FEW_ITERATIONS,
+        role="paper",
+        description="nonnegative matrix factorisation by alternating nonnegative least squares",
+    ),
+    Method(
+        "B-NMF",
+        f"{_BASELINES}:BayesianNMF",
+        quick_settings=_FEW_ITERATIONS,
+        role="paper",
+        description="Bayesian nonnegative matrix factorisation",
+    ),
+    Method(
+        "PGM",
+        f"{_BASELINES}:ProjectedGradientNMF",
+        quick_settings=_FEW_ITERATIONS,
+        role="paper",
+        description="nonnegative matrix factorisation by projected gradients",
+    ),
+    Method(
+        "DRCC",
+        f"{_BASELINES}:DRCC",
+        quick_settings=_FEW_ITERATIONS,
+        role="paper",
+        description="dual regularised co-clustering",
+    ),
+    Method(
+        "Tri-ONTD",
+        f"{_BASELINES}:TriONTD",
+        takes_ranks=True,
+        quick_settings=_FEW_ITERATIONS,
+        role="paper",
+        description="orthogonal nonnegative tri-factor tensor decomposition",
+    ),
+    Method(
+        "PCA-B",
+        f"{_BASELINES}:PCAB",
+        takes_ranks=True,
+        quick_settings=_FEW_ITERATIONS,
+        role="paper",
+        description="the same Tucker model with memberships that are nonnegative only",
+    ),
+    Method(
+        "ASI-T",
+        f"{_BASELINES}:ASIT",
+        takes_ranks=True,
+        role="extra",
+        description="adaptive subspace iteration on tensors",
+    ),
+    Method(
+        "PCA-Multinomial",
+        f"{_BASELINES}:PCAMultinomial",
+        takes_ranks=True,
+        takes_start=True,
+        quick_settings=_FEW_ITERATIONS,
+        cost=SLOW,
+        role="paper",
+        description="the paper's algorithm with the paper's settings",
+    ),
+    Method(
+        "k-means",
+        kmeans_on_pixels,
+        settings={"n_init": KMEANS_STARTS},
+        cost=CHEAP,
+        role="orientation",
+        description="scikit-learn's k-means on pixels, ten starts",
+    ),
+    Method(
+        "spectral",
+        spectral_on_pixels,
+        settings={"affinity": "nearest_neighbors"},
+        cost=CHEAP,
+        role="orientation",
+        description="scikit-learn's spectral clustering on pixels, nearest-neighbour graph",
+    ),
+    Method(
+        "TuckerClustering",
+        "tuckermix.clustering:TuckerClustering",
+        takes_ranks=True,
+        takes_start=True,
+        cost=CHEAP,
+        role="ours",
+        description="this package with its defaults; only the core size is given",
+    ),
+):
+    register_method(_method)
+
+
+def select_methods(names: Iterable[str] | None, columns: Iterable[str]) -> list[Method]:
+    """Return the methods called `names`, or those of the table's own `columns` for None."""
+    chosen = []
+    for name in columns if names is None else names:
+        check_option(name, "methods", "reproduce", METHODS)
+        chosen.append(METHODS[name])
+    return chosen
+
+
+def build(
+    method: Method,
+    n_clusters: int,
+    ranks: tuple[int, ...],
+    seed: int,
+    settings: Mapping[str, Any],
+) -> Any:
+    """Build the estimator of a cell.
+
+    Parameters
+    ----------
+    method : Method
+        The column.
+    n_clusters : int
+        The number of clusters.
+    ranks : tuple of int
+        The core size of the row.
+    seed : int
+        The random state of the cell.
+    settings : mapping
+        Parameters beyond the defaults.
+
+    Returns
+    -------
+    estimator : object
+        With ``fit(X)`` and, afterwards, ``labels_``.
+    """
+    if callable(method.factory):
+        return method.factory(n_clusters, ranks, seed, **settings)
+    module, _, name = method.factory.partition(":")
+    estimator = getattr(importlib.import_module(module), name)
+    if method.takes_ranks:
+        settings = {"ranks": ranks, **settings}
+    return estimator(n_clusters=n_clusters, random_state=seed, **settings)

@@ -1,0 +1,308 @@
+"""One SQLite file with one record a cell and run."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tuckermix._records import Record
+
+__all__ = ["RunRecord", "Store"]
+
+SCHEMA_VERSION = 1
+BUSY_SECONDS = 30.0
+"""How long a reader or the writer waits for the other: far more than one record takes to write."""
+
+_COLUMNS = {
+    "profile": "TEXT NOT NULL",
+    "experiment": "TEXT NOT NULL",
+    "row": "TEXT NOT NULL",
+    "method": "TEXT NOT NULL",
+    "run": "INTEGER NOT NULL",
+    "digest": "TEXT NOT NULL",
+    "status": "TEXT NOT NULL",
+    "dataset": "TEXT",
+    "seed": "INTEGER",
+    "n_samples": "INTEGER",
+    "ac": "REAL",
+    "nmi": "REAL",
+    "seconds": "REAL",
+    "cpu_seconds": "REAL",
+    "peak_memory": "INTEGER",
+    "iterations": "INTEGER",
+    "stop_reason": "TEXT",
+    "error": "TEXT",
+    "warnings": "TEXT",
+    "classes": "TEXT",
+    "parameters": "TEXT",
+    "versions": "TEXT",
+    "machine": "TEXT",
+    "fingerprint": "TEXT",
+    "finished": "TEXT",
+    "extras": "TEXT",
+}
+_JSON = ("warnings", "classes", "parameters", "versions", "extras")
+KEY = ("profile", "experiment", "row", "method", "run")
+
+
+@dataclass(frozen=True)
+class RunRecord(Record):
+    """What is known about one cell and run.
+
+    Attributes
+    ----------
+    profile, experiment, row, method : str
+        Which cell.
+    run : int
+        Which run, from 0.
+    digest : str
+        A digest of the parameters.
+    status : {"ok", "failed", "missing", "timeout"}
+        How it ended.
+    dataset : str
+        The dataset's name.
+    seed : int
+        The method's random state.
+    n_samples : int or None
+        The number of samples drawn.
+    ac, nmi : float or None
+        Clustering accuracy and normalised mutual information.
+    seconds, cpu_seconds : float or None
+        Time of the fit by the clock and by the processor.
+    peak_memory : int or None
+        By how many bytes resident memory rose during the fit, at most.
+    iterations : int or None
+        The method's own count.
+    stop_reason, error : str or None
+        Why it ended.
+    warnings, classes : list
+        Warnings given, classes drawn.
+    parameters, versions : dict
+        What determines the numbers.
+    machine, fingerprint, finished : str
+        Where it ran, a digest of the method's code, and when it ended (UTC).
+    extras : dict
+        What the figures need.
+    """
+
+    profile: str
+    experiment: str
+    row: str
+    method: str
+    run: int
+    digest: str
+    status: str
+    dataset: str = ""
+    seed: int = 0
+    n_samples: int | None = None
+    ac: float | None = None
+    nmi: float | None = None
+    seconds: float | None = None
+    cpu_seconds: float | None = None
+    peak_memory: int | None = None
+    iterations: int | None = None
+    stop_reason: str | None = None
+    error: str | None = None
+    warnings: list[str] = field(default_factory=list)
+    classes: list[int] = field(default_factory=list)
+    parameters: dict[str, Any] = field(default_factory=dict)
+    versions: dict[str, str] = field(default_factory=dict)
+    machine: str = ""
+    fingerprint: str = ""
+    finished: str = ""
+    extras: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def key(self) -> tuple[str, str, str, str, int]:
+        """What identifies the record."""
+        return (self.profile, self.experiment, self.row, self.method, self.run)
+
+
+class Store:
+    """Records in an SQLite file.
+
+    Each record is a transaction of its own. The journal is a write-ahead log, so that `show` can
+    read while a run writes, and every commit is flushed to the disk (``synchronous=FULL``): a
+    record costs seconds to compute and milliseconds to flush. A process killed at any moment leaves
+    the file at its last commit.
+
+    Parameters
+    ----------
+    path : path
+        The file; it is made if it does not exist, unless `read_only`.
+    read_only : bool, default=False
+        Whether nothing may be written.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], *, read_only: bool = False) -> None:
+        self.path = Path(path)
+        self.read_only = read_only
+        if read_only and not self.path.is_file():
+            raise FileNotFoundError(
+                f"There are no results in {str(self.path)!r}: run `tuckermix reproduce` first, or "
+                "name another file with --db."
+            )
+        if not read_only:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            self._connection = sqlite3.connect(self.path, timeout=BUSY_SECONDS)
+            self._prepare()
+        except sqlite3.DatabaseError as error:
+            if isinstance(error, sqlite3.OperationalError):
+                raise
+            raise ValueError(
+                f"{str(self.path)!r} is no SQLite file ({error}): name another file with --db."
+            ) from error
+
+    def _prepare(self) -> None:
+        version = self._connection.execute("PRAGMA user_version").fetchone()[0]
+        if version not in (0, SCHEMA_VERSION):
+            raise ValueError(
+                f"{str(self.path)!r} holds records of format {version}, but this tuckermix reads "
+                f"format {SCHEMA_VERSION}: name another file with --db."
+            )
+        if self.read_only:
+            self._connection.execute("PRAGMA query_only = ON")
+            if version == 0:
+                raise ValueError(
+                    f"{str(self.path)!r} holds no results: name another file with --db."
+                )
+            return
+        self._connection.execute("PRAGMA journal_mode = WAL")
+        self._connection.execute("PRAGMA synchronous = FULL")
+        columns = ", ".join(f'"{name}" {kind}' for name, kind in _COLUMNS.items())
+        with self._connection:
+            self._connection.execute(
+                f"CREATE TABLE IF NOT EXISTS records ({columns}, PRIMARY KEY ({', '.join(KEY)}))"
+            )
+            self._connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file."""
+        self._connection.close()
+
+    def add(self, record: RunRecord) -> None:
+        """Write a record, in place of an older one of the same cell and run."""
+        values = [json.dumps(record[name]) if name in _JSON else record[name] for name in _COLUMNS]
+        marks = ", ".join("?" for _ in values)
+        with self._connection:
+            self._connection.execute(f"INSERT OR REPLACE INTO records VALUES ({marks})", values)
+
+    def records(self, **where: Any) -> list[RunRecord]:
+        """Return the records, in a fixed order.
+
+        Parameters
+        ----------
+        **where
+            Values that fields must have, such as ``experiment="table3"``.
+
+        Returns
+        -------
+        records : list of RunRecord
+            Sorted by profile, experiment, row, method and run.
+        """
+        condition, values = self._condition(where)
+        names = ", ".join(f'"{name}"' for name in _COLUMNS)
+        rows = self._connection.execute(
+            f"SELECT {names} FROM records{condition} ORDER BY {', '.join(KEY)}", values
+        )
+        return [
+            RunRecord(
+                **{
+                    name: json.loads(value) if name in _JSON and value is not None else value
+                    for name, value in zip(_COLUMNS, row, strict=True)
+                }
+            )
+            for row in rows
+        ]
+
+    def digests(self) -> dict[tuple[str, str, str, str, int], tuple[str, str]]:
+        """Return digest and status of each record by its key, without reading the rest."""
+        rows = self._connection.execute(f"SELECT {', '.join(KEY)}, digest, status FROM records")
+        return {tuple(row[:5]): (row[5], row[6]) for row in rows}
+
+    def delete(self, **where: Any) -> int:
+        """Delete records, such as all of one method: ``delete(method="MM")``; return how many."""
+        if not where:
+            raise ValueError(
+                "delete() without a condition would delete every record: name a field, such as "
+                "method='MM', or delete the file."
+            )
+        condition, values = self._condition(where)
+        with self._connection:
+            return self._connection.execute(f"DELETE FROM records{condition}", values).rowcount
+
+    def check(self) -> None:
+        """Raise if the file is damaged."""
+        answer = self._connection.execute("PRAGMA integrity_check").fetchone()[0]
+        if answer != "ok":
+            raise ValueError(
+                f"{str(self.path)!r} is damaged ({answer}): restore it from a copy, or start anew "
+                "with another file."
+            )
+
+    @staticmethod
+    def _condition(where: dict[str, Any]) -> tuple[str, list[Any]]:
+        for name in where:
+            if name not in _COLUMNS:
+                raise ValueError(
+                    f"A record has no field {name!r}: its fields are {', '.join(_COLUMNS)}."
+                )
+        condition = " AND ".join(f'"{name}" = ?' for name in where)
+        return (f" WHERE {condition}" if where else ""), list(where.values())
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Hold the store for one runner: a second one on the same file is refused.
+
+        The lock is an exclusive transaction on a file beside the store, which the system releases
+        when the process ends, however it ends.
+        """
+        lock = sqlite3.connect(f"{self.path}.lock", timeout=0.0, isolation_level=None)
+        try:
+            try:
+                lock.execute("BEGIN EXCLUSIVE")
+            except sqlite3.OperationalError as error:
+                raise RuntimeError(
+                    f"Another run is writing to {str(self.path)!r}: wait for it, stop it, or name "
+                    "another file with --db."
+                ) from error
+            yield
+        finally:
+            lock.close()
+
+    def stale(self, fingerprints: dict[str, str]) -> list[RunRecord]:
+        """Return the records of older code: `fingerprints` are today's, by method."""
+        return [
+            record
+            for record in self.records()
+            if record.method in fingerprints and record.fingerprint != fingerprints[record.method]
+        ]
+
+
+def unchanged(records: Iterable[RunRecord]) -> list[dict[str, Any]]:
+    """Return the parts of records that must not depend on load or on the number of jobs."""
+    varying = {"seconds", "cpu_seconds", "peak_memory", "finished", "machine"}
+    plain = []
+    for record in records:
+        fields = {name: value for name, value in record.to_dict().items() if name not in varying}
+        extras = dict(fields["extras"])
+        if "history" in extras:
+            extras["history"] = [
+                {name: value for name, value in entry.items() if name != "time"}
+                for entry in extras["history"]
+            ]
+        plain.append(fields | {"extras": extras})
+    return plain
