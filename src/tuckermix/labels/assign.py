@@ -1,0 +1,289 @@
+"""From the learned subspace or the memberships to labels: four ways, one interface.
+
+`fit_labels` learns a labeller from the samples (or landmarks); its `predict_proba` serves training
+and new samples alike, so that labels, predictions and soft labels always agree.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from tuckermix._array_api import (
+    Array,
+    asarray_like,
+    blocks,
+    device,
+    double,
+    get_namespace,
+    to_numpy,
+)
+from tuckermix._validation import check_option
+from tuckermix.labels.graph import distinct_rows, graph_partition
+from tuckermix.labels.kmeans import kmeans
+from tuckermix.labels.votes import GraphLabels, elect
+
+METHODS = ("graph", "subspace", "memberships", "argmax")
+
+MAX_RAISES = 20
+"""Rounds, per component, in which components without a sample are raised. Few are ever needed."""
+
+
+class Labeller(Protocol):
+    """What the estimator needs of a labeller."""
+
+    kind: str
+    uses: str
+
+    def predict_proba(self, Z: Array | None, U: Array | None = None) -> Array:
+        """Return soft labels of shape (n_samples, n_clusters)."""
+
+    def to_arrays(self) -> dict[str, Any]:
+        """Return arrays and numbers that describe the labeller."""
+
+
+def normalize_rows(Q: Array) -> Array:
+    """Divide the rows of `Q` (n_samples, n_components) by their norms; rows of zeros stay."""
+    xp = get_namespace(Q)
+    norms = xp.sqrt(xp.sum(Q * Q, axis=1, keepdims=True))
+    return Q / xp.where(norms > 0, norms, xp.ones_like(norms))
+
+
+@dataclass(frozen=True)
+class CenterLabels:
+    """The nearest of the cluster means, with Gaussian soft labels.
+
+    ``p_k(x) ∝ exp(-|x - c_k|² / (2 s))`` with s the mean squared distance of the fitted samples
+    to their centres, per dimension.
+
+    Attributes
+    ----------
+    centers : array of shape (n_clusters, n_features)
+        The means, float64.
+    scale : float
+        The variance s; 0 where every sample is its own centre, and soft labels are 0 and 1.
+    on : {"subspace", "memberships"}
+        Which of the two is compared with the centres.
+    """
+
+    centers: Array
+    scale: float
+    on: str
+
+    kind = "center"
+
+    @property
+    def uses(self) -> str:
+        """Which of Z and U `predict_proba` looks at."""
+        return self.on
+
+    def predict_proba(self, Z: Array | None, U: Array | None = None) -> Array:
+        """Return the soft labels of rows of `Z` or `U`, of shape (n_samples, n_clusters)."""
+        X: Any = U if self.on == "memberships" else Z
+        xp = get_namespace(X, self.centers)
+        center = xp.mean(self.centers, axis=0)
+        centers = self.centers - center
+        squares = xp.sum(centers * centers, axis=1)
+        names = xp.arange(int(centers.shape[0]), device=device(X))
+        parts = []
+        for cut in blocks(int(X.shape[0]), 8 * (3 * int(centers.shape[0]) + int(X.shape[1]))):
+            scores = squares[None, :] - 2.0 * xp.matmul(double(X[cut, :]) - center, centers.T)
+            nearest = xp.argmin(scores, axis=1)
+            gaps = scores - xp.min(scores, axis=1, keepdims=True)
+            sharp = self.scale <= 0
+            shares = xp.zeros_like(gaps) if sharp else xp.exp(-gaps / (2.0 * self.scale))
+            shares = xp.where(nearest[:, None] == names[None, :], 1.0, shares)
+            parts.append(xp.astype(shares / xp.sum(shares, axis=1, keepdims=True), X.dtype))
+        return xp.concat(parts, axis=0)
+
+    def to_arrays(self) -> dict[str, Any]:
+        """Return arrays and numbers from which `from_arrays` makes the same labeller."""
+        return {"centers": self.centers, "scale": self.scale, "on": METHODS.index(self.on)}
+
+    @classmethod
+    def from_arrays(cls, arrays: dict[str, Any]) -> CenterLabels:
+        """Make a labeller from what `to_arrays` returned."""
+        return cls(arrays["centers"], float(arrays["scale"]), METHODS[int(arrays["on"])])
+
+
+@dataclass(frozen=True)
+class ArgmaxLabels:
+    """The component with the largest membership.
+
+    ``p_k(u) ∝ s_k u_{order(k)}``. The factors s are 1, save for components that are nobody's
+    largest: they are raised until they are somebody's.
+
+    Attributes
+    ----------
+    order : array of shape (n_clusters,)
+        The component that each label stands for, int64.
+    scale : array of shape (n_clusters,)
+        The factors s, float64; 0 for labels that have no component.
+    """
+
+    order: Array
+    scale: Array
+
+    kind = "argmax"
+    uses = "memberships"
+
+    def predict_proba(self, Z: Array | None, U: Any = None) -> Array:
+        """Return the scaled memberships in the order of the labels, rows summing to 1."""
+        xp = get_namespace(U, self.order)
+        shares = double(xp.take(U, self.order, axis=1)) * self.scale[None, :]
+        return xp.astype(shares / xp.sum(shares, axis=1, keepdims=True), U.dtype)
+
+    def to_arrays(self) -> dict[str, Any]:
+        """Return arrays from which `from_arrays` makes the same labeller."""
+        return {"order": self.order, "scale": self.scale}
+
+    @classmethod
+    def from_arrays(cls, arrays: dict[str, Any]) -> ArgmaxLabels:
+        """Make a labeller from what `to_arrays` returned."""
+        return cls(arrays["order"], arrays["scale"])
+
+
+def fit_labels(
+    method: str,
+    Z: Array | None,
+    U: Array | None,
+    n_clusters: int,
+    *,
+    n_neighbors: int = 20,
+    n_init: int = 10,
+    rng: np.random.Generator,
+) -> Labeller:
+    """Learn to label samples from the subspace `Z` or the memberships `U`.
+
+    Labels are numbered by decreasing size of the clusters, then by their first sample. On the
+    samples given here, the largest entries of `predict_proba` use every label, as long as there are
+    as many distinct samples as labels; equal samples always share a label.
+
+    Parameters
+    ----------
+    method : {"graph", "subspace", "memberships", "argmax"}
+        "graph": groups of the neighbour graph of Z. "subspace": k-means on Z. "memberships":
+        k-means on U. "argmax": the largest membership.
+    Z : array of shape (n_samples, n_components) or None
+        Rows of unit length, see `normalize_rows`; needed by the first two.
+    U : array of shape (n_samples, n_components) or None
+        Mixing weights; needed by the last two.
+    n_clusters : int
+        The number of labels.
+    n_neighbors : int, default=20
+        The number of neighbours of "graph".
+    n_init : int, default=10
+        Starts of k-means.
+    rng : numpy.random.Generator
+        The source of random numbers.
+
+    Returns
+    -------
+    labeller : GraphLabels, CenterLabels or ArgmaxLabels
+        An object with `predict_proba(Z, U)`, `to_arrays()`, and the attributes `kind` and `uses`.
+    """
+    check_option(method, "method", "fit_labels", METHODS)
+    X = Z if method in ("graph", "subspace") else U
+    if X is None:
+        missing = "Z" if method in ("graph", "subspace") else "U"
+        raise ValueError(f"fit_labels(method={method!r}) needs {missing}. Got None instead.")
+    if X.shape[0] < n_clusters:
+        raise ValueError(f"n_samples={X.shape[0]} must be >= n_clusters={n_clusters}.")
+    if method == "graph":
+        labeller: Any = _fit_graph(X, n_clusters, n_neighbors, n_init, rng)
+    elif method == "argmax":
+        labeller = _fit_argmax(X, n_clusters)
+    else:
+        labeller = _fit_centers(X, n_clusters, method, n_init, rng)
+    return _number(labeller, X, n_clusters)
+
+
+def labeller_from_arrays(kind: str, arrays: dict[str, Any]) -> Labeller:
+    """Make the labeller of this `kind` from what its `to_arrays` returned."""
+    kinds: dict[str, Any] = {
+        labeller.kind: labeller for labeller in (GraphLabels, CenterLabels, ArgmaxLabels)
+    }
+    check_option(kind, "kind", "labeller_from_arrays", tuple(kinds))
+    return kinds[kind].from_arrays(arrays)
+
+
+def _fit_graph(
+    Z: Array, n_clusters: int, n_neighbors: int, n_init: int, rng: np.random.Generator
+) -> GraphLabels:
+    """Partition the distinct samples: many copies of one must not fill its neighbourhood."""
+    first, _ = distinct_rows(Z)
+    if len(first) < Z.shape[0]:
+        Z = get_namespace(Z).take(Z, asarray_like(first, Z, dtype=get_namespace(Z).int64), axis=0)
+    labels = graph_partition(Z, n_clusters, n_neighbors, n_init=n_init, rng=rng)
+    return elect(Z, labels, n_clusters, n_neighbors)
+
+
+def _fit_centers(
+    X: Array, n_clusters: int, on: str, n_init: int, rng: np.random.Generator
+) -> CenterLabels:
+    result = kmeans(X, n_clusters, n_init=n_init, rng=rng)
+    scale = result.inertia / (int(X.shape[0]) * max(1, int(X.shape[1])))
+    return CenterLabels(centers=result.centers, scale=scale, on=on)
+
+
+def _fit_argmax(U: Array, n_clusters: int) -> ArgmaxLabels:
+    """Take components as clusters, and raise those that nobody has as the largest."""
+    xp = get_namespace(U)
+    n_components = int(U.shape[1])
+    if n_components > n_clusters:
+        raise ValueError(
+            f"assign_labels='argmax' needs n_components={n_components} <= n_clusters={n_clusters}: "
+            "set n_components, or use assign_labels='memberships'."
+        )
+    scale = np.ones(n_components)
+    weights = double(U)
+    for _ in range(MAX_RAISES * n_components):
+        scaled = weights * asarray_like(scale, weights)
+        owner = to_numpy(xp.argmax(scaled, axis=1))
+        empty = np.flatnonzero(np.bincount(owner, minlength=n_components) == 0)
+        if len(empty) == 0:
+            break
+        name = int(empty[0])
+        # The least factor that makes the component the largest of some sample, and a bit more.
+        needed = to_numpy(xp.min(xp.max(scaled, axis=1) / weights[:, name]))
+        scale[name] = float(needed) * (1 + 1e-9)
+    order = np.concatenate([np.arange(n_components), np.zeros(n_clusters - n_components, int)])
+    scale = np.concatenate([scale, np.zeros(n_clusters - n_components)])
+    return ArgmaxLabels(
+        order=asarray_like(order, U, dtype=xp.int64), scale=asarray_like(scale, weights)
+    )
+
+
+def _number(labeller: Any, X: Array, n_clusters: int) -> Any:
+    """Give the labels numbers by decreasing size, then by the first sample; warn of unused ones."""
+    xp = get_namespace(X)
+    labels = to_numpy(xp.argmax(labeller.predict_proba(X, X), axis=1))
+    sizes = np.bincount(labels, minlength=n_clusters)
+    first = np.full(n_clusters, len(labels))
+    names, places = np.unique(labels, return_index=True)
+    first[names] = places
+    if len(names) < n_clusters:
+        warnings.warn(
+            f"Only {len(names)} of n_clusters={n_clusters} clusters have samples: there are not "
+            "that many distinct ones. Lower n_clusters, or look for duplicates in X.",
+            ConvergenceWarning,
+            stacklevel=3,
+        )
+    order = np.lexsort((first, -sizes))
+    places = asarray_like(order, X, dtype=xp.int64)
+    if isinstance(labeller, CenterLabels):
+        return replace(labeller, centers=xp.take(labeller.centers, places, axis=0))
+    if isinstance(labeller, ArgmaxLabels):
+        return replace(
+            labeller,
+            order=xp.take(labeller.order, places, axis=0),
+            scale=xp.take(labeller.scale, places, axis=0),
+        )
+    rank = np.empty_like(order)
+    rank[order] = np.arange(n_clusters)
+    rank = asarray_like(rank, X, dtype=xp.int64)
+    return replace(labeller, landmark_labels=xp.take(rank, labeller.landmark_labels, axis=0))

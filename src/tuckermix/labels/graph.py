@@ -1,0 +1,192 @@
+"""Clusters as groups of a graph that joins each sample to its nearest neighbours."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import sparse
+from scipy.cluster.hierarchy import fcluster, linkage
+from scipy.sparse.csgraph import connected_components
+
+from tuckermix._array_api import Array, asarray_like, epsilon, get_namespace, to_numpy
+from tuckermix.labels.kmeans import kmeans
+from tuckermix.labels.neighbors import nearest_neighbors
+from tuckermix.labels.spectral import leading_eigenvectors
+
+DECAY = 5.0
+"""The weight of the last neighbour is exp(-5), below a hundredth: it makes no difference whether
+there is one more, which is what makes the graph insensitive to the number of neighbours."""
+
+MUTUAL = 2.0
+"""How many times more an edge counts for being wanted from both ends. A small group cannot have
+mutual edges with a large one that it has to borrow neighbours from."""
+
+MAX_EDGES = 2_000_000
+"""Widening the neighbourhood ends at this many directed edges (about 100 MB on the host)."""
+
+COPY_POWER = 2 / 3
+"""Rows of unit length that are nearer than eps^(2/3) (4e-11 in float64, 2e-5 in float32) are
+copies: wider than the rounding of equal samples, narrower than the spacing of others."""
+
+
+def rank_weights(n_neighbors: int) -> np.ndarray:
+    """Return the weights ``exp(-5 (r - 1) / n)`` of the neighbours r = 1, …, n."""
+    return np.exp(-DECAY * np.arange(n_neighbors) / n_neighbors)
+
+
+def distinct_rows(Z: Array) -> tuple[np.ndarray, np.ndarray]:
+    """Find copies among the rows of unit length.
+
+    Parameters
+    ----------
+    Z : array of shape (n_samples, n_features)
+        The rows.
+
+    Returns
+    -------
+    first : ndarray of shape (n_distinct,)
+        The place of the first of each set of copies, ascending.
+    member : ndarray of shape (n_samples,)
+        The set that each row belongs to: row i is a copy of row ``first[member[i]]``.
+    """
+    n_samples = int(Z.shape[0])
+    if n_samples == 1:
+        return np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64)
+    # Copies come in order of their index: each points to the first other copies, which links
+    # a set of any size.
+    indices, distances = nearest_neighbors(Z, Z, min(2, n_samples - 1), exclude_self=True)
+    near = to_numpy(distances) <= epsilon(Z) ** (2 * COPY_POWER)
+    if not near.any():
+        every = np.arange(n_samples)
+        return every, every
+    rows, columns = np.nonzero(near)
+    links = (np.ones(len(rows)), (rows, to_numpy(indices)[rows, columns]))
+    member = connected_components(sparse.csr_array(links, shape=(n_samples,) * 2), False)[1]
+    return _in_order_of_appearance(member)
+
+
+def _in_order_of_appearance(names: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Give groups numbers by their first member; return the first members and the new numbers."""
+    _, first, member = np.unique(names, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    rank = np.empty_like(order)
+    rank[order] = np.arange(len(order))
+    return first[order], rank[member]
+
+
+def adjacency(indices: np.ndarray) -> sparse.csr_array:
+    """Build the weighted graph of the neighbours ``indices`` (n_samples, n_neighbors).
+
+    With ``w_ij = exp(-5 (r - 1) / n)`` where j is the r-th of the n neighbours of i, else 0,
+    ``A_ij = w_ij + w_ji + 2 min(w_ij, w_ji)``.
+
+    Returns
+    -------
+    A : scipy.sparse.csr_array of shape (n_samples, n_samples)
+        Symmetric, nonnegative, without loops.
+    """
+    n_samples, n_neighbors = indices.shape
+    pointers = np.arange(0, n_samples * n_neighbors + 1, n_neighbors)
+    weights = np.tile(rank_weights(n_neighbors), n_samples)
+    W = sparse.csr_array((weights, indices.ravel(), pointers), shape=(n_samples, n_samples))
+    back = W.T.tocsr()
+    return (W + back + MUTUAL * W.minimum(back)).tocsr()
+
+
+def graph_partition(
+    Z: Array, n_clusters: int, n_neighbors: int, *, n_init: int, rng: np.random.Generator
+) -> np.ndarray:
+    """Partition distinct samples by the normalised cut of their neighbour graph.
+
+    With more connected components than clusters, the neighbourhood is widened by doubling; if that
+    takes too many edges, components are joined by average linkage of their means.
+
+    Parameters
+    ----------
+    Z : array of shape (n_samples, n_features)
+        The samples, no two of them equal.
+    n_clusters, n_neighbors : int
+        The number of groups and of neighbours to join each sample with.
+    n_init : int
+        Starts of k-means.
+    rng : numpy.random.Generator
+        The source of the starts.
+
+    Returns
+    -------
+    labels : ndarray of shape (n_samples,)
+        The group of each sample; every group occurs.
+    """
+    n_samples = int(Z.shape[0])
+    if n_samples <= n_clusters:
+        return np.arange(n_samples)
+    if n_clusters == 1:
+        return np.zeros(n_samples, dtype=np.int64)
+    width = min(n_neighbors, n_samples - 1)
+    while True:
+        indices, _ = nearest_neighbors(Z, Z, width, exclude_self=True)
+        A = adjacency(to_numpy(indices))
+        n_parts, part = connected_components(A, directed=False)
+        if n_parts <= n_clusters:
+            return _normalized_cut(A, part, n_clusters, n_init, rng)
+        if 2 * width * n_samples > MAX_EDGES:
+            return _join_parts(Z, part, n_clusters)
+        width = min(2 * width, n_samples - 1)
+
+
+def _normalized_cut(
+    A: sparse.csr_array, part: np.ndarray, n_clusters: int, n_init: int, rng: np.random.Generator
+) -> np.ndarray:
+    """Cluster by the leading eigenvectors of ``D^-½ A D^-½``, component by component.
+
+    Each component has the eigenvalue 1; the remaining clusters go to the components with the
+    next largest eigenvalues. Clusters never cross components, so that k-means runs within each.
+    """
+    n_parts = int(part.max()) + 1
+    scale = 1 / np.sqrt(A.sum(axis=1))
+    normalized = sparse.csr_array(A.multiply(scale[:, None]).multiply(scale[None, :]))
+    most = n_clusters - n_parts + 1
+    members = [np.flatnonzero(part == name) for name in range(n_parts)]
+    pairs = []
+    for rows in members:
+        inner = normalized if n_parts == 1 else normalized[rows, :][:, rows]
+        if most == 1 or len(rows) == 1:
+            pairs.append((np.ones(1), np.ones((len(rows), 1))))
+        else:
+            pairs.append(leading_eigenvectors(inner, min(most, len(rows))))
+    counts = _allot([values for values, _ in pairs], n_clusters)
+    labels = np.empty(len(part), dtype=np.int64)
+    for rows, (_, vectors), count, offset in zip(
+        members, pairs, counts, np.cumsum(counts) - counts, strict=True
+    ):
+        if count == 1:
+            labels[rows] = offset
+            continue
+        embedding = vectors[:, :count]
+        lengths = np.linalg.norm(embedding, axis=1, keepdims=True)
+        embedding = embedding / np.where(lengths > 0, lengths, 1)
+        labels[rows] = offset + kmeans(embedding, int(count), n_init=n_init, rng=rng).labels
+    return labels
+
+
+def _allot(spectra: list[np.ndarray], n_clusters: int) -> np.ndarray:
+    """Share the clusters out: one to each component, then in the order of the eigenvalues."""
+    counts = np.ones(len(spectra), dtype=np.int64)
+    owner = np.concatenate([np.full(len(s) - 1, i) for i, s in enumerate(spectra)])
+    values = np.concatenate([s[1:] for s in spectra])
+    best = np.argsort(-values, kind="stable")[: n_clusters - len(spectra)]
+    np.add.at(counts, owner[best].astype(np.int64), 1)
+    return counts
+
+
+def _join_parts(Z: Array, part: np.ndarray, n_clusters: int) -> np.ndarray:
+    """Join components, nearest means first, until as many are left as there are clusters."""
+    xp = get_namespace(Z)
+    n_parts = int(part.max()) + 1
+    marks = sparse.csr_array((np.ones(len(part)), (part, np.arange(len(part)))))
+    means = to_numpy(xp.matmul(asarray_like(marks.toarray(), Z), Z)) / marks.sum(axis=1)[:, None]
+    groups = fcluster(linkage(means, "average"), n_clusters, criterion="maxclust") - 1
+    if len(np.unique(groups)) < n_clusters:  # tied heights: cut between them by size
+        order = np.argsort(-np.bincount(part, minlength=n_parts), kind="stable")
+        groups = np.full(n_parts, n_clusters - 1)
+        groups[order[: n_clusters - 1]] = np.arange(n_clusters - 1)
+    return groups[part]

@@ -1,0 +1,325 @@
+"""k-means on any array library: several starts as one batch of matrix products.
+
+One algorithm for all libraries. The starts are stacked, so that an iteration of all of them is two
+matrix products, one for the distances and one for the sums, with the labels as a 0/1 matrix
+between them; on NumPy that is about as fast as compiled code for the sizes met here (a few thousand
+samples or landmarks, tens of clusters), and on a GPU it needs no kernel of its own.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tuckermix._array_api import (
+    Array,
+    asarray_like,
+    blocks,
+    device,
+    double,
+    get_namespace,
+    to_numpy,
+)
+from tuckermix._records import Record
+
+MAX_ITER = 300
+"""Lloyd's iteration ends by itself, after some tens of steps; this only stops a cycle that
+rounding might make."""
+
+SAME_INERTIA = 1e-9
+"""Starts whose inertia agrees to this relative accuracy count as equal and the first one is kept,
+so that rounding, which differs between libraries, does not decide which start wins."""
+
+_BYTES = 8  # all sums are taken in float64
+
+
+@dataclass(frozen=True)
+class KMeansResult(Record):
+    """What `kmeans` returns.
+
+    Attributes
+    ----------
+    centers : array of shape (n_clusters, n_features)
+        The means of the clusters, float64.
+    labels : array of shape (n_samples,)
+        The cluster of each sample, int64. Every cluster occurs.
+    inertia : float
+        The sum of squared distances of the samples to the centres of their clusters.
+    n_iter : int
+        The number of iterations of the start that won.
+    """
+
+    centers: Array
+    labels: Array
+    inertia: float
+    n_iter: int
+
+
+def kmeans(
+    X: Array,
+    n_clusters: int,
+    *,
+    n_init: int = 10,
+    rng: np.random.Generator | None = None,
+    init: Array | None = None,
+    max_iter: int = MAX_ITER,
+) -> KMeansResult:
+    """Partition samples so that the sum of squared distances to the cluster means is small.
+
+    Lloyd's iteration for ``sum_i min_k |x_i - c_k|²`` from `n_init` greedy k-means++ starts, worked
+    on together; the best result is kept. A cluster that loses all its samples takes the sample
+    that lies farthest from its own centre. The iteration of a start ends when no label changes.
+
+    Parameters
+    ----------
+    X : array of shape (n_samples, n_features)
+        The samples. Float32 samples are summed in float64.
+    n_clusters : int
+        The number of clusters, at most `n_samples`.
+    n_init : int, default=10
+        The number of starts; ignored with `init`.
+    rng : numpy.random.Generator, optional
+        The source of random numbers for the starts; needed unless `init` is given.
+    init : array of shape (n_clusters, n_features), optional
+        Begin from these centres, once.
+    max_iter : int, default=300
+        The limit on the number of iterations.
+
+    Returns
+    -------
+    result : KMeansResult
+        Centres, labels, inertia. All labels occur, even where there are fewer distinct samples
+        than clusters: equal samples are then split between clusters whose centres coincide.
+    """
+    n_samples = int(X.shape[0])
+    if n_samples < n_clusters:
+        raise ValueError(f"n_samples={n_samples} must be >= n_clusters={n_clusters}.")
+    xp = get_namespace(X)
+    X = double(X)
+    mean = xp.mean(X, axis=0)
+    X = X - mean  # distances from norms and products lose fewer digits about the mean
+    if init is not None:
+        centers = double(init)[None, :, :] - mean
+    elif n_clusters == 1:
+        centers = xp.zeros((1, 1, X.shape[1]), dtype=xp.float64, device=device(X))
+    else:
+        if rng is None:
+            raise ValueError("kmeans needs rng, or init: pass numpy.random.default_rng(0).")
+        centers = plus_plus(X, n_clusters, n_init, rng)
+    labels, centers, n_iter = _lloyd(X, centers, max_iter)
+    inertias = to_numpy(_inertias(X, centers, labels))
+    best = int(np.flatnonzero(inertias <= inertias.min() * (1 + SAME_INERTIA))[0])
+    return KMeansResult(
+        centers=centers[best, :, :] + mean,
+        labels=labels[:, best],
+        inertia=float(inertias[best]),
+        n_iter=int(n_iter[best]),
+    )
+
+
+def plus_plus(X: Array, n_clusters: int, n_init: int, rng: np.random.Generator) -> Array:
+    """Draw starting centres by greedy k-means++, for all starts at once.
+
+    Each next centre is the best of ``2 + log(n_clusters)`` samples drawn with probability
+    proportional to ``min_k |x - c_k|²``: the one that leaves the smallest sum.
+
+    Parameters
+    ----------
+    X : array of shape (n_samples, n_features)
+        The samples, float64.
+    n_clusters, n_init : int
+        The number of centres of a start and the number of starts.
+    rng : numpy.random.Generator
+        Draws all random numbers, in NumPy, whatever the library of `X`.
+
+    Returns
+    -------
+    centers : array of shape (n_init, n_clusters, n_features)
+        The centres, each of them a sample.
+    """
+    xp = get_namespace(X)
+    n_samples, n_features = int(X.shape[0]), int(X.shape[1])
+    n_trials = 2 + int(math.log(n_clusters))  # the number that scikit-learn draws
+    first = asarray_like(rng.integers(n_samples, size=n_init), X, dtype=xp.int64)
+    draws = asarray_like(rng.random((n_clusters - 1, n_init, n_trials)), X)
+    starts = xp.arange(n_init, device=device(X))
+    norms = xp.sum(X * X, axis=1)
+    chosen = [xp.take(X, first, axis=0)]
+    closest = _distances(X, norms, chosen[0])
+    for step in range(n_clusters - 1):
+        picks = _draw(closest, draws[step, :, :])
+        candidates = xp.take(X, xp.reshape(picks, (-1,)), axis=0)
+        best, closest = _greedy(X, norms, candidates, closest)
+        rows = starts * n_trials + best
+        chosen.append(xp.take(candidates, rows, axis=0))
+    return xp.reshape(xp.stack(chosen, axis=1), (n_init, n_clusters, n_features))
+
+
+def _distances(X: Array, norms: Array, points: Array) -> Array:
+    """Return the squared distances (n_points, n_samples), without the rounding below zero."""
+    xp = get_namespace(X)
+    products = xp.matmul(-2.0 * points, X.T)
+    products += xp.sum(points * points, axis=1)[:, None]
+    products += norms[None, :]
+    return xp.maximum(products, xp.zeros((), dtype=X.dtype, device=device(X)))
+
+
+def _draw(weights: Array, draws: Array) -> Array:
+    """Draw samples with probability proportional to each row of `weights` (n_init, n_samples)."""
+    xp = get_namespace(weights)
+    n_init, n_samples = weights.shape
+    total = xp.sum(weights, axis=1, keepdims=True)
+    # A start that already holds every distinct sample has no weight left: draw evenly.
+    shares = xp.where(total > 0, weights / xp.where(total > 0, total, 1.0), 1.0 / n_samples)
+    # All starts share one search: row r covers the interval [r, r + 1].
+    starts = xp.arange(n_init, dtype=weights.dtype, device=device(weights))[:, None]
+    ends = xp.cumulative_sum(shares, axis=1)
+    ends = ends / ends[:, -1:] + starts
+    found = xp.searchsorted(
+        xp.reshape(ends, (-1,)), xp.reshape(draws + starts, (-1,)), side="right"
+    )
+    found = xp.reshape(xp.astype(found, xp.int64), draws.shape)
+    lowest = xp.astype(starts, xp.int64) * n_samples
+    return xp.clip(found - lowest, 0, n_samples - 1)
+
+
+def _greedy(X: Array, norms: Array, candidates: Array, closest: Array) -> tuple[Array, Array]:
+    """Choose the candidate of each start that leaves the smallest sum of distances."""
+    xp = get_namespace(X)
+    n_init, n_samples = closest.shape
+    n_trials = candidates.shape[0] // n_init
+    cuts = list(blocks(n_samples, int(candidates.shape[0]) * _BYTES))
+    sums = xp.zeros((n_init, n_trials), dtype=X.dtype, device=device(X))
+    kept = []
+    for cut in cuts:
+        nearer = _nearer(X, norms, candidates, closest, cut)
+        sums = sums + xp.sum(nearer, axis=2)
+        kept.append(nearer)
+        if len(cuts) > 1:
+            kept.clear()  # too large to keep: worked out again for the winners below
+    best = xp.argmin(sums, axis=1)
+    starts = xp.arange(n_init, device=device(X))
+    if kept:
+        flat = xp.reshape(kept[0], (n_init * n_trials, n_samples))
+        return best, xp.take(flat, starts * n_trials + best, axis=0)
+    winners = xp.take(candidates, starts * n_trials + best, axis=0)
+    parts = [_nearer(X, norms, winners, closest, cut)[:, 0, :] for cut in cuts]
+    return best, xp.concat(parts, axis=1)
+
+
+def _nearer(X: Array, norms: Array, candidates: Array, closest: Array, cut: slice) -> Array:
+    """Return min(closest, distance to candidate), of shape (n_init, n_trials, block)."""
+    xp = get_namespace(X)
+    n_init = closest.shape[0]
+    distances = _distances(X[cut, :], norms[cut], candidates)
+    distances = xp.reshape(distances, (n_init, -1, distances.shape[1]))
+    return xp.minimum(distances, closest[:, None, cut])
+
+
+def _lloyd(X: Array, centers: Array, max_iter: int) -> tuple[Array, Array, np.ndarray]:
+    """Iterate all starts until their labels stand still; return labels (n_samples, n_init)."""
+    xp = get_namespace(X)
+    n_samples, n_init, n_clusters = int(X.shape[0]), int(centers.shape[0]), int(centers.shape[1])
+    ones = xp.ones((n_samples, 1), dtype=X.dtype, device=device(X))
+    data = xp.concat([X, ones], axis=1)
+    n_iter = np.zeros(n_init, dtype=np.int64)
+    done: dict[int, tuple[Array, Array]] = {}
+    active = np.arange(n_init)
+    labels: Any = None
+    for iteration in range(1, max_iter + 1):
+        previous, old = labels, centers
+        labels, centers = _step(data, old, n_clusters)
+        n_iter[active] = iteration
+        if previous is None:
+            moved = np.ones(len(active), dtype=bool)
+        else:
+            moved = to_numpy(xp.any(labels != previous, axis=0))
+        for place in np.flatnonzero(~moved):
+            done[int(active[place])] = (labels[:, int(place)], centers[int(place), :, :])
+        if not moved.any():
+            break
+        if not moved.all():  # starts that stand still leave the batch
+            keep = asarray_like(np.flatnonzero(moved), X, dtype=xp.int64)
+            labels, centers = xp.take(labels, keep, axis=1), xp.take(centers, keep, axis=0)
+            active = active[moved]
+    else:
+        for last, start in enumerate(active):
+            done[int(start)] = (labels[:, last], centers[last, :, :])
+    order = range(n_init)
+    return (
+        xp.stack([done[start][0] for start in order], axis=1),
+        xp.stack([done[start][1] for start in order], axis=0),
+        n_iter,
+    )
+
+
+def _step(data: Array, centers: Array, n_clusters: int) -> tuple[Array, Array]:
+    """Assign all samples to their nearest centres and average, for all starts.
+
+    `data` has a last column of ones, so that the products with ``[-2c, |c|²]`` are the squared
+    distances less ``|x|²``, and the sums of the rows of a cluster hold its size.
+    """
+    xp = get_namespace(data)
+    n_samples, n_init = int(data.shape[0]), int(centers.shape[0])
+    squares = xp.sum(centers * centers, axis=2, keepdims=True)
+    coefficients = xp.reshape(xp.concat([-2.0 * centers, squares], axis=2), (-1, data.shape[1]))
+    names = xp.arange(n_clusters, dtype=xp.int64, device=device(data))
+    sums, labels = 0.0, []
+    for cut in blocks(n_samples, 3 * n_init * n_clusters * _BYTES):
+        block = data[cut, :]
+        scores = xp.reshape(xp.matmul(block, coefficients.T), (-1, n_init, n_clusters))
+        nearest = xp.astype(xp.argmin(scores, axis=2), xp.int64, copy=False)
+        marks = xp.astype(nearest[:, :, None] == names, data.dtype)
+        sums = sums + xp.matmul(xp.reshape(marks, (-1, n_init * n_clusters)).T, block)
+        labels.append(nearest)
+    assigned = xp.concat(labels, axis=0)
+    sums = xp.reshape(sums, (n_init, n_clusters, -1))
+    if bool(xp.any(sums[:, :, -1] == 0)):
+        assigned, sums = _reseed(data, centers, assigned, sums)
+    return assigned, sums[:, :, :-1] / sums[:, :, -1:]
+
+
+def _reseed(data: Array, centers: Array, labels: Array, sums: Array) -> tuple[Array, Array]:
+    """Give each empty cluster the sample that is farthest from its centre.
+
+    A sample that is alone in its cluster stays; as ``n_samples >= n_clusters`` there is always
+    another one. The bookkeeping is on the host: it is rare and small.
+    """
+    xp = get_namespace(data)
+    n_clusters = int(centers.shape[1])
+    new_labels, new_sums = [], []
+    for start in range(int(centers.shape[0])):
+        own, total = labels[:, start], sums[start, :, :]
+        sizes = np.rint(to_numpy(total[:, -1])).astype(np.int64)
+        if (sizes == 0).any():
+            gaps = data[:, :-1] - xp.take(centers[start, :, :], own, axis=0)
+            far = to_numpy(xp.argsort(xp.sum(gaps * gaps, axis=1), descending=True))
+            hosted = np.array(to_numpy(own))
+            candidates = iter(far)
+            for cluster in np.flatnonzero(sizes == 0):
+                sample = next(i for i in candidates if sizes[hosted[i]] > 1)
+                sizes[hosted[sample]] -= 1
+                sizes[cluster] += 1
+                hosted[sample] = cluster
+            own = asarray_like(hosted, data, dtype=xp.int64)
+            names = xp.arange(n_clusters, dtype=xp.int64, device=device(data))
+            total = xp.matmul(xp.astype(own[None, :] == names[:, None], data.dtype), data)
+        new_labels.append(own)
+        new_sums.append(total)
+    return xp.stack(new_labels, axis=1), xp.stack(new_sums, axis=0)
+
+
+def _inertias(X: Array, centers: Array, labels: Array) -> Array:
+    """Return the sum of squared distances to the own centre, for each start."""
+    xp = get_namespace(X)
+    sums = []
+    for start in range(int(centers.shape[0])):
+        total = xp.zeros((), dtype=X.dtype, device=device(X))
+        for cut in blocks(int(X.shape[0]), int(X.shape[1]) * _BYTES):
+            gaps = X[cut, :] - xp.take(centers[start, :, :], labels[cut, start], axis=0)
+            total = total + xp.sum(gaps * gaps)
+        sums.append(total)
+    return xp.stack(sums)

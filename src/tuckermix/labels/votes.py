@@ -1,0 +1,124 @@
+"""Labels of samples by the votes of their nearest landmarks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tuckermix._array_api import Array, asarray_like, blocks, device, get_namespace, to_numpy
+from tuckermix.labels.graph import rank_weights
+from tuckermix.labels.neighbors import nearest_neighbors
+
+
+@dataclass(frozen=True)
+class GraphLabels:
+    """Rank-weighted votes of the nearest landmarks.
+
+    ``p_k(z) = sum of exp(-5 (r - 1) / n) over the ranks r ≤ n whose landmark has label k``,
+    divided by the sum of all weights. A sample that is itself a landmark has the first vote.
+
+    Attributes
+    ----------
+    landmarks : array of shape (n_landmarks, n_features)
+        Rows of Z, no two of them equal.
+    landmark_labels : array of shape (n_landmarks,)
+        Their labels.
+    n_clusters : int
+        The number of labels.
+    n_neighbors : int
+        The number n of votes. Smaller than the neighbourhood of the graph where that many votes
+        would leave a small cluster without any sample.
+    """
+
+    landmarks: Array
+    landmark_labels: Array
+    n_clusters: int
+    n_neighbors: int
+
+    kind = "graph"
+    uses = "subspace"
+
+    def predict_proba(self, Z: Array, U: Array | None = None) -> Array:
+        """Return the share of the votes of each label, of shape (n_samples, n_clusters).
+
+        Parameters
+        ----------
+        Z : array of shape (n_samples, n_features)
+            Rows of unit length.
+        U : array, optional
+            Not used.
+
+        Returns
+        -------
+        P : array of shape (n_samples, n_clusters)
+            Rows that sum to 1; the label is the place of the largest entry.
+        """
+        xp = get_namespace(Z, self.landmarks)
+        indices, _ = nearest_neighbors(Z, self.landmarks, self.n_neighbors)
+        weights = rank_weights(self.n_neighbors)
+        weights = weights / weights.sum()
+        names = xp.arange(self.n_clusters, dtype=xp.int64, device=device(Z))
+        parts = []
+        for cut in blocks(int(Z.shape[0]), 24 * self.n_clusters):
+            votes = xp.take(self.landmark_labels, xp.reshape(indices[cut, :], (-1,)), axis=0)
+            votes = xp.reshape(votes, (-1, self.n_neighbors))
+            shares = xp.zeros((votes.shape[0], self.n_clusters), dtype=Z.dtype, device=device(Z))
+            for rank in range(self.n_neighbors):
+                hits = xp.astype(votes[:, rank : rank + 1] == names[None, :], Z.dtype)
+                shares += float(weights[rank]) * hits
+            parts.append(shares / xp.sum(shares, axis=1, keepdims=True))
+        return xp.concat(parts, axis=0)
+
+    def to_arrays(self) -> dict[str, Any]:
+        """Return arrays and numbers from which `from_arrays` makes the same labeller."""
+        return {
+            "landmarks": self.landmarks,
+            "landmark_labels": self.landmark_labels,
+            "n_clusters": self.n_clusters,
+            "n_neighbors": self.n_neighbors,
+        }
+
+    @classmethod
+    def from_arrays(cls, arrays: dict[str, Any]) -> GraphLabels:
+        """Make a labeller from what `to_arrays` returned."""
+        return cls(
+            landmarks=arrays["landmarks"],
+            landmark_labels=arrays["landmark_labels"],
+            n_clusters=int(arrays["n_clusters"]),
+            n_neighbors=int(arrays["n_neighbors"]),
+        )
+
+
+def elect(Z: Array, labels: np.ndarray, n_clusters: int, n_neighbors: int) -> GraphLabels:
+    """Let as many landmarks vote as leaves every label to at least one of them.
+
+    Votes smooth the labels, and a cluster much smaller than `n_neighbors` would be outvoted on
+    its own ground. The number of votes is halved until no label is lost; a single vote loses none.
+
+    Parameters
+    ----------
+    Z : array of shape (n_landmarks, n_features)
+        The landmarks, no two of them equal.
+    labels : ndarray of shape (n_landmarks,)
+        Their labels.
+    n_clusters, n_neighbors : int
+        The number of labels, and the largest number of votes.
+
+    Returns
+    -------
+    labeller : GraphLabels
+        The labeller.
+    """
+    n_votes = min(n_neighbors, int(Z.shape[0]))
+    held = asarray_like(labels, Z, dtype=get_namespace(Z).int64)
+    wanted = len(np.unique(labels))
+    while True:
+        labeller = GraphLabels(Z, held, n_clusters, n_votes)
+        if n_votes == 1:
+            return labeller
+        won = get_namespace(Z).argmax(labeller.predict_proba(Z), axis=1)
+        if len(np.unique(to_numpy(won))) == wanted:
+            return labeller
+        n_votes //= 2
