@@ -1,0 +1,491 @@
+"""The multinomial manifold: matrices whose rows are positive and sum to one, Fisher metric."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from tuckermix._array_api import Array, asarray_like, epsilon, get_namespace
+from tuckermix._validation import check_integer, check_random_state
+
+__all__ = ["Multinomial"]
+
+POINT_TOLERANCE = 1e3
+"""Row sums may miss 1 (or 0, for a tangent vector) by this many rounding errors a column: a
+chain of some hundred retractions, each off by a few, still passes."""
+
+
+class Multinomial:
+    r"""Matrices with positive rows that sum to one, under the Fisher information metric.
+
+    .. math::
+
+        \mathbb{P}^L_M = \{U \in \mathbb{R}^{M \times L} : U_{ml} > 0,\ U 1 = 1\}, \qquad
+        T_U = \{\xi : \xi 1 = 0\}, \qquad
+        \langle\xi, \zeta\rangle_U = \sum_{ml} \frac{\xi_{ml}\zeta_{ml}}{U_{ml}}.
+
+    With :math:`S = 2\sqrt{U}` entrywise, each row lies in the positive orthant of a sphere of
+    radius 2 and the Fisher metric is the one of that sphere; exponential, logarithm and distance
+    follow from it. All operations take the point first and then the vectors, keep the array
+    library and device of their input, and return points with entries of at least the machine
+    epsilon, so that no later division meets a zero.
+
+    Parameters
+    ----------
+    n_samples : int
+        Number of rows, M.
+    n_components : int
+        Number of columns, L.
+
+    References
+    ----------
+    .. [1] Y. Sun, J. Gao, X. Hong, B. Mishra, B. Yin, "Heterogeneous tensor decomposition for
+       clustering via manifold optimization", IEEE TPAMI 38(3), 2016, section 3.
+    .. [2] N. Boumal, B. Mishra, P.-A. Absil, R. Sepulchre, "Manopt, a Matlab toolbox for
+       optimization on manifolds", JMLR 15, 2014 (``multinomialfactory``).
+    .. [3] G. Lebanon, J. Lafferty, "Hyperplane margin classifiers on the multinomial manifold",
+       ICML 2004 (the isometry with the sphere).
+
+    Examples
+    --------
+    >>> from tuckermix.manifolds import Multinomial
+    >>> manifold = Multinomial(n_samples=4, n_components=3)
+    >>> U = manifold.random_point(random_state=0)
+    >>> xi = manifold.random_tangent(U, random_state=1)
+    >>> bool(abs(manifold.dist(U, manifold.exp(U, xi)) - manifold.norm(U, xi)) < 1e-12)
+    True
+    """
+
+    def __init__(self, n_samples: int, n_components: int) -> None:
+        self.n_samples = check_integer(n_samples, "n_samples", "Multinomial")
+        self.n_components = check_integer(n_components, "n_components", "Multinomial")
+
+    def __repr__(self) -> str:
+        return f"Multinomial(n_samples={self.n_samples}, n_components={self.n_components})"
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """The shape of a point, ``(n_samples, n_components)``."""
+        return (self.n_samples, self.n_components)
+
+    @property
+    def dim(self) -> int:
+        """The dimension, :math:`M (L - 1)`."""
+        return self.n_samples * (self.n_components - 1)
+
+    @property
+    def typical_dist(self) -> float:
+        r"""Manopt's scale of the manifold, :math:`M\pi/2`.
+
+        It exceeds the true `diameter` for M > 4 and is kept so that runs can be compared with
+        Manopt's; ``max_radius=manifold.diameter`` saves a trust region some early rejections.
+        """
+        return self.n_samples * math.pi / 2
+
+    @property
+    def diameter(self) -> float:
+        r"""The largest distance of two points, :math:`\pi\sqrt{M}` (approached, not attained)."""
+        return math.pi * math.sqrt(self.n_samples)
+
+    # Metric -----------------------------------------------------------------------------------
+
+    def inner(self, U: Array, xi: Array, zeta: Array) -> float:
+        r"""Return the Fisher inner product :math:`\sum_{ml} \xi_{ml}\zeta_{ml}/U_{ml}`.
+
+        Parameters
+        ----------
+        U : array of shape (n_samples, n_components)
+            The point.
+        xi, zeta : array of shape (n_samples, n_components)
+            Tangent vectors at `U`.
+
+        Returns
+        -------
+        inner : float
+            The inner product ([1]_ eq. (8)).
+        """
+        xp = get_namespace(U, xi, zeta)
+        return float(xp.matmul(xp.reshape(xi / U, (-1,)), xp.reshape(zeta, (-1,))))
+
+    def norm(self, U: Array, xi: Array) -> float:
+        r"""Return the length :math:`\sqrt{\langle\xi, \xi\rangle_U}` of a tangent vector."""
+        return math.sqrt(max(0.0, self.inner(U, xi, xi)))
+
+    def projection(self, U: Array, Z: Array) -> Array:
+        r"""Project a matrix onto the tangent space, orthogonally in the Fisher metric.
+
+        .. math:: \Pi_U(Z) = Z - (Z 1) 1^T \odot U.
+
+        Parameters
+        ----------
+        U : array of shape (n_samples, n_components)
+            The point.
+        Z : array of shape (n_samples, n_components)
+            Any matrix.
+
+        Returns
+        -------
+        xi : array of shape (n_samples, n_components)
+            The tangent vector at `U` nearest to `Z` ([1]_ section 3.1).
+        """
+        return Z - _row_sums(Z) * U
+
+    # Derivatives ------------------------------------------------------------------------------
+
+    def rgrad(self, U: Array, egrad: Array) -> Array:
+        r"""Turn a Euclidean gradient into the Riemannian one.
+
+        .. math:: \operatorname{grad} f(U) = \Pi_U(U \odot G).
+
+        Parameters
+        ----------
+        U : array of shape (n_samples, n_components)
+            The point.
+        egrad : array of shape (n_samples, n_components)
+            The Euclidean gradient G at `U`.
+
+        Returns
+        -------
+        rgrad : array of shape (n_samples, n_components)
+            The tangent vector with :math:`\langle\operatorname{grad} f, \xi\rangle_U =
+            \sum G \odot \xi` for every tangent :math:`\xi` ([1]_ eq. (9)).
+        """
+        return self.projection(U, U * egrad)
+
+    def rhess(self, U: Array, egrad: Array, ehess: Array, xi: Array) -> Array:
+        r"""Turn a Euclidean Hessian along a tangent vector into the Riemannian one.
+
+        .. math::
+
+            \operatorname{Hess} f(U)[\xi] = \Pi_U\bigl(U \odot \dot G
+                + \tfrac12\, \xi \odot (G - (U \odot G) 1 1^T)\bigr).
+
+        This equals [1]_ eq. (10) and (11) without their division by U, which cancels; it
+        therefore stays accurate near the boundary.
+
+        Parameters
+        ----------
+        U : array of shape (n_samples, n_components)
+            The point.
+        egrad : array of shape (n_samples, n_components)
+            The Euclidean gradient G at `U`.
+        ehess : array of shape (n_samples, n_components)
+            The derivative :math:`\dot G` of the Euclidean gradient along `xi`.
+        xi : array of shape (n_samples, n_components)
+            A tangent vector at `U`.
+
+        Returns
+        -------
+        rhess : array of shape (n_samples, n_components)
+            The Hessian along `xi`, a tangent vector at `U`.
+        """
+        return self.rhess_from(U, self.centred(U, egrad), ehess, xi)
+
+    def centred(self, U: Array, egrad: Array) -> Array:
+        r"""Return :math:`G - (U \odot G) 1 1^T`, the gradient as a covector of the manifold.
+
+        It is all that `rhess` needs of the gradient: compute it once a point and hand it to
+        `rhess_from` when many Hessian products are taken there.
+        """
+        return egrad - _row_sums(U * egrad)
+
+    def rhess_from(self, U: Array, centred: Array, ehess: Array, xi: Array) -> Array:
+        """Return what `rhess` returns, from a gradient that `centred` has prepared."""
+        product = U * ehess + 0.5 * (xi * centred)
+        return product - _row_sums(product) * U
+
+    # Moving along the manifold ----------------------------------------------------------------
+
+    def retraction(self, U: Array, xi: Array) -> Array:
+        r"""Move along a tangent vector by a softmax, correct to first order.
+
+        .. math:: R_U(\xi) = \operatorname{softmax}(\log U + \xi \oslash U) \text{ by rows.}
+
+        The largest exponent of each row is subtracted first, so that steps of any length are
+        safe. The result is raised to at least the machine epsilon.
+
+        Parameters
+        ----------
+        U : array of shape (n_samples, n_components)
+            The point.
+        xi : array of shape (n_samples, n_components)
+            A tangent vector at `U`.
+
+        Returns
+        -------
+        Y : array of shape (n_samples, n_components)
+            The new point ([1]_ section 3.1, with the t that its running text lost).
+        """
+        xp = get_namespace(U, xi)
+        exponent = _ratio(xp, xi, U) + xp.log(U)
+        exponent -= xp.max(exponent, axis=1, keepdims=True)
+        Y = xp.exp(exponent)
+        Y /= _row_sums(Y)
+        return _raise_to_floor(xp, Y)
+
+    def retraction2(self, U: Array, xi: Array) -> Array:
+        r"""Move along a tangent vector, correct to second order.
+
+        .. math:: R_U(\xi) = s \odot s, \qquad
+            s = \frac{\sqrt U + \tfrac12 \xi \oslash \sqrt U}{\|\sqrt U + \tfrac12 \xi \oslash
+            \sqrt U\|_2} \text{ by rows,}
+
+        the metric projection onto the sphere seen through :math:`2\sqrt U`. Unlike `retraction`,
+        second derivatives of a function along it are the Riemannian Hessian at every point.
+
+        Parameters
+        ----------
+        U : array of shape (n_samples, n_components)
+            The point.
+        xi : array of shape (n_samples, n_components)
+            A tangent vector at `U`.
+
+        Returns
+        -------
+        Y : array of shape (n_samples, n_components)
+            The new point.
+        """
+        xp = get_namespace(U, xi)
+        root = xp.sqrt(U)
+        sphere = root + 0.5 * _ratio(xp, xi, root)
+        # A long step would overflow when squared: only the direction of each row matters.
+        sphere /= xp.max(xp.abs(sphere), axis=1, keepdims=True)
+        Y = sphere * sphere
+        Y /= _row_sums(Y)
+        return _raise_to_floor(xp, Y)
+
+    def exp(self, U: Array, xi: Array) -> Array:
+        r"""Follow the geodesic that leaves `U` along `xi`, for unit time.
+
+        .. math:: \exp_U(\xi) = \bigl(\cos\theta\, \sqrt U + \tfrac{\sin\theta}{\theta} v\bigr)^2,
+            \qquad v = \tfrac12 \xi \oslash \sqrt U,\quad \theta = \|v\|_2 \text{ by rows.}
+
+        A geodesic that reaches the boundary is reflected there.
+
+        Parameters
+        ----------
+        U : array of shape (n_samples, n_components)
+            The point.
+        xi : array of shape (n_samples, n_components)
+            A tangent vector at `U`.
+
+        Returns
+        -------
+        Y : array of shape (n_samples, n_components)
+            The end of the geodesic ([3]_).
+        """
+        xp = get_namespace(U, xi)
+        root = xp.sqrt(U)
+        v = 0.5 * _ratio(xp, xi, root)
+        # Scaled by the largest entry, the squares neither overflow nor vanish.
+        largest = xp.max(xp.abs(v), axis=1, keepdims=True)
+        direction = v / xp.where(largest > 0, largest, xp.ones_like(largest))
+        length = xp.sqrt(_row_sums(direction * direction))
+        theta = largest * length
+        direction = direction / xp.where(length > 0, length, xp.ones_like(length))
+        sphere = xp.cos(theta) * root + xp.sin(theta) * direction
+        Y = sphere * sphere
+        Y /= _row_sums(Y)
+        return _raise_to_floor(xp, Y)
+
+    def log(self, U: Array, Y: Array) -> Array:
+        r"""Return the tangent vector at `U` whose geodesic ends at `Y`.
+
+        .. math:: \log_U(Y) = \frac{2\theta}{\sin\theta}\,
+            \bigl(\sqrt{U \odot Y} - \cos\theta\, U\bigr), \qquad
+            \cos\theta = \sqrt{U \odot Y}\, 1 \text{ by rows.}
+
+        Angles come from the chord :math:`\sqrt Y - \sqrt U = (Y - U) \oslash (\sqrt Y + \sqrt U)`,
+        which is accurate for neighbouring points, where the arc cosine is not.
+
+        Parameters
+        ----------
+        U, Y : array of shape (n_samples, n_components)
+            Points.
+
+        Returns
+        -------
+        xi : array of shape (n_samples, n_components)
+            The tangent vector, with ``exp(U, xi) == Y`` and ``norm(U, xi) == dist(U, Y)``.
+        """
+        xp = get_namespace(U, Y)
+        root = xp.sqrt(U)
+        chord = (Y - U) / (xp.sqrt(Y) + root)
+        square = _row_sums(chord * chord)
+        theta = _angle(xp, square)
+        sine = xp.sin(theta)
+        zero = sine <= 0
+        factor = xp.where(zero, xp.ones_like(sine), theta / xp.where(zero, sine + 1.0, sine))
+        xi = (2.0 * factor) * root * (chord + 0.5 * square * root)
+        return self.projection(U, xi)
+
+    def dist(self, U: Array, Y: Array) -> float:
+        r"""Return the geodesic distance of two points.
+
+        .. math:: d(U, Y)^2 = \sum_m \bigl(2 \arccos \textstyle\sum_l
+            \sqrt{U_{ml} Y_{ml}}\bigr)^2.
+
+        Parameters
+        ----------
+        U, Y : array of shape (n_samples, n_components)
+            Points.
+
+        Returns
+        -------
+        dist : float
+            The distance, computed from the chord as in `log`.
+        """
+        xp = get_namespace(U, Y)
+        chord = (Y - U) / (xp.sqrt(Y) + xp.sqrt(U))
+        theta = _angle(xp, _row_sums(chord * chord))
+        return 2.0 * math.sqrt(float(xp.sum(theta * theta)))
+
+    def transport(self, U: Array, Y: Array, xi: Array) -> Array:
+        r"""Carry a tangent vector at `U` over to `Y` by projection, :math:`\Pi_Y(\xi)`.
+
+        Parameters
+        ----------
+        U, Y : array of shape (n_samples, n_components)
+            Points.
+        xi : array of shape (n_samples, n_components)
+            A tangent vector at `U`.
+
+        Returns
+        -------
+        zeta : array of shape (n_samples, n_components)
+            A tangent vector at `Y`.
+        """
+        return self.projection(Y, xi)
+
+    # Random elements --------------------------------------------------------------------------
+
+    def random_point(self, random_state: Any = None, *, like: Array | None = None) -> Array:
+        """Draw uniform entries and divide each row by its sum, as Manopt does.
+
+        Parameters
+        ----------
+        random_state : None, int or Generator, default=None
+            Where the numbers come from. They are drawn with NumPy for every library.
+        like : array, default=None
+            An array whose library, device and type the point takes; None means NumPy, float64.
+
+        Returns
+        -------
+        U : array of shape (n_samples, n_components)
+            A point; it is not uniformly distributed on the simplex.
+        """
+        # 1 − u lies in (0, 1]: a zero entry cannot be drawn.
+        U = 1.0 - check_random_state(random_state).random(self.shape)
+        U /= U.sum(axis=1, keepdims=True)
+        if like is not None:
+            U = asarray_like(U, like)
+        return _raise_to_floor(get_namespace(U), U)
+
+    def random_tangent(self, U: Array, random_state: Any = None) -> Array:
+        """Draw a tangent vector of norm one: a projected Gaussian matrix divided by its norm.
+
+        Parameters
+        ----------
+        U : array of shape (n_samples, n_components)
+            The point.
+        random_state : None, int or Generator, default=None
+            Where the numbers come from. They are drawn with NumPy for every library.
+
+        Returns
+        -------
+        xi : array of shape (n_samples, n_components)
+            A tangent vector at `U`.
+        """
+        normal = check_random_state(random_state).standard_normal(self.shape)
+        xi = self.projection(U, asarray_like(normal, U))
+        norm = self.norm(U, xi)
+        return xi / norm if norm > 0 else xi  # a single component has the zero vector only
+
+    def zero(self, U: Array) -> Array:
+        """Return the zero tangent vector at `U`."""
+        return get_namespace(U).zeros_like(U)
+
+    # Checks -----------------------------------------------------------------------------------
+
+    def check_point(self, U: Array, *, tol: float | None = None) -> None:
+        """Raise ValueError that says where and how `U` fails to be a point.
+
+        Parameters
+        ----------
+        U : array of shape (n_samples, n_components)
+            The candidate.
+        tol : float, default=None
+            How far a row sum may be from 1; None means 1000 rounding errors a column.
+        """
+        tol = self._check_matrix(U, "The point", tol)
+        xp = get_namespace(U)
+        smallest = xp.min(U, axis=1)
+        row = int(xp.argmin(smallest))
+        if not float(smallest[row]) > 0:
+            raise ValueError(
+                f"Row {row} of the point has an entry {float(smallest[row]):.6g}, not > 0: "
+                "points lie inside the simplex, raise small entries to the machine epsilon."
+            )
+        self._check_row_sums(U, 1.0, "the point", tol)
+
+    def check_tangent(self, U: Array, xi: Array, *, tol: float | None = None) -> None:
+        """Raise ValueError that says where and how `xi` fails to be tangent at `U`.
+
+        Parameters
+        ----------
+        U : array of shape (n_samples, n_components)
+            The point.
+        xi : array of shape (n_samples, n_components)
+            The candidate.
+        tol : float, default=None
+            How far a row sum may be from 0, relative to the largest entry of `xi` where that
+            exceeds 1; None means 1000 rounding errors a column.
+        """
+        tol = self._check_matrix(xi, "The tangent vector", tol)
+        xp = get_namespace(U, xi)
+        scale = max(1.0, float(xp.max(xp.abs(xi))))
+        self._check_row_sums(xi, 0.0, "the tangent vector", tol * scale)
+
+    def _check_matrix(self, matrix: Array, name: str, tol: float | None) -> float:
+        """Check shape and finiteness; return the tolerance."""
+        if tuple(matrix.shape) != self.shape:
+            raise ValueError(
+                f"{name} has shape {tuple(matrix.shape)}, but {self!r} needs {self.shape}."
+            )
+        xp = get_namespace(matrix)
+        if not bool(xp.all(xp.isfinite(matrix))):
+            raise ValueError(f"{name} has entries that are not finite: NaN or infinity.")
+        return POINT_TOLERANCE * self.n_components * epsilon(matrix) if tol is None else tol
+
+    @staticmethod
+    def _check_row_sums(matrix: Array, target: float, name: str, tol: float) -> None:
+        xp = get_namespace(matrix)
+        sums = xp.sum(matrix, axis=1)
+        row = int(xp.argmax(xp.abs(sums - target)))
+        if not abs(float(sums[row]) - target) <= tol:
+            raise ValueError(
+                f"Row {row} of {name} sums to {float(sums[row]):.6g}, not {target:g} "
+                f"(tolerance {tol:.1e})."
+            )
+
+
+def _row_sums(Z: Array) -> Array:
+    """Return Z·1 as a column; a matrix product is several times faster than a sum by rows."""
+    xp = get_namespace(Z)
+    return xp.matmul(Z, xp.ones_like(Z[:1, :]).T)
+
+
+def _ratio(xp: Any, xi: Array, U: Array) -> Array:
+    """Divide without overflow, whatever the length of the step: huge entries are cut short."""
+    limit = math.sqrt(float(xp.finfo(U.dtype).max)) / 4.0
+    return xp.clip(xi, -limit, limit) / xp.clip(U, 1.0 / limit, None)
+
+
+def _angle(xp: Any, square: Array) -> Array:
+    """Return the angle of unit vectors from the square of their chord; at most π/2 here."""
+    return 2.0 * xp.asin(xp.clip(0.5 * xp.sqrt(square), 0.0, 1.0))
+
+
+def _raise_to_floor(xp: Any, Y: Array) -> Array:
+    """Raise entries to at least the machine epsilon, as Manopt does, without rescaling."""
+    return xp.clip(Y, epsilon(Y), None)

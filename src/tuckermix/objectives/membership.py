@@ -1,0 +1,223 @@
+"""The objective of the membership step: how much of B lies outside the columns of U."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tuckermix._array_api import Array, epsilon, get_namespace, is_array
+from tuckermix._validation import check_integer
+
+__all__ = ["MembershipObjective"]
+
+N_STATES = 2
+"""Points whose intermediate results are kept: the current one and the one on trial, between
+which a trust region goes back and forth."""
+
+
+class MembershipObjective:
+    r"""The paper's membership objective, with derivatives that share their work.
+
+    .. math::
+
+        F(U) = -\tfrac12 \operatorname{tr}\bigl(B^T U (U^T U)^{-1} U^T B\bigr),
+
+    With :math:`S = U^T U` and :math:`W = S^{-1} U^T B` (the core tensor, unfolded),
+
+    .. math::
+
+        \nabla F(U) &= -B W^T + U (W W^T), \\
+        \nabla^2 F(U)[\xi] &= -B \dot W^T + \xi\, (W W^T) + U (\dot W W^T + W \dot W^T), \qquad
+        \dot W = S^{-1}\bigl(\xi^T B - (\xi^T U + U^T \xi) W\bigr),
+
+    which is the expression in section 4.1 of [1]_ with common factors taken out: two products
+    with B for a Hessian, and nothing of size M × M. S, its inverse, W and the gradient are kept
+    for the last points asked for, so that cost, gradient and Hessian at one point share them.
+
+    Parameters
+    ----------
+    B : array of shape (n_samples, n_features) or (n_samples, J_1, ...)
+        The projected samples. With more features than samples, B is replaced by the triangular
+        factor of Bᵀ, which has as many columns as samples and the same objective.
+
+    References
+    ----------
+    .. [1] Y. Sun, J. Gao, X. Hong, B. Mishra, B. Yin, "Heterogeneous tensor decomposition for
+       clustering via manifold optimization", IEEE TPAMI 38(3), 2016.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tuckermix.manifolds import Multinomial
+    >>> from tuckermix.objectives import MembershipObjective
+    >>> B = np.random.default_rng(0).standard_normal((30, 5))
+    >>> objective = MembershipObjective(B)
+    >>> U = Multinomial(30, 3).random_point(0)
+    >>> objective.cost(U) >= objective.optimum(n_components=3)
+    True
+    """
+
+    def __init__(self, B: Array) -> None:
+        if not is_array(B) or B.ndim < 2:
+            raise ValueError(
+                "B must be an array of shape (n_samples, n_features). Got "
+                f"{type(B).__name__} of shape {tuple(getattr(B, 'shape', ()))} instead."
+            )
+        xp = get_namespace(B)
+        B = xp.reshape(B, (B.shape[0], -1))
+        if not bool(xp.all(xp.isfinite(B))):
+            raise ValueError("B has entries that are not finite: NaN or infinity.")
+        if B.shape[1] > B.shape[0]:
+            B = xp.linalg.qr(B.T, mode="reduced").R.T
+        self.B = B
+        self._states: list[_State] = []
+        self._spectrum: tuple[float, Array] | None = None
+
+    def cost(self, U: Array) -> float:
+        """Return F(U).
+
+        Parameters
+        ----------
+        U : array of shape (n_samples, n_components)
+            Memberships; columns that depend on each other count once.
+
+        Returns
+        -------
+        cost : float
+            Minus half the squared norm of the projection of B onto the columns of `U`.
+        """
+        return self._at(U).cost
+
+    def egrad(self, U: Array) -> Array:
+        """Return the Euclidean gradient at `U`.
+
+        Parameters
+        ----------
+        U : array of shape (n_samples, n_components)
+            Memberships.
+
+        Returns
+        -------
+        egrad : array of shape (n_samples, n_components)
+            The gradient. It is kept: do not write into it.
+        """
+        return self._at(U).gradient()
+
+    def ehess(self, U: Array, xi: Array) -> Array:
+        """Return the derivative of the Euclidean gradient at `U` along `xi`.
+
+        Parameters
+        ----------
+        U : array of shape (n_samples, n_components)
+            Memberships.
+        xi : array of shape (n_samples, n_components)
+            A direction.
+
+        Returns
+        -------
+        ehess : array of shape (n_samples, n_components)
+            The Hessian of F applied to `xi`.
+        """
+        return self._at(U).hessian(xi)
+
+    def optimum(self, n_components: int) -> float:
+        r"""Return the least value of F over all memberships with `n_components` columns.
+
+        .. math:: -h^* = -\tfrac12\Bigl(M \|\mu\|^2 + \sum_{k < L} \sigma_k^2\Bigr),
+
+        where μ is the mean row of B and σ are the singular values of B − 1μᵀ.
+
+        Parameters
+        ----------
+        n_components : int
+            Number of columns, L.
+
+        Returns
+        -------
+        optimum : float
+            The value that no memberships can undercut, and that some attain.
+        """
+        n_components = check_integer(n_components, "n_components", "optimum")
+        xp = get_namespace(self.B)
+        if self._spectrum is None:
+            mean = xp.mean(self.B, axis=0)
+            squares = xp.linalg.svdvals(self.B - mean) ** 2
+            self._spectrum = (self.B.shape[0] * float(xp.sum(mean * mean)), squares)
+        energy_of_mean, squares = self._spectrum
+        return -0.5 * (energy_of_mean + float(xp.sum(squares[: n_components - 1])))
+
+    def _at(self, U: Array) -> _State:
+        """Return the intermediate results at `U`, kept or new.
+
+        Kept results are found by comparing entries, not by identity: an array that was changed
+        in place must not be answered with its former gradient. It costs a hundredth of a Hessian.
+        """
+        for position, state in enumerate(self._states):
+            if state.holds(U):
+                if position:
+                    self._states.insert(0, self._states.pop(position))
+                return state
+        if U.ndim != 2 or U.shape[0] != self.B.shape[0]:
+            raise ValueError(
+                f"U has shape {tuple(U.shape)}, but B has {self.B.shape[0]} samples: "
+                "U needs one row for each of them."
+            )
+        state = _State(self.B, U)
+        self._states = [state, *self._states[: N_STATES - 1]]
+        return state
+
+
+class _State:
+    """What cost, gradient and Hessian at one point have in common."""
+
+    def __init__(self, B: Array, U: Array) -> None:
+        xp = get_namespace(B, U)
+        self.xp = xp
+        self.B = B
+        self.U = xp.asarray(U, copy=True)
+        self.S_inverse = _inverse(xp, xp.matmul(U.T, U))
+        self.C = xp.matmul(U.T, B)
+        self.W = xp.matmul(self.S_inverse, self.C)
+        self.cost = -0.5 * float(xp.matmul(xp.reshape(self.C, (-1,)), xp.reshape(self.W, (-1,))))
+        self._gradient: Array | None = None
+        self._T: Array | None = None
+
+    def holds(self, U: Array) -> bool:
+        """Tell whether these are the results at `U`."""
+        same = self.U.shape == U.shape and self.U.dtype == U.dtype
+        return same and bool(self.xp.all(self.U == U))
+
+    def gradient(self) -> Array:
+        """Return −B Wᵀ + U T with T = W Wᵀ."""
+        if self._gradient is None:
+            self._T = self.xp.matmul(self.W, self.W.T)
+            gradient = self.xp.matmul(self.U, self._T)
+            gradient -= self.xp.matmul(self.B, self.W.T)
+            self._gradient = gradient
+        return self._gradient
+
+    def hessian(self, xi: Array) -> Array:
+        """Return −B Ẇᵀ + ξ T + U (Ẇ Wᵀ + W Ẇᵀ)."""
+        xp = self.xp
+        self.gradient()
+        overlap = xp.matmul(xi.T, self.U)
+        dW = xp.matmul(xi.T, self.B)
+        dW -= xp.matmul(overlap + overlap.T, self.W)
+        dW = xp.matmul(self.S_inverse, dW)
+        dT = xp.matmul(dW, self.W.T)
+        hessian = xp.matmul(xi, self._T)
+        hessian += xp.matmul(self.U, dT + dT.T)
+        hessian -= xp.matmul(self.B, dW.T)
+        return hessian
+
+
+def _inverse(xp: Any, S: Array) -> Array:
+    """Return the inverse of a Gram matrix; dependent columns of U count once.
+
+    The eigenvalues that rounding alone can produce are treated as zero, so that the cost stays
+    the projection onto the columns of U where a Cholesky factor would not exist.
+    """
+    values, vectors = xp.linalg.eigh(S)
+    floor = S.shape[0] * epsilon(S) * float(xp.max(values))
+    keep = values > floor
+    inverse = xp.where(keep, 1.0 / xp.where(keep, values, xp.ones_like(values)), 0.0 * values)
+    return xp.matmul(vectors * inverse, vectors.T)

@@ -1,0 +1,366 @@
+"""Riemannian trust regions for any objective on any manifold."""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tuckermix._records import Record, SolverResult, StopReason
+from tuckermix._validation import check_integer, check_random_state, check_real
+from tuckermix.solvers._problem import Problem
+from tuckermix.solvers._tcg import SHRINK, InnerStop, Step, TruncatedCG
+
+__all__ = ["TrustRegionRecord", "trust_region"]
+
+logger = logging.getLogger(__name__)
+
+OWNER = "trust_region"
+
+GROW = 2.0
+"""Factor on the radius after a good step that reached the boundary (Manopt's, as below)."""
+
+POOR, GOOD = 0.25, 0.75
+"""Quality ρ below which the radius shrinks, and above which it may grow."""
+
+FIRST_RADIUS = 1.0 / 8.0
+"""The first radius as a share of the largest one."""
+
+RANDOM_START = 1e-6
+"""Norm of the random vector from which the inner iteration starts when randomised."""
+
+STALL_ITERATIONS = 10
+"""Iterations in a row without a lower gradient and with changes of the cost that the
+regularisation of ρ covers, after which the run is called stalled. Newton steps converge
+quadratically, so even two would do; a few more let some badly rounded gradients pass."""
+
+
+@dataclass(frozen=True)
+class TrustRegionRecord(Record):
+    """One iteration of a trust region.
+
+    Attributes
+    ----------
+    iteration : int
+        0 is the start.
+    cost : float
+        The objective after the iteration.
+    grad_norm : float
+        The norm of the Riemannian gradient after the iteration.
+    radius : float
+        The radius after the iteration.
+    accepted : bool
+        Whether the trial step was taken; True for the start.
+    n_inner : int
+        Length of the inner path up to the trial step.
+    rho : float
+        Actual by predicted decrease of the trial step; NaN for the start.
+    inner_stop : InnerStop or None
+        Why the inner iteration ended; None for the start.
+    n_hessians : int
+        Hessian products so far, in all iterations together.
+    time : float
+        Seconds since the start.
+    """
+
+    iteration: int
+    cost: float
+    grad_norm: float
+    radius: float
+    accepted: bool
+    n_inner: int
+    rho: float
+    inner_stop: InnerStop | None
+    n_hessians: int
+    time: float
+
+
+def trust_region(
+    objective: Any,
+    manifold: Any,
+    point: Any = None,
+    *,
+    max_iter: int = 1000,
+    max_inner: int | None = None,
+    min_inner: int = 1,
+    tol: float = 1e-6,
+    max_time: float | None = None,
+    max_radius: float | None = None,
+    initial_radius: float | None = None,
+    kappa: float = 0.1,
+    theta: float = 1.0,
+    rho_prime: float = 0.1,
+    rho_regularization: float = 1e3,
+    preconditioner: Callable[[Any, Any], Any] | None = None,
+    randomize: bool = False,
+    random_state: Any = None,
+    callback: Callable[[TrustRegionRecord], bool | None] | None = None,
+) -> SolverResult:
+    r"""Minimise an objective over a manifold by a Riemannian trust-region method.
+
+    Each iteration minimises the quadratic model
+
+    .. math:: m(\eta) = f(x) + \langle\operatorname{grad} f(x), \eta\rangle_x
+        + \tfrac12\langle\operatorname{Hess} f(x)[\eta], \eta\rangle_x, \qquad
+        \|\eta\|_x \le \Delta,
+
+    by truncated conjugate gradients, tries :math:`R_x(\eta)`, and compares the decrease with the
+    predicted one, :math:`\rho`: the step is taken if :math:`\rho > \rho'`, the radius divided by
+    4 if :math:`\rho < 1/4`, doubled if :math:`\rho > 3/4` on the boundary. Defaults are Manopt's.
+
+    Parameters
+    ----------
+    objective : object
+        Gives `cost(x)` and `egrad(x)`; `ehess(x, xi)` is replaced by finite differences of the
+        gradient where it is missing.
+    manifold : object
+        Gives `inner`, `projection`, `rgrad`, `rhess` and `retraction` with the arguments of
+        `tuckermix.manifolds.Multinomial`; `dim` and `typical_dist` are used where present,
+        `transport` where there is no `ehess`.
+    point : array, default=None
+        The start; None means `manifold.random_point(random_state)`.
+    max_iter : int, default=1000
+        Limit on the iterations.
+    max_inner : int, default=None
+        Limit on the Hessian products of an iteration; None means the dimension.
+    min_inner : int, default=1
+        Hessian products before the residual is looked at.
+    tol : float, default=1e-6
+        Stop when the norm of the gradient falls below.
+    max_time : float, default=None
+        Limit on the seconds, looked at after each iteration.
+    max_radius : float, default=None
+        The largest radius; None means `manifold.typical_dist`, or the root of the dimension.
+        On the multinomial manifold, `manifold.diameter` is the smaller, truer choice.
+    initial_radius : float, default=None
+        The first radius; None means an eighth of `max_radius`.
+    kappa, theta : float, default=0.1, 1.0
+        The inner iteration ends at a residual of ‖grad‖·min(‖grad‖^θ, κ).
+    rho_prime : float, default=0.1
+        Quality above which a step is taken, in [0, 1/4).
+    rho_regularization : float, default=1e3
+        So many rounding errors of the cost are added to both parts of ρ: close to convergence
+        both are differences of nearly equal numbers, and their quotient must tend to 1.
+    preconditioner : callable, default=None
+        Maps a point and a tangent vector to a tangent vector, as an approximate inverse of the
+        Hessian that is symmetric and positive definite in the metric. The radius is then
+        measured in its norm.
+    randomize : bool, default=False
+        Start the inner iteration from a tiny random vector, and keep the Cauchy step where that
+        is better: escapes from saddle points at the price of a Hessian product or two.
+    random_state : None, int or Generator, default=None
+        Where random numbers come from.
+    callback : callable, default=None
+        Called with each record, the start first; a true return value stops the run.
+
+    Returns
+    -------
+    result : SolverResult
+        `point`, `cost`, `n_iter`, `stop_reason` and `history`, one `TrustRegionRecord` an
+        iteration, the start first. After an interruption (Ctrl-C) it holds the best point.
+
+    References
+    ----------
+    .. [1] P.-A. Absil, C. G. Baker, K. A. Gallivan, "Trust-region methods on Riemannian
+       manifolds", Foundations of Computational Mathematics 7, 2007.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tuckermix.manifolds import Multinomial
+    >>> from tuckermix.objectives import MembershipObjective
+    >>> from tuckermix.solvers import trust_region
+    >>> objective = MembershipObjective(np.random.default_rng(0).standard_normal((30, 5)))
+    >>> result = trust_region(objective, Multinomial(30, 3), random_state=0)
+    >>> result.stop_reason.converged
+    True
+    >>> bool(np.isclose(result.cost, objective.optimum(n_components=3)))
+    True
+    """
+    max_iter = check_integer(max_iter, "max_iter", OWNER, minimum=0)
+    min_inner = check_integer(min_inner, "min_inner", OWNER, minimum=0)
+    tol = check_real(tol, "tol", OWNER)
+    kappa, theta = check_real(kappa, "kappa", OWNER), check_real(theta, "theta", OWNER)
+    if max_time is not None:
+        max_time = check_real(max_time, "max_time", OWNER)
+    if not 0.0 <= check_real(rho_prime, "rho_prime", OWNER) < POOR:
+        raise ValueError(f"rho_prime={rho_prime!r} must be < {POOR}: a poor step may not pass.")
+    dim = int(getattr(manifold, "dim", 0))
+    max_radius = _radius(max_radius, "max_radius", getattr(manifold, "typical_dist", None), dim)
+    initial_radius = _radius(initial_radius, "initial_radius", FIRST_RADIUS * max_radius, dim)
+    if initial_radius > max_radius:
+        raise ValueError(f"initial_radius={initial_radius:g} must be <= max_radius={max_radius:g}.")
+    rng = check_random_state(random_state)
+    if point is None:
+        point = manifold.random_point(rng)
+    if max_inner is None:
+        max_inner = max(1, dim or int(np.prod(point.shape)))
+    max_inner = check_integer(max_inner, "max_inner", OWNER)
+
+    run = _Run(Problem(objective, manifold, preconditioner), point, initial_radius, max_radius)
+    run.settings = {
+        "kappa": kappa,
+        "theta": theta,
+        "min_inner": min_inner,
+        "max_inner": max_inner,
+    }
+    run.regularization = check_real(rho_regularization, "rho_regularization", OWNER)
+    run.rho_prime = rho_prime
+    run.rng = rng if randomize else None
+    return run.loop(max_iter, tol, math.inf if max_time is None else max_time, callback)
+
+
+def _radius(value: float | None, name: str, default: float | None, dim: int) -> float:
+    """Check a radius, or fall back on its default, or on the root of the dimension."""
+    if value is None:
+        value = default if default else math.sqrt(max(1, dim))
+    return check_real(value, name, OWNER, strict=True)
+
+
+class _Run:
+    """The state of a run, so that an interruption at any moment leaves a point to return."""
+
+    settings: dict[str, Any]
+    regularization: float
+    rho_prime: float
+    rng: np.random.Generator | None
+
+    def __init__(
+        self, problem: Problem, point: Any, initial_radius: float, max_radius: float
+    ) -> None:
+        self.problem = problem
+        self.begin = time.perf_counter()
+        self.point = point
+        self.cost = math.nan
+        self.grad_norm = math.nan
+        self.radius = initial_radius
+        self.max_radius = max_radius
+        self.history: list[TrustRegionRecord] = []
+        self.inner: TruncatedCG | None = None
+        self.flat = 0
+        self.lowest_grad_norm = math.inf
+
+    def loop(
+        self, max_iter: int, tol: float, max_time: float, callback: Callable[..., Any] | None
+    ) -> SolverResult:
+        """Iterate until a reason to stop turns up."""
+        reason: StopReason | None = None
+        try:
+            self.cost = self.problem.cost(self.point)
+            self._arrive()
+            self._note(True, 0, math.nan, None)
+            while reason is None:
+                reason = self._reason(max_iter, tol, max_time)
+                if callback is not None and callback(self.history[-1]):
+                    reason = reason or StopReason.CALLBACK
+                if reason is None:
+                    self._iterate()
+        except KeyboardInterrupt:
+            reason = StopReason.INTERRUPTED
+            logger.info("interrupted: the best point so far is returned")
+        n_iter = max(0, len(self.history) - 1)
+        logger.debug("trust_region: %s after %d iterations, cost %g", reason, n_iter, self.cost)
+        return SolverResult(self.point, self.cost, n_iter, reason, self.history)
+
+    def _reason(self, max_iter: int, tol: float, max_time: float) -> StopReason | None:
+        last = self.history[-1]
+        if not (math.isfinite(self.cost) and math.isfinite(self.grad_norm)):
+            return StopReason.FAILED
+        if self.grad_norm < tol or self.grad_norm == 0.0:
+            return StopReason.GRADIENT
+        if self.flat >= STALL_ITERATIONS or self.radius <= self._resolution():
+            return StopReason.STALLED
+        if last.iteration >= max_iter:
+            return StopReason.MAX_ITER
+        if last.time >= max_time:
+            return StopReason.MAX_TIME
+        return None
+
+    def _resolution(self) -> float:
+        """Return a radius so small that a step of this length is lost in rounding."""
+        return float(np.finfo(float).eps) * min(1.0, self.max_radius)
+
+    def _note(self, accepted: bool, n_inner: int, rho: float, stop: InnerStop | None) -> None:
+        self.history.append(
+            TrustRegionRecord(
+                iteration=len(self.history),
+                cost=self.cost,
+                grad_norm=self.grad_norm,
+                radius=self.radius,
+                accepted=accepted,
+                n_inner=n_inner,
+                rho=rho,
+                inner_stop=stop,
+                n_hessians=self.problem.n_hessians,
+                time=time.perf_counter() - self.begin,
+            )
+        )
+
+    def _arrive(self) -> None:
+        """Take stock at a new point."""
+        problem = self.problem
+        gradient = problem.move(self.point)
+        self.grad_norm = math.sqrt(max(0.0, problem.inner(gradient, gradient)))
+        self.inner = TruncatedCG(
+            problem.manifold,
+            self.point,
+            gradient,
+            problem.hessian,
+            problem.precondition if problem.preconditioner is not None else None,
+            **self.settings,
+        )
+
+    def _iterate(self) -> None:
+        """Do one trial step."""
+        problem = self.problem
+        step = self._step()
+        trial = problem.manifold.retraction(self.point, step.eta)
+        trial_cost = problem.cost(trial)
+        # The model at η is f + ½⟨η, g + r⟩ with the residual r = g + Hη.
+        predicted = -0.5 * problem.inner(step.eta, problem.gradient + step.residual)
+        rounding = max(1.0, abs(self.cost)) * float(np.finfo(float).eps) * self.regularization
+        change = self.cost - trial_cost
+        rho = math.nan
+        if predicted + rounding != 0.0:
+            rho = (change + rounding) / (predicted + rounding)
+        decreased = predicted + rounding >= 0.0
+        if not (decreased and rho >= POOR):  # NaN shrinks the radius too
+            self.radius *= SHRINK
+        elif rho > GOOD and step.stop.at_boundary:
+            self.radius = min(GROW * self.radius, self.max_radius)
+        accepted = decreased and rho > self.rho_prime
+        if accepted:
+            self.point, self.cost = trial, trial_cost
+            self._arrive()
+            is_flat = abs(change) <= rounding and self.grad_norm >= self.lowest_grad_norm
+            self.flat = self.flat + 1 if is_flat else 0
+            self.lowest_grad_norm = min(self.lowest_grad_norm, self.grad_norm)
+        self._note(accepted, step.n_inner, rho, step.stop)
+
+    def _step(self) -> Step:
+        """Solve the subproblem; when randomised, fall back on the Cauchy step if it is better."""
+        assert self.inner is not None
+        if self.rng is None:
+            return self.inner.solve(self.radius)
+        problem = self.problem
+        start = problem.manifold.random_tangent(self.point, self.rng)
+        start = start * min(RANDOM_START, 0.5 * self.radius)
+        step = self.inner.solve(self.radius, start)
+        gradient = problem.gradient
+        Hg = problem.hessian(gradient)
+        curvature = problem.inner(gradient, Hg)
+        length = self.radius / self.grad_norm
+        if curvature > 0:
+            length = min(length, self.grad_norm**2 / curvature)
+        cauchy = Step(-length * gradient, gradient - length * Hg, step.n_inner + 1, step.stop)
+        if self._model(cauchy) < self._model(step):
+            return cauchy
+        return step
+
+    def _model(self, step: Step) -> float:
+        return self.problem.inner(step.eta, self.problem.gradient + step.residual)

@@ -1,0 +1,180 @@
+"""The membership objective: derivatives, shared work, the theorem's optimum."""
+
+from __future__ import annotations
+
+from unittest import mock
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tuckermix._array_api import to_numpy
+from tuckermix.manifolds import Multinomial
+from tuckermix.objectives import MembershipObjective
+from tuckermix.objectives import membership as module
+
+
+def _problem(rng, n_samples=20, n_features=7, n_components=4):
+    B = rng.standard_normal((n_samples, n_features)) + rng.standard_normal(n_features)
+    return MembershipObjective(B), Multinomial(n_samples, n_components).random_point(rng)
+
+
+def _plain_cost(B, U):
+    return -0.5 * np.trace(B.T @ U @ np.linalg.inv(U.T @ U) @ U.T @ B)
+
+
+def test_cost_is_the_projection(rng):
+    objective, U = _problem(rng)
+    B = objective.B
+    assert objective.cost(U) == pytest.approx(_plain_cost(B, U), rel=1e-12)
+    Q = np.linalg.qr(U)[0]
+    assert objective.cost(U) == pytest.approx(-0.5 * np.linalg.norm(Q.T @ B) ** 2, rel=1e-12)
+
+
+def test_gradient_and_hessian_equal_the_formulas_of_the_paper(rng):
+    objective, U = _problem(rng)
+    xi = rng.standard_normal(U.shape)
+    BB, inverse = objective.B @ objective.B.T, np.linalg.inv(U.T @ U)
+    BBU = BB @ U
+
+    def sym(A):
+        return (A + A.T) / 2
+
+    gradient = -BBU @ inverse + U @ inverse @ U.T @ BBU @ inverse
+    np.testing.assert_allclose(objective.egrad(U), gradient, rtol=1e-10, atol=1e-10)
+    C = U.T @ BBU
+    hessian = (
+        -BB @ xi @ inverse
+        + xi @ inverse @ C @ inverse
+        + 2 * BBU @ inverse @ sym(xi.T @ U) @ inverse
+        + 2 * U @ inverse @ sym(xi.T @ BBU) @ inverse
+        - 2 * U @ inverse @ sym(U.T @ xi) @ inverse @ C @ inverse
+        - 2 * U @ inverse @ C @ inverse @ sym(U.T @ xi) @ inverse
+    )
+    np.testing.assert_allclose(objective.ehess(U, xi), hessian, rtol=1e-9, atol=1e-9)
+
+
+def test_derivatives_agree_with_differences(rng):
+    objective, U = _problem(rng)
+    xi = rng.standard_normal(U.shape)
+    step = 1e-5
+    ahead, behind = U + step * xi, U - step * xi
+    slope = (objective.cost(ahead) - objective.cost(behind)) / (2 * step)
+    assert np.sum(objective.egrad(U) * xi) == pytest.approx(slope, rel=1e-6)
+    curve = (objective.egrad(ahead) - objective.egrad(behind)) / (2 * step)
+    np.testing.assert_allclose(objective.ehess(U, xi), curve, rtol=1e-4, atol=1e-4)
+
+
+@given(st.integers(2, 12), st.integers(1, 15), st.integers(1, 5), st.integers(0, 2**32 - 1))
+def test_no_memberships_undercut_the_optimum_and_some_attain_it(M, P, L, seed):
+    rng = np.random.default_rng(seed)
+    L = min(L, M)
+    B = rng.standard_normal((M, P)) + 3.0 * rng.standard_normal(P)
+    objective = MembershipObjective(B)
+    optimum = objective.optimum(L)
+    for _ in range(3):
+        U = Multinomial(M, L).random_point(rng)
+        assert objective.cost(U) >= optimum - 1e-10 * abs(optimum)
+    # A simplex around the leading directions: the construction of the proof.
+    left = np.linalg.svd(B - B.mean(axis=0))[0][:, : L - 1]
+    left -= left.mean(axis=0)
+    vertices = 4.0 * L * np.vstack([np.eye(L - 1), -np.ones(L - 1)]) if L > 1 else np.zeros((1, 0))
+    weights = np.linalg.solve(
+        np.hstack([np.ones((L, 1)), vertices]).T, np.hstack([np.ones((M, 1)), left]).T
+    ).T
+    assert weights.min() > 0
+    np.testing.assert_allclose(weights.sum(axis=1), 1.0, rtol=1e-9)
+    if np.linalg.matrix_rank(B - B.mean(axis=0)) >= L - 1:
+        assert objective.cost(weights) == pytest.approx(optimum, rel=1e-8, abs=1e-10)
+
+
+def test_wide_data_are_replaced_by_their_smaller_side(rng):
+    B = rng.standard_normal((10, 500))
+    objective = MembershipObjective(B)
+    U = Multinomial(10, 3).random_point(rng)
+    xi = rng.standard_normal(U.shape)
+    assert objective.B.shape == (10, 10)
+    assert objective.cost(U) == pytest.approx(_plain_cost(B, U), rel=1e-12)
+    spectrum = np.linalg.svd(B - B.mean(axis=0), compute_uv=False)
+    bound = 0.5 * (10 * np.sum(B.mean(axis=0) ** 2) + np.sum(spectrum[:2] ** 2))
+    assert objective.optimum(3) == pytest.approx(-bound, rel=1e-12)
+    inverse = np.linalg.inv(U.T @ U)
+    W = inverse @ U.T @ B
+    np.testing.assert_allclose(objective.egrad(U), -(B - U @ W) @ W.T, rtol=1e-9, atol=1e-9)
+    assert objective.ehess(U, xi).shape == U.shape
+
+
+def test_tensors_are_unfolded(rng):
+    B = rng.standard_normal((12, 2, 3))
+    U = Multinomial(12, 3).random_point(rng)
+    flat = MembershipObjective(B.reshape(12, 6))
+    assert MembershipObjective(B).cost(U) == flat.cost(U)
+
+
+def test_work_is_shared_between_calls_at_one_point(rng):
+    objective, U = _problem(rng)
+    with mock.patch.object(module, "_State", wraps=module._State) as state:
+        objective.cost(U)
+        objective.egrad(U)
+        objective.ehess(U, U)
+        objective.ehess(U.copy(), U)
+        assert state.call_count == 1
+        trial = Multinomial(*U.shape).random_point(rng)
+        objective.cost(trial)
+        objective.egrad(U)  # the point before the trial is still there
+        assert state.call_count == 2
+
+
+def test_a_point_changed_in_place_is_seen(rng):
+    objective, U = _problem(rng)
+    before = objective.cost(U)
+    U[0] = U[0, ::-1].copy()
+    assert objective.cost(U) != before
+    assert objective.cost(U) == pytest.approx(_plain_cost(objective.B, U), rel=1e-12)
+
+
+def test_dependent_columns_count_once(rng):
+    """Equal rows or equal columns make UᵀU singular; the projection is still defined."""
+    objective, U = _problem(rng)
+    twice = np.hstack([U / 2, U / 2])
+    assert objective.cost(twice) == pytest.approx(objective.cost(U), rel=1e-9)
+    flat = np.full_like(U, 0.25)
+    energy = 0.5 * U.shape[0] * np.sum(objective.B.mean(axis=0) ** 2)
+    assert objective.cost(flat) == pytest.approx(-energy, rel=1e-9)
+    assert np.isfinite(objective.egrad(flat)).all()
+    assert np.isfinite(objective.ehess(flat, U)).all()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_every_library_computes_the_same(xp, dtype, rng):
+    objective, U = _problem(rng)
+    xi = rng.standard_normal(U.shape)
+    kind = getattr(xp, dtype)
+    other = MembershipObjective(xp.asarray(objective.B, dtype=kind))
+    V, zeta = xp.asarray(U, dtype=kind), xp.asarray(xi, dtype=kind)
+    rtol = 1e-10 if dtype == "float64" else 2e-3
+    assert other.cost(V) == pytest.approx(objective.cost(U), rel=rtol)
+    assert other.optimum(3) == pytest.approx(objective.optimum(3), rel=rtol)
+    for got, expected in (
+        (other.egrad(V), objective.egrad(U)),
+        (other.ehess(V, zeta), objective.ehess(U, xi)),
+    ):
+        assert got.dtype == kind
+        np.testing.assert_allclose(
+            to_numpy(got), expected, rtol=rtol, atol=rtol * np.abs(expected).max()
+        )
+
+
+def test_bad_input_is_refused(rng):
+    objective, U = _problem(rng)
+    with pytest.raises(ValueError, match=r"B must be an array of shape .* Got list of shape \(\)"):
+        MembershipObjective([[1.0]])
+    with pytest.raises(ValueError, match=r"B must be an array .* Got ndarray of shape \(3,\)"):
+        MembershipObjective(np.ones(3))
+    with pytest.raises(ValueError, match="B has entries that are not finite"):
+        MembershipObjective(np.full((3, 2), np.nan))
+    with pytest.raises(ValueError, match=r"U has shape \(5, 4\), but B has 20 samples"):
+        objective.cost(U[:5])
+    with pytest.raises(ValueError, match="'n_components' parameter of optimum"):
+        objective.optimum(0)
