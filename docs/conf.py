@@ -1,6 +1,11 @@
 """Settings of the documentation. Build it with `make docs`; every warning is an error."""
 
+import sys
+from pathlib import Path
+
 import tuckermix
+
+sys.path.insert(0, str(Path(__file__).parent / "_ext"))
 
 project = "tuckermix"
 author = "The tuckermix developers"
@@ -10,11 +15,12 @@ version = release = tuckermix.__version__
 extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
-    "sphinx.ext.mathjax",
     "numpydoc",
     "myst_parser",
+    "mathml",  # formulas that need no script from elsewhere
 ]
-exclude_patterns = ["_build", "_templates"]
+html_math_renderer = "mathml"
+exclude_patterns = ["_build", "_ext", "_templates"]
 templates_path = ["_templates"]
 root_doc = "index"
 default_role = "code"
@@ -35,6 +41,7 @@ html_title = "tuckermix"
 html_static_path = ["_static"]
 html_css_files = ["custom.css"]
 html_show_sourcelink = False
+html_sidebars = {"getting_started": [], "notation": [], "changelog": [], "contributing": []}
 html_theme_options = {
     "show_toc_level": 2,
     "navigation_with_keys": False,
