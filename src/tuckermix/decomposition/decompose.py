@@ -14,7 +14,7 @@ from tuckermix._validation import (
     check_random_state,
     check_real,
 )
-from tuckermix.decomposition.exact import Callback, solve_exact
+from tuckermix.decomposition.exact import Callback, solve_exact, widened
 from tuckermix.decomposition.ranks import check_ranks, ranks_from_energy
 from tuckermix.decomposition.result import Decomposition
 from tuckermix.decomposition.start import INITS, start_factors
@@ -196,6 +196,6 @@ def _start_from_part(
     factors = start_factors(part, ranks, "hosvd", rng, grams)
     fit = solve_exact(part, factors, n_components, max_iter=max_iter, tol=PART_TOL)
     factors = [xp.astype(factor, xp.float64, copy=False) for factor in fit.factors]
-    wide = closed_form(part.project(factors), 2 * n_components)
+    wide = closed_form(part.project(factors), widened(n_components - 1))
     basis = xp.concat([wide.mean[:, None], wide.directions], axis=1)
     return factors, xp.linalg.qr(basis, mode="reduced")[0]

@@ -25,7 +25,11 @@ from tuckermix.tensor import mode_dot, multi_mode_dot, relative_error
 __all__ = ["assemble", "constant_direction", "solve_exact"]
 
 MIN_OVERSAMPLING = 8
-"""Extra directions for few components."""
+MAX_OVERSAMPLING = 96
+OVERSAMPLING = 2.0
+"""Extra directions for each direction of the model, within the two limits. With twice as many, a
+sweep gains about four digits on face images, where without any it gains a sixth of one; more cost
+time in the products and gain no further sweep."""
 
 INNER_LIMIT = 12
 """Most rounds on the contracted tensor: after that the extra directions are the limit."""
@@ -73,7 +77,7 @@ def solve_exact(
     began = time.perf_counter()
     total = source.squared_norm
     n_directions = n_components - 1
-    width = n_directions + max(MIN_OVERSAMPLING, n_directions // 2)
+    width = widened(n_directions)
     factors = list(factors)
     subspace = _first_subspace(source, factors, width, directions)
     history: list[SweepRecord] = []
@@ -101,7 +105,7 @@ def solve_exact(
         factors, basis = _settle(T, factors, n_directions, tol * INNER_SHARE)
         subspace = _read_again(source, factors, basis, width)
         wanted_to_stop = record(_explained_by(subspace, n_directions))
-        if settled or history[-2].relative_error - history[-1].relative_error <= tol:
+        if settled or _left_to_gain(history) <= tol:
             stop = StopReason.TOLERANCE
             break
     exact = closed_form(source.project(factors), n_directions, start=subspace.directions)
@@ -151,6 +155,25 @@ def with_constant(coordinates: Array) -> Array:
     xp = get_namespace(coordinates)
     constant = constant_direction(coordinates.shape[0], coordinates)
     return xp.concat([constant, coordinates], axis=1)
+
+
+def widened(n_directions: int) -> int:
+    """Return how many directions a sweep keeps."""
+    extra = round(OVERSAMPLING * n_directions)
+    return n_directions + max(MIN_OVERSAMPLING, min(MAX_OVERSAMPLING, extra))
+
+
+def _left_to_gain(history: list[SweepRecord]) -> float:
+    """Estimate by how much further sweeps would lower the relative error.
+
+    The last gain bounds it once sweeps converge; from the second sweep on, the ratio r of two
+    gains tells more, for with linear convergence the gains still to come sum to g r / (1 - r).
+    """
+    gain = history[-2].relative_error - history[-1].relative_error
+    if len(history) < 3 or gain <= 0.0:
+        return max(0.0, gain)
+    ratio = gain / (history[-3].relative_error - history[-2].relative_error)
+    return gain * ratio / (1.0 - ratio) if 0.0 < ratio < 0.5 else gain
 
 
 def _explained_by(subspace: Subspace, n_directions: int) -> float:
