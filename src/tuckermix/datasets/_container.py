@@ -1,0 +1,328 @@
+"""From named arrays in a file to a dataset: which array, which axis, which labels."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tuckermix.datasets._dataset import Dataset
+from tuckermix.datasets._errors import read_error
+from tuckermix.datasets._options import Options
+from tuckermix.datasets._pixels import grey_array
+
+__all__ = ["Entry", "assemble", "check_declared", "encode_labels"]
+
+SAMPLE_NAMES = ("images", "X", "x", "data", "fea", "videos", "volumes", "samples", "arr_0")
+"""Names under which samples are commonly stored, the clearest first."""
+
+LABEL_NAMES = ("labels", "label", "gnd", "targets", "target", "classes")
+"""Names under which classes are commonly stored. A bare `y` counts beside an `X` only: elsewhere
+it is as often a coordinate."""
+
+NUMERIC_KINDS = "buif"
+"""NumPy's kinds of real numbers: boolean, unsigned, signed, floating."""
+
+LABEL_KINDS = NUMERIC_KINDS + "SU"
+"""NumPy's kinds of labels: numbers and strings."""
+
+LABEL_REMEDY = "Store one integer or string a sample, or pass label_key=False to read no labels"
+"""What to do about labels that are none."""
+
+LISTED = 12
+"""Arrays that an error message lists before it stops."""
+
+Path = str | os.PathLike[str]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """An array in a file that has not been read yet.
+
+    Attributes
+    ----------
+    name : str
+        Its name in the file.
+    shape : tuple of int
+        Its declared shape.
+    dtype : dtype
+        Its declared type; object where the type is none of NumPy's.
+    load : callable
+        Reads it into memory.
+    lazy : callable or None
+        Opens it without reading, given the sample axis and the number of samples in a chunk (or
+        None); None where the format does not allow that.
+    note : str
+        What it is where the type does not tell, for messages.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: np.dtype
+    load: Callable[[], np.ndarray]
+    lazy: Callable[[int, int | None], Any] | None = None
+    note: str = ""
+
+    @property
+    def nbytes(self) -> int:
+        """The declared size in bytes."""
+        return math.prod(self.shape) * self.dtype.itemsize
+
+    @property
+    def numeric(self) -> bool:
+        """Whether it holds real numbers."""
+        return self.dtype.kind in NUMERIC_KINDS
+
+    @property
+    def kind(self) -> str:
+        """What it holds, in words."""
+        return self.note or ("Python objects" if self.dtype.hasobject else str(self.dtype))
+
+    def __str__(self) -> str:
+        kind = "no numbers" if self.dtype.hasobject else str(self.dtype)
+        return (
+            f"{self.name!r} {self.shape} {kind}" if self.name else f"its array {self.shape} {kind}"
+        )
+
+
+def assemble(
+    path: Path, entries: Sequence[Entry], options: Options, *, matlab: bool = False
+) -> Dataset:
+    """Choose samples and labels among `entries`, read them and put the samples first.
+
+    Parameters
+    ----------
+    path : str or path
+        The file, for messages.
+    entries : sequence of Entry
+        What the file holds.
+    options : Options
+        What the caller asked for.
+    matlab : bool, default=False
+        Whether MATLAB wrote the arrays: stacks then have their samples last, and flat samples are
+        unfolded column by column.
+
+    Returns
+    -------
+    dataset : Dataset
+        Samples and labels.
+    """
+    if options.pixel_options:
+        raise read_error(
+            path,
+            f"{' and '.join(options.pixel_options)} cannot be applied to stored arrays",
+            "These options are for images and videos; leave them out",
+        )
+    samples = _choose_samples(path, entries, options)
+    label_entry = _choose_labels(path, entries, options, samples)
+    labels = class_names = None
+    if label_entry is not None:
+        if label_entry.dtype.kind not in LABEL_KINDS:
+            raise read_error(
+                path, f"the labels {label_entry.name!r} are {label_entry.kind}", LABEL_REMEDY
+            )
+        check_declared(path, label_entry, options)
+        labels, class_names = encode_labels(path, label_entry.load(), label_entry.name)
+    axis = _sample_axis(path, samples, options, labels, matlab)
+    X = _load(path, samples, options, axis)
+    if options.sample_shape is not None:
+        X = _unfold(path, X, options.sample_shape, matlab)
+    if options.grey:
+        X = grey_array(path, X)
+    if labels is not None and labels.size != X.shape[0]:
+        assert label_entry is not None
+        raise read_error(
+            path,
+            f"{label_entry.name!r} has {labels.size} labels, but {samples.name!r} of shape "
+            f"{samples.shape} has {X.shape[0]} samples along axis {axis}",
+            "Name the right arrays with key and label_key, or the axis with sample_axis; "
+            "label_key=False reads no labels",
+        )
+    return Dataset(X=X, labels=labels, class_names=class_names, name=_title(path))
+
+
+def check_declared(path: Path, entry: Entry, options: Options) -> None:
+    """Refuse an array whose declared size passes the limit, before anything is unpacked."""
+    if entry.nbytes > options.max_bytes:
+        lazily = "pass lazy=True to leave it on disk, or " if entry.lazy is not None else ""
+        raise read_error(
+            path,
+            f"{entry} would take {entry.nbytes} bytes in memory, and the limit is "
+            f"max_bytes={options.max_bytes}",
+            f"If you trust the file, {lazily}raise max_bytes",
+        )
+
+
+def encode_labels(path: Path, values: Any, name: str) -> tuple[np.ndarray, list[str] | None]:
+    """Return labels as int64, and the class names where the labels are strings."""
+    values = np.asarray(values)
+    if values.ndim != 1 and max(values.shape, default=0) == values.size:
+        values = values.ravel()  # MATLAB keeps vectors as columns or rows
+    if values.ndim != 1:
+        raise read_error(path, f"the labels {name!r} have shape {values.shape}", LABEL_REMEDY)
+    if values.dtype.kind == "S":
+        values = np.char.decode(values, "utf-8")
+    if values.dtype.kind == "U":
+        classes, codes = np.unique(values, return_inverse=True)
+        return codes.astype(np.int64), [str(label) for label in classes]
+    if values.dtype.kind == "f" and not np.array_equal(values, np.floor(values)):  # NaN too
+        raise read_error(path, f"the labels {name!r} are not whole numbers", LABEL_REMEDY)
+    bounds = np.iinfo(np.int64)
+    if values.size and not bounds.min <= values.min() <= values.max() < bounds.max:
+        raise read_error(path, f"the labels {name!r} do not fit into 64 bits", LABEL_REMEDY)
+    return values.astype(np.int64), None
+
+
+def _listing(entries: Sequence[Entry]) -> str:
+    shown = ", ".join(str(entry) for entry in entries[:LISTED])
+    return shown + (f" and {len(entries) - LISTED} more" if len(entries) > LISTED else "")
+
+
+def _named(path: Path, entries: Sequence[Entry], name: str, option: str) -> Entry:
+    for entry in entries:
+        if entry.name == name:
+            return entry
+    raise read_error(
+        path,
+        f"it holds no array named {name!r}",
+        f"Set {option} to one of these: {_listing(entries)}",
+    )
+
+
+def _choose_samples(path: Path, entries: Sequence[Entry], options: Options) -> Entry:
+    """Find the array of samples: the one named, a common name, or the only candidate."""
+    if not entries:
+        raise read_error(path, "it holds no arrays", "Store the samples as one numeric array")
+    if options.key is not None:
+        chosen = _named(path, entries, options.key, "key")
+    else:
+        candidates = [
+            entry
+            for entry in entries
+            if entry.numeric and len(entry.shape) >= 2 and not _looks_like_labels(entry)
+        ]
+        by_name = {entry.name: entry for entry in candidates}
+        common = [by_name[name] for name in SAMPLE_NAMES if name in by_name]
+        if common:
+            chosen = common[0]
+        elif len(candidates) == 1 or len(entries) == 1:
+            chosen = (candidates or list(entries))[0]
+        elif not candidates:
+            raise read_error(
+                path,
+                f"none of its arrays can hold samples ({_listing(entries)})",
+                "Store the samples as one numeric array with at least two axes",
+            )
+        else:
+            raise read_error(
+                path,
+                "it is not clear which of its arrays holds the samples",
+                f"Set key to one of these: {_listing(candidates)}",
+            )
+    if not chosen.numeric:
+        raise read_error(
+            path,
+            f"{repr(chosen.name) if chosen.name else 'its array'} holds {chosen.kind}, and samples "
+            "are real numbers",
+            "Store the samples as an array of integers or floating-point numbers",
+        )
+    if len(chosen.shape) < 2 and options.sample_shape is None:
+        raise read_error(
+            path,
+            f"{chosen} has fewer than two axes",
+            "Samples need one axis for themselves and one or more for their features",
+        )
+    if 0 in chosen.shape:
+        raise read_error(path, f"{chosen} is empty", "Check how the file was written")
+    return chosen
+
+
+def _is_vector(entry: Entry) -> bool:
+    """Tell whether at most one axis is longer than 1; MATLAB knows no other vectors."""
+    return max(entry.shape, default=0) == math.prod(entry.shape) > 0
+
+
+def _looks_like_labels(entry: Entry) -> bool:
+    return _is_vector(entry) and entry.name.rpartition("/")[2] in (*LABEL_NAMES, "y")
+
+
+def _choose_labels(
+    path: Path, entries: Sequence[Entry], options: Options, samples: Entry
+) -> Entry | None:
+    if options.label_key is False:
+        return None
+    if isinstance(options.label_key, str):
+        return _named(path, entries, options.label_key, "label_key")
+    folder, _, base = samples.name.rpartition("/")
+    names = [*LABEL_NAMES, "y"] if base in ("X", "x") else LABEL_NAMES
+    vectors = {entry.name: entry for entry in entries if entry is not samples and _is_vector(entry)}
+    prefixed = [f"{folder}/{name}" if folder else name for name in names]
+    return next((vectors[name] for name in prefixed if name in vectors), None)
+
+
+def _sample_axis(
+    path: Path, samples: Entry, options: Options, labels: np.ndarray | None, matlab: bool
+) -> int:
+    """Find the axis of the samples: the one named, the one as long as the labels, or a habit."""
+    n_axes = len(samples.shape)
+    if options.sample_axis is not None:
+        if not -n_axes <= options.sample_axis < n_axes:
+            raise read_error(
+                path,
+                f"{samples} has no axis {options.sample_axis}",
+                f"Set sample_axis between 0 and {n_axes - 1}",
+            )
+        return options.sample_axis % n_axes
+    habit = n_axes - 1 if matlab and n_axes > 2 else 0
+    if labels is not None and samples.shape[habit] != labels.size:
+        return samples.shape.index(labels.size) if labels.size in samples.shape else habit
+    return habit
+
+
+def _load(path: Path, entry: Entry, options: Options, axis: int) -> Any:
+    """Read or open the samples and move their axis to the front."""
+    lazily = options.lazy is True or options.chunks is not None
+    if options.lazy == "auto" and entry.lazy is not None and entry.nbytes > options.max_bytes:
+        lazily = True
+    if lazily:
+        if entry.lazy is None:
+            raise read_error(
+                path,
+                "this format cannot be left on disk",
+                "Leave out lazy and chunks, or store the samples as .npy, HDF5 or Zarr",
+            )
+        return entry.lazy(axis, options.chunks)
+    check_declared(path, entry, options)
+    X = entry.load()
+    if X.shape != entry.shape:
+        raise read_error(
+            path, f"{entry} has {X.shape} as its real shape", "Check how the file was written"
+        )
+    native = X.dtype.newbyteorder("=")
+    return np.ascontiguousarray(np.moveaxis(X, axis, 0), dtype=native)
+
+
+def _unfold(path: Path, X: Any, shape: tuple[int, ...], matlab: bool) -> Any:
+    """Give flat samples the shape asked for."""
+    if math.prod(shape) != math.prod(X.shape[1:]):
+        raise read_error(
+            path,
+            f"a sample has {math.prod(X.shape[1:])} entries and sample_shape={shape} has "
+            f"{math.prod(shape)}",
+            "Set sample_shape so that the numbers agree",
+        )
+    if not matlab:
+        return X.reshape((X.shape[0], *shape))
+    # Column by column: unfold with the axes reversed, then turn them round.
+    flat = X.transpose((0, *range(X.ndim - 1, 0, -1)))
+    unfolded = flat.reshape((X.shape[0], *reversed(shape)))
+    turned = unfolded.transpose((0, *range(len(shape), 0, -1)))
+    return np.ascontiguousarray(turned) if isinstance(turned, np.ndarray) else turned
+
+
+def _title(path: Path) -> str:
+    return os.path.basename(os.path.normpath(os.fspath(path)))

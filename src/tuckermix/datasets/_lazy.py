@@ -1,0 +1,89 @@
+"""Arrays that stay on disk: memory maps, and Dask arrays that open their file for each read."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tuckermix._array_api import BLOCK_BYTES
+from tuckermix.datasets._errors import needs
+
+__all__ = ["Slices", "to_dask"]
+
+
+class Slices:
+    """Part of a file that is read when it is indexed.
+
+    It holds the way to open the array and not the open array: a copy can be sent to another
+    process, which then opens the file itself, and no file stays open between reads.
+
+    Parameters
+    ----------
+    fetch : callable
+        A module-level function that reads ``array[index]``; called with `arguments`, then the
+        index.
+    arguments : tuple
+        What `fetch` needs to find the array; strings and numbers.
+    shape : tuple of int
+        The shape of the array.
+    dtype : dtype
+        Its type.
+    """
+
+    def __init__(
+        self,
+        fetch: Callable[..., np.ndarray],
+        arguments: tuple[Any, ...],
+        shape: tuple[int, ...],
+        dtype: np.dtype,
+    ) -> None:
+        self.fetch = fetch
+        self.arguments = arguments
+        self.shape = shape
+        self.dtype = dtype
+        self.ndim = len(shape)
+
+    def __getitem__(self, index: Any) -> np.ndarray:
+        return self.fetch(*self.arguments, index)
+
+    def __dask_tokenize__(self) -> tuple[Any, ...]:
+        return (type(self).__name__, self.fetch.__name__, self.arguments, self.shape)
+
+
+def to_dask(slices: Any, axis: int, chunks: int | None, stored: int | None = None) -> Any:
+    """Wrap `slices` as a Dask array with its samples first, chunked along samples only.
+
+    Parameters
+    ----------
+    slices : Slices or Zarr array
+        What to read from.
+    axis : int
+        The axis of the samples.
+    chunks : int or None
+        Samples in a chunk; None means about 32 MiB, a whole number of stored chunks.
+    stored : int or None, default=None
+        Samples in a chunk of the file.
+
+    Returns
+    -------
+    X : dask array of shape (n_samples, d_1, ...)
+        The samples.
+    """
+    try:
+        import dask.array as da
+    except ImportError as error:
+        raise needs("Reading in chunks", "dask", "dask") from error
+
+    shape, dtype = tuple(slices.shape), np.dtype(slices.dtype)
+    if chunks is None:
+        sample_bytes = max(1, math.prod(shape) // shape[axis] * dtype.itemsize)
+        chunks = max(1, BLOCK_BYTES // sample_bytes)
+        if stored:
+            chunks = max(stored, chunks // stored * stored)
+    sizes = tuple(chunks if mode == axis else -1 for mode in range(len(shape)))
+    X = da.from_array(slices, chunks=sizes, asarray=True, fancy=False)
+    X = da.moveaxis(X, axis, 0)
+    return X.astype(dtype.newbyteorder("=")) if not dtype.isnative else X

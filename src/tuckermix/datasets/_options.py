@@ -1,0 +1,92 @@
+"""The options of `read`, checked once."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tuckermix._validation import check_integer
+
+__all__ = ["Options", "default_limit"]
+
+MEMORY_SHARE = 0.5
+"""Share of the machine's memory that one file may unpack to: an estimator needs the rest."""
+
+UNKNOWN_MEMORY = 8 * 2**30
+"""Memory to assume, in bytes, where the system does not tell."""
+
+
+def default_limit() -> int:
+    """Return the most bytes that a file may unpack to unless the caller says otherwise."""
+    try:
+        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, OSError, ValueError):
+        memory = UNKNOWN_MEMORY
+    return int(MEMORY_SHARE * (memory if memory > 0 else UNKNOWN_MEMORY))
+
+
+@dataclass(frozen=True)
+class Options:
+    """The options of `tuckermix.datasets.read`, where they are described."""
+
+    key: str | None = None
+    label_key: str | bool | None = None
+    sample_axis: int | None = None
+    sample_shape: tuple[int, ...] | None = None
+    size: tuple[int, int] | None = None
+    grey: bool | None = None
+    frames: int | None = None
+    lazy: bool | str = False
+    chunks: int | None = None
+    max_bytes: int = 0
+
+    @classmethod
+    def checked(cls, **given: Any) -> Options:
+        """Check what the caller of `read` gave."""
+        owner = "read"
+        key, label_key = given.get("key"), given.get("label_key")
+        if key is not None and not isinstance(key, str):
+            raise _wrong("key", "None or the name of an array", key)
+        if label_key is not None and label_key is not False and not isinstance(label_key, str):
+            raise _wrong("label_key", "None, False or the name of an array", label_key)
+        axis = given.get("sample_axis")
+        if axis is not None and (isinstance(axis, bool) or not isinstance(axis, int | np.integer)):
+            raise _wrong("sample_axis", "None or an integer", axis)
+        if given.get("grey") not in (None, True, False):
+            raise _wrong("grey", "None, True or False", given["grey"])
+        if given.get("lazy", False) not in (True, False, "auto"):
+            raise _wrong("lazy", "True, False or 'auto'", given["lazy"])
+        for name in ("frames", "chunks", "max_bytes"):
+            if given.get(name) is not None:
+                given[name] = check_integer(given[name], name, owner)
+        given["max_bytes"] = given.get("max_bytes") or default_limit()
+        given["size"] = _pair(given.get("size"))
+        shape = given.get("sample_shape")
+        if shape is not None:
+            shape = tuple(shape) if isinstance(shape, tuple | list) else (shape,)
+            shape = tuple(check_integer(value, "sample_shape", owner) for value in shape)
+            given["sample_shape"] = shape
+        return cls(**given)
+
+    @property
+    def pixel_options(self) -> list[str]:
+        """The options that only folders of images and videos take and that were given."""
+        return [name for name in ("size", "frames") if getattr(self, name) is not None]
+
+
+def _pair(size: Any) -> tuple[int, int] | None:
+    """Return the size of an image as (height, width); an int means a square."""
+    if size is None:
+        return None
+    values = tuple(size) if isinstance(size, tuple | list) else (size, size)
+    if len(values) != 2:
+        raise _wrong("size", "an integer or a pair (height, width)", size)
+    height, width = (check_integer(value, "size", "read") for value in values)
+    return height, width
+
+
+def _wrong(name: str, rule: str, value: object) -> ValueError:
+    return ValueError(f"The {name!r} parameter of read must be {rule}. Got {value!r} instead.")

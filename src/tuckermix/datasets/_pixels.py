@@ -1,0 +1,81 @@
+"""Grey values and sizes of images."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+
+from tuckermix.datasets._errors import needs, read_error
+
+__all__ = ["GREY_WEIGHTS", "grey_array", "match", "resize"]
+
+GREY_WEIGHTS = (0.299, 0.587, 0.114)
+"""Weights of red, green and blue in the grey value: ITU-R BT.601, which image programs use."""
+
+N_COLOURS = (3, 4)
+"""Lengths that the colour axis can have: RGB, or RGB with opacity."""
+
+
+def grey_array(path: str | os.PathLike[str], X: Any) -> Any:
+    """Turn samples whose last axis holds colours into grey ones, in the same type.
+
+    Parameters
+    ----------
+    path : str or path
+        The file, for messages.
+    X : array of shape (n_samples, ..., 3) or (n_samples, ..., 4)
+        Colour samples, NumPy or Dask.
+
+    Returns
+    -------
+    X : array of shape (n_samples, ...)
+        Grey samples.
+    """
+    if X.ndim < 3 or X.shape[-1] not in N_COLOURS:
+        raise read_error(
+            path,
+            f"grey=True needs a last axis of length 3 or 4, and the samples have shape "
+            f"{tuple(X.shape[1:])}",
+            "Leave grey out: the samples have no colours",
+        )
+    grey = sum(weight * X[..., channel] for channel, weight in enumerate(GREY_WEIGHTS))
+    return (grey.round() if X.dtype.kind in "ui" else grey).astype(X.dtype)
+
+
+def match(path: str | os.PathLike[str], image: np.ndarray, grey: bool | None) -> np.ndarray:
+    """Give an image (height, width) or (height, width, 3) the number of colours asked for."""
+    if grey is True and image.ndim == 3:
+        return grey_array(path, image[None])[0]
+    if grey is False and image.ndim == 2:
+        return np.repeat(image[:, :, None], 3, axis=2)
+    return image
+
+
+def resize(image: np.ndarray, size: tuple[int, int] | None) -> np.ndarray:
+    """Resize an image to (height, width) by area-weighted linear interpolation, in its type."""
+    if size is None or image.shape[:2] == size:
+        return image
+    try:
+        from PIL import Image
+    except ImportError as error:
+        raise needs("Resizing images", "pillow", "io") from error
+
+    # Channel by channel in floating point: Pillow resizes no colour images beyond 8 bits.
+    channels = image[:, :, None] if image.ndim == 2 else image
+    resized = np.stack(
+        [
+            np.asarray(
+                Image.fromarray(
+                    np.ascontiguousarray(channels[:, :, channel], dtype=np.float32)
+                ).resize((size[1], size[0]), Image.Resampling.BILINEAR)
+            )
+            for channel in range(channels.shape[2])
+        ],
+        axis=2,
+    )
+    if image.dtype.kind in "bui":
+        resized = np.rint(resized)
+    resized = resized.astype(image.dtype)
+    return resized[:, :, 0] if image.ndim == 2 else resized

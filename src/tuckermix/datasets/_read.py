@@ -1,0 +1,246 @@
+"""Reading samples from whatever they are stored in."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tuckermix.datasets._dataset import Dataset
+from tuckermix.datasets._errors import read_error, reading
+from tuckermix.datasets._folder import files_in
+from tuckermix.datasets._hdf5 import read_hdf5
+from tuckermix.datasets._idx import find_pairs, is_idx, read_idx
+from tuckermix.datasets._images import (
+    IMAGE_SUFFIXES,
+    TIFF_SUFFIXES,
+    read_image_folder,
+    read_tiff,
+)
+from tuckermix.datasets._mat import read_mat
+from tuckermix.datasets._npy import read_npy, read_npz
+from tuckermix.datasets._options import Options
+from tuckermix.datasets._videos import VIDEO_SUFFIXES, read_video_file, read_video_folder
+from tuckermix.datasets._zarr import is_zarr, read_zarr
+
+__all__ = ["read"]
+
+Reader = Callable[[Path, Options], Dataset]
+
+BY_SUFFIX: dict[str, Reader] = {
+    ".npy": read_npy,
+    ".npz": read_npz,
+    ".mat": read_mat,
+    ".h5": read_hdf5,
+    ".hdf5": read_hdf5,
+    ".hdf": read_hdf5,
+    **dict.fromkeys(TIFF_SUFFIXES, read_tiff),
+    **dict.fromkeys(VIDEO_SUFFIXES, read_video_file),
+}
+"""Readers by the end of the file name."""
+
+BY_MAGIC: list[tuple[bytes, Reader]] = [
+    (b"\x93NUMPY", read_npy),
+    (b"PK\x03\x04", read_npz),
+    (b"\x89HDF\r\n\x1a\n", read_hdf5),
+    (b"MATLAB ", read_mat),
+    (b"II*\x00", read_tiff),
+    (b"MM\x00*", read_tiff),
+]
+"""Readers by the first bytes, for files whose name does not tell."""
+
+KINDS = ".npy, .npz, .mat, HDF5, Zarr, idx, TIFF, a video, or a folder of images or videos"
+"""What can be read, for messages."""
+
+IDX_NAME = re.compile(r"(idx\d|ubyte)(\.gz)?$", re.IGNORECASE)
+"""The end of the name of an idx file."""
+
+
+def read(
+    path: str | os.PathLike[str],
+    *,
+    key: str | None = None,
+    label_key: str | bool | None = None,
+    sample_axis: int | None = None,
+    sample_shape: int | tuple[int, ...] | None = None,
+    size: int | tuple[int, int] | None = None,
+    grey: bool | None = None,
+    frames: int | None = None,
+    lazy: bool | str = False,
+    chunks: int | None = None,
+    max_bytes: int | None = None,
+) -> Dataset:
+    """Read samples, and labels where there are any, from a file or a folder.
+
+    The kind is told by the name, or else by the first bytes:
+
+    - ``.npy``; ``.npz``; ``.mat`` of any version; HDF5 (``.h5``, ``.hdf5``, ``.hdf``); Zarr stores
+      of version 2 or 3 in a folder;
+    - MNIST's idx files, gzipped or not, with the labels found by name beside the images; a folder
+      of them is read as one dataset, the training part first;
+    - a folder of images (PNG, JPEG, BMP, PGM and relatives, still GIF, WebP, TIFF), one sample
+      each, or of videos; subfolders, where there are two or more, are the classes;
+    - one video: its frames are the samples, or, with `frames`, its clips of that length;
+    - multi-page TIFF: its pages are the samples. In a folder, each TIFF is one sample.
+
+    Colour samples have a last axis of 3; videos have their frames first. Nothing in a file is ever
+    executed, no link in it is followed, and no pickles are read.
+
+    Parameters
+    ----------
+    path : str or path
+        The file or folder.
+    key : str, default=None
+        The name of the array of samples, with groups as "group/name". None takes a common name
+        (``images``, ``X``, ``data``, ``fea`` ...) or else the only numeric array with two axes or
+        more.
+    label_key : str or False, default=None
+        The name of the labels; for idx files, the name of the file. None takes a common name
+        (``labels``, ``gnd``, ``targets``, ``y`` beside ``X`` ...) if there is one; False reads
+        none.
+    sample_axis : int, default=None
+        The axis of the samples. None means the first, in MATLAB files the last of three or more,
+        unless only another one is as long as the labels.
+    sample_shape : int or tuple of int, default=None
+        Unfold flat samples into this shape: column by column in MATLAB files, as MATLAB does, row
+        by row elsewhere.
+    size : int or (height, width), default=None
+        Resize images and frames to this.
+    grey : bool, default=None
+        True makes colour samples grey, False gives grey images three colours, None keeps both and
+        refuses a folder that mixes them.
+    frames : int, default=None
+        Frames to take from the start of each video.
+    lazy : bool or "auto", default=False
+        Whether to leave the samples on disk: a memory map for ``.npy``, a Dask array for HDF5,
+        MATLAB 7.3 and Zarr. "auto" does so where they would pass `max_bytes`.
+    chunks : int, default=None
+        Samples in a chunk: gives a Dask array for ``.npy`` too.
+    max_bytes : int, default=None
+        The most that the samples may take in memory once unpacked, checked before unpacking: a
+        small file can claim any size. None means half of the machine's memory.
+
+    Returns
+    -------
+    dataset : Dataset
+        `X` with samples first, in the type in which they are stored; `labels` or None; `names` of
+        the files for folders, else None.
+
+    Raises
+    ------
+    ReadError
+        For whatever is wrong with the file; the message names it and the remedy.
+
+    Examples
+    --------
+    >>> from tuckermix.datasets import read
+    >>> read("faces.mat", sample_shape=(32, 32))  # doctest: +SKIP
+    Dataset(faces.mat: X (400, 32, 32) uint8, 40 classes)
+    """
+    options = Options.checked(
+        key=key,
+        label_key=label_key,
+        sample_axis=sample_axis,
+        sample_shape=sample_shape,
+        size=size,
+        grey=grey,
+        frames=frames,
+        lazy=lazy,
+        chunks=chunks,
+        max_bytes=max_bytes,
+    )
+    source = Path(path)
+    with reading(path):
+        if not source.exists():
+            raise read_error(path, "it does not exist", "Check the path")
+        if source.is_dir():
+            return _read_folder(source, options)
+        if not source.is_file():
+            raise read_error(path, "it is no regular file", f"Name one of these: {KINDS}")
+        return _reader(source)(source, options)
+
+
+def _reader(path: Path) -> Reader:
+    """Find the reader for a file."""
+    suffix = path.suffix.lower()
+    if path.stat().st_size == 0:
+        raise read_error(path, "it is empty", "Get the file anew")
+    if suffix in BY_SUFFIX:
+        return BY_SUFFIX[suffix]
+    if IDX_NAME.search(path.name):
+        return read_idx
+    if suffix in IMAGE_SUFFIXES:
+        raise read_error(
+            path,
+            "it holds one image, and samples are many",
+            "Name the folder in which the images lie",
+        )
+    with open(path, "rb") as stream:
+        head = stream.read(16)
+    for magic, reader in BY_MAGIC:
+        if head.startswith(magic):
+            return reader
+    if is_idx(path):
+        return read_idx
+    raise read_error(path, "its kind is not known", f"Name one of these: {KINDS}")
+
+
+def _read_folder(path: Path, options: Options) -> Dataset:
+    """Tell what a folder holds, and read it."""
+    if is_zarr(path):
+        return read_zarr(path, options)
+    if pairs := find_pairs(path):
+        return join([read_idx(pair, options) for pair in pairs], path)
+    unused = [
+        name
+        for name in ("key", "label_key", "sample_axis", "sample_shape", "chunks")
+        if getattr(options, name) not in (None, False)
+    ]
+    if options.lazy is True:
+        unused.append("lazy")
+    images, videos = files_in(path, IMAGE_SUFFIXES), files_in(path, VIDEO_SUFFIXES)
+    if images and videos:
+        raise read_error(
+            path,
+            f"it holds images, like {images[0]!r}, and videos, like {videos[0]!r}",
+            "Put them into folders of their own",
+        )
+    if not images and not videos:
+        raise read_error(
+            path,
+            "the folder holds no images or videos",
+            f"Known endings are {', '.join(sorted(IMAGE_SUFFIXES | VIDEO_SUFFIXES))}",
+        )
+    if unused:
+        raise read_error(
+            path,
+            f"{' and '.join(unused)} cannot be applied to a folder of files",
+            "Leave the option out",
+        )
+    if images:
+        return read_image_folder(path, images, options)
+    return read_video_folder(path, videos, options)
+
+
+def join(parts: list[Dataset], path: Path) -> Dataset:
+    """Put datasets with equal sample shapes behind one another."""
+    if len(parts) == 1:
+        return parts[0]
+    shapes = {part.sample_shape for part in parts}
+    if len(shapes) > 1:
+        raise read_error(
+            path,
+            f"its files hold samples of different shapes: {', '.join(map(str, sorted(shapes)))}",
+            "Read them one by one",
+        )
+    labels: Any = [part.labels for part in parts]
+    known = all(part is not None for part in labels)
+    return Dataset(
+        X=np.concatenate([part.X for part in parts]),
+        labels=np.concatenate(labels) if known else None,
+        name=path.resolve().name,
+    )

@@ -1,0 +1,114 @@
+"""Videos: a folder of them, one sample each, or one file cut into samples."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tuckermix.datasets._dataset import Dataset
+from tuckermix.datasets._errors import needs, read_error
+from tuckermix.datasets._folder import stack_files
+from tuckermix.datasets._options import Options
+from tuckermix.datasets._pixels import match, resize
+
+__all__ = ["VIDEO_SUFFIXES", "read_video", "read_video_file", "read_video_folder"]
+
+VIDEO_SUFFIXES = frozenset(
+    {".avi", ".mp4", ".m4v", ".mov", ".mkv", ".webm", ".mpg", ".mpeg", ".ogv"}
+)
+"""File names of videos."""
+
+CONTAINERS = "avi,mov,matroska,webm,mpeg,mpegvideo,mpegts,ogg,m4v"
+"""Containers that may be opened. The library behind also knows playlists, which name other files
+and hosts; a file from a stranger must not make us open those."""
+
+GREY_FORMATS = ("gray", "gray8", "gray10le", "gray12le", "gray16le", "monow", "monob")
+"""Pixel formats without colour."""
+
+
+def read_video_folder(path: Path, names: list[str], options: Options) -> Dataset:
+    """Read a folder of videos, one sample each; subfolders are classes."""
+    return stack_files(path, names, read_video, options, "videos")
+
+
+def read_video_file(path: Path, options: Options) -> Dataset:
+    """Read one video: its frames are the samples, or its clips of `frames` frames."""
+    video = _stack(path, _frames(path, options), options)
+    if options.frames is not None:
+        count = video.shape[0] // options.frames
+        if count < 1:
+            raise _too_short(path, video.shape[0], options.frames)
+        video = video[: count * options.frames]
+        video = video.reshape(count, options.frames, *video.shape[1:])
+    return Dataset(X=video, name=path.name)
+
+
+def read_video(path: Path, options: Options) -> np.ndarray:
+    """Read a video as (frames, height, width), in colour with a last axis of 3."""
+    video = _stack(path, _frames(path, options), options, limit=options.frames)
+    if options.frames is not None and video.shape[0] < options.frames:
+        raise _too_short(path, video.shape[0], options.frames)
+    return video
+
+
+def _too_short(path: Path, count: int, frames: int) -> ValueError:
+    return read_error(
+        path, f"it has {count} frames and frames={frames} were asked for", "Pass a smaller frames"
+    )
+
+
+def _stack(
+    path: Path, frames: Iterator[np.ndarray], options: Options, limit: int | None = None
+) -> np.ndarray:
+    """Collect frames up to a number, within the limit on memory."""
+    collected: list[np.ndarray] = []
+    total = 0
+    for frame in frames:
+        collected.append(resize(match(path, frame, options.grey), options.size))
+        total += collected[-1].nbytes
+        if total > options.max_bytes:
+            raise read_error(
+                path,
+                f"its first {len(collected)} frames take {total} bytes in memory, and the limit "
+                f"is max_bytes={options.max_bytes}",
+                "Pass a smaller size, grey=True, fewer frames, or a larger max_bytes",
+            )
+        if limit is not None and len(collected) == limit:
+            break
+    if not collected:
+        raise read_error(path, "it has no frames", "Get the file anew")
+    return np.stack(collected)
+
+
+def _frames(path: Path, options: Options) -> Iterator[np.ndarray]:
+    """Decode the first video stream of a file frame by frame."""
+    try:
+        import av
+    except ImportError as error:
+        raise needs("Reading videos", "av", "io") from error
+
+    settings: dict[str, Any] = {
+        # The stream is handed over open: no name that the file contains is ever opened.
+        "container_options": {"format_whitelist": CONTAINERS, "protocol_whitelist": ""}
+    }
+    with open(path, "rb") as raw, av.open(raw, mode="r", **settings) as container:
+        if not container.streams.video:
+            raise read_error(path, "it has no pictures", "Name a file that holds a video")
+        stream = container.streams.video[0]
+        grey = stream.codec_context.pix_fmt in GREY_FORMATS
+        declared = 3 * stream.codec_context.width * stream.codec_context.height
+        if declared > options.max_bytes:
+            raise read_error(
+                path,
+                f"one of its frames would take {declared} bytes in memory, and the limit is "
+                f"max_bytes={options.max_bytes}",
+                "If you trust the file, raise max_bytes",
+            )
+        for frame in container.decode(stream):
+            if grey or options.grey:
+                yield frame.to_ndarray(format="gray")
+            else:
+                yield frame.to_ndarray(format="rgb24")

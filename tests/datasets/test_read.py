@@ -1,0 +1,205 @@
+import builtins
+import os
+import random
+
+import numpy as np
+import pytest
+
+from tuckermix.datasets import ReadError, read
+from tuckermix.datasets._options import default_limit
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"key": 3}, "'key' parameter of read must be None or the name of an array. Got 3"),
+        ({"label_key": True}, "'label_key' parameter of read must be None, False or the name"),
+        ({"sample_axis": 1.5}, "'sample_axis' parameter of read must be None or an integer"),
+        ({"sample_axis": True}, "'sample_axis' parameter of read must be None or an integer"),
+        ({"sample_shape": (2, 0)}, "'sample_shape' parameter of read must be an integer >= 1"),
+        ({"size": (1, 2, 3)}, "'size' parameter of read must be an integer or a pair"),
+        ({"size": 0}, "'size' parameter of read must be an integer >= 1"),
+        ({"grey": "yes"}, "'grey' parameter of read must be None, True or False"),
+        ({"frames": 0}, "'frames' parameter of read must be an integer >= 1"),
+        ({"lazy": "maybe"}, "'lazy' parameter of read must be True, False or 'auto'"),
+        ({"chunks": 0}, "'chunks' parameter of read must be an integer >= 1"),
+        ({"max_bytes": -1}, "'max_bytes' parameter of read must be an integer >= 1"),
+    ],
+)
+def test_options_are_checked_before_the_file_is_touched(options, message):
+    with pytest.raises(ValueError, match=message) as caught:
+        read("no such file", **options)
+    assert not isinstance(caught.value, ReadError)
+
+
+def test_the_limit_follows_the_machine(monkeypatch):
+    assert default_limit() > 2**20
+    monkeypatch.delattr(os, "sysconf", raising=False)
+    assert default_limit() == 4 * 2**30
+
+
+@pytest.mark.parametrize("kind", ["npy", "npz"])
+def test_the_first_bytes_tell_where_the_name_does_not(tmp_path, kind):
+    X = np.random.default_rng(0).random((4, 3))
+    with open(tmp_path / "data", "wb") as stream:
+        (np.save if kind == "npy" else np.savez)(stream, X)
+    assert np.array_equal(read(tmp_path / "data").X, X)
+    assert np.array_equal(read(str(tmp_path / "data")).X, X)
+
+
+def test_refused(tmp_path):
+    with pytest.raises(
+        ReadError, match=r"Cannot read .*none.npz: it does not exist. Check the path"
+    ):
+        read(tmp_path / "none.npz")
+    with pytest.raises(ReadError, match=r"the folder holds no images or videos. Known endings are"):
+        read(tmp_path)
+    (tmp_path / "empty.npy").touch()
+    with pytest.raises(ReadError, match=r"empty.npy: it is empty. Get the file anew"):
+        read(tmp_path / "empty.npy")
+    (tmp_path / "a.doc").write_text("some text that is long enough")
+    with pytest.raises(ReadError, match=r"a.doc: its kind is not known. Name one of these: .npy"):
+        read(tmp_path / "a.doc")
+    (tmp_path / "a.png").write_bytes(b"x")
+    with pytest.raises(ReadError, match=r"a.png: it holds one image, .* Name the folder"):
+        read(tmp_path / "a.png")
+    (tmp_path / "a.avi").write_bytes(b"x")
+    with pytest.raises(ReadError, match=r"it holds images, like 'a.png', and videos, like 'a.avi'"):
+        read(tmp_path)
+    (tmp_path / "a.avi").unlink()
+    for options in ({"key": "x"}, {"sample_axis": 1}, {"chunks": 3}, {"lazy": True}):
+        with pytest.raises(ReadError, match=f"{next(iter(options))} cannot be applied to a folder"):
+            read(tmp_path, **options)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="special files as on POSIX systems")
+def test_special_files_are_not_opened(tmp_path):
+    os.mkfifo(tmp_path / "pipe.npy")  # opening it would wait for ever
+    with pytest.raises(ReadError, match=r"pipe.npy: it is no regular file. Name one of these"):
+        read(tmp_path / "pipe.npy")
+
+
+def test_errors_of_the_system(tmp_path, monkeypatch):
+    np.save(tmp_path / "a.npy", np.zeros((3, 3)))
+    for error, message in (
+        (PermissionError(), "permission is denied. Check who may read it"),
+        (MemoryError(), "its content does not fit into memory. Store it as"),
+        (FileNotFoundError(), "it does not exist. Check the path"),
+        (RecursionError("deep\n\n" + 400 * "x"), r"\(RecursionError: deep x+\). Get the file anew"),
+    ):
+
+        def fail(*args, error=error, **kwargs):
+            raise error
+
+        monkeypatch.setattr("tuckermix.datasets._npy._header", fail)
+        with pytest.raises(ReadError, match=f"a.npy: .*{message}") as caught:
+            read(tmp_path / "a.npy")
+        assert len(str(caught.value)) < 600
+        assert caught.value.__cause__ is error
+
+
+@pytest.mark.parametrize(
+    ("name", "package", "message"),
+    [
+        ("a.h5", "h5py", r"Reading HDF5 needs h5py: install tuckermix\[io\]\."),
+        ("folder.zarr", "zarr", r"Reading Zarr needs zarr: install tuckermix\[io\]\."),
+        ("images", "PIL", r"Reading images needs pillow: install tuckermix\[io\]\."),
+        ("a.tif", "tifffile", r"Reading TIFF needs tifffile: install tuckermix\[io\]\."),
+        ("a.avi", "av", r"Reading videos needs av: install tuckermix\[io\]\."),
+        ("a.npy", "dask", r"Reading in chunks needs dask: install tuckermix\[dask\]\."),
+    ],
+)
+def test_absent_packages(tmp_path, monkeypatch, name, package, message):
+    real = builtins.__import__
+
+    def without(module, *args, **kwargs):
+        if module.split(".")[0] == package:
+            raise ImportError(module)
+        return real(module, *args, **kwargs)
+
+    if name == "folder.zarr":
+        (tmp_path / name).mkdir()
+        (tmp_path / name / ".zgroup").write_text("{}")
+    elif name == "images":
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "a.png").write_bytes(b"x")
+    elif name == "a.npy":
+        np.save(tmp_path / name, np.zeros((4, 4)))
+    else:
+        (tmp_path / name).write_bytes(b"x")
+    monkeypatch.setattr(builtins, "__import__", without)
+    with pytest.raises(ImportError, match=message):
+        read(tmp_path / name, **({"chunks": 2} if package == "dask" else {}))
+
+
+def test_resizing_without_pillow(monkeypatch):
+    from tuckermix.datasets._pixels import resize
+
+    real = builtins.__import__
+
+    def without(module, *args, **kwargs):
+        if module.split(".")[0] == "PIL":
+            raise ImportError(module)
+        return real(module, *args, **kwargs)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    with pytest.raises(ImportError, match=r"Resizing images needs pillow: install tuckermix\[io\]"):
+        resize(np.zeros((4, 4)), (2, 2))
+
+
+def samples_of_every_kind(folder):
+    """Write one small valid file of every kind that lies in a single file."""
+    import gzip
+    import struct
+
+    import scipy.io
+
+    rng = np.random.default_rng(0)
+    X, y = rng.integers(0, 256, (6, 5, 4), dtype=np.uint8), np.arange(6) % 2
+    np.save(folder / "a.npy", X)
+    np.savez(folder / "plain.npz", images=X, labels=y)
+    np.savez_compressed(folder / "packed.npz", images=X, labels=y)
+    scipy.io.savemat(folder / "five.mat", {"fea": X.reshape(6, 20), "gnd": y})
+    scipy.io.savemat(folder / "seven.mat", {"fea": X.reshape(6, 20), "gnd": y}, do_compression=True)
+    idx = struct.pack(">HBB3I", 0, 8, 3, *X.shape) + X.tobytes()
+    (folder / "a-images-idx3-ubyte").write_bytes(idx)
+    (folder / "b-images-idx3-ubyte.gz").write_bytes(gzip.compress(idx, mtime=0))
+    tifffile = pytest.importorskip("tifffile", reason="tifffile is not installed")
+    tifffile.imwrite(folder / "a.tif", X, photometric="minisblack")
+    return sorted(folder.iterdir())
+
+
+def try_to_read(path):
+    """Return the dataset or the error; any other exception is a failure of the test."""
+    try:
+        return read(path, max_bytes=10_000_000)
+    except ReadError as error:
+        return error
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_spoilt_files_are_read_or_refused_and_nothing_else(tmp_path, seed):
+    """Truncate files and turn over bytes: the answer is a dataset or a `ReadError`."""
+    rng = random.Random(seed)
+    outcomes = {}
+    for path in samples_of_every_kind(tmp_path):
+        whole = path.read_bytes()
+        assert read(path).n_samples > 0
+        refused = 0
+        for trial in range(40):
+            content = bytearray(whole)
+            if trial % 4 == 0:
+                del content[rng.randrange(len(content)) :]
+            elif trial % 4 == 1:
+                content[rng.randrange(len(content))] = rng.choice([0, 1, 0x7F, 0x80, 0xFF])
+            else:
+                # The first bytes are the headers, where most can go wrong.
+                for _ in range(rng.randint(1, 8)):
+                    content[rng.randrange(min(len(content), 200))] ^= 1 << rng.randrange(8)
+            path.write_bytes(content)
+            outcome = try_to_read(path)
+            refused += isinstance(outcome, ReadError)
+            assert path.name in str(outcome)
+        outcomes[path.name] = refused
+        path.write_bytes(whole)
+    assert all(outcomes.values()), outcomes
