@@ -68,6 +68,7 @@ def _serve(
 
     with threadpool_limits(limits=1):
         while (cell := connection.recv()) is not None:
+            connection.send(None)  # the clock of the time limit starts here, not with the imports
             connection.send(execute(cell, data_home=data_home, methods=methods, datasets=datasets))
 
 
@@ -89,7 +90,7 @@ class Worker:
         datasets: Mapping[str, DatasetEntry],
     ) -> None:
         self.cell: Cell | None = None
-        self.started = 0.0
+        self.started: float | None = None
         context = multiprocessing.get_context("spawn")
         self.connection, theirs = context.Pipe()
         self.process = context.Process(
@@ -101,18 +102,23 @@ class Worker:
 
     def submit(self, cell: Cell) -> None:
         """Hand over a cell."""
-        self.cell, self.started = cell, time.monotonic()
+        self.cell, self.started = cell, None
         self.connection.send(cell)
 
     @property
     def elapsed(self) -> float:
-        """Seconds since the present cell was handed over."""
-        return time.monotonic() - self.started
+        """Seconds since the process began to compute the present cell."""
+        return 0.0 if self.started is None else time.monotonic() - self.started
 
-    def collect(self) -> dict[str, Any]:
-        """Take the outcome of the present cell; a process that died is an outcome, too."""
+    def collect(self) -> dict[str, Any] | None:
+        """Take what the process says: None when it begins, then the outcome of the cell.
+
+        A process that died is an outcome, too.
+        """
         try:
             outcome = self.connection.recv()
+            if outcome is None:
+                self.started = time.monotonic()
         except (EOFError, OSError):
             self.process.join(STOP_SECONDS)
             outcome = {

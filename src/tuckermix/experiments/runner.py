@@ -86,16 +86,15 @@ def _in_processes(
             for worker in list(workers):
                 cell = worker.cell
                 assert cell is not None  # a worker without a cell is not in the list
-                if worker.connection in ready:
-                    outcome = worker.collect()
-                elif time_limit is not None and worker.elapsed > time_limit:
+                outcome = worker.collect() if worker.connection in ready else None
+                if outcome is None and time_limit is not None and worker.elapsed > time_limit:
                     worker.stop()
                     outcome = {
                         "status": TIMEOUT,
                         "seconds": worker.elapsed,
                         "error": f"Stopped at the time limit of {time_limit:g} s.",
                     }
-                else:
+                if outcome is None:
                     continue
                 # The next cell starts before this one is written: nobody waits for the disk.
                 if queue and worker.alive:

@@ -1,0 +1,119 @@
+import numpy as np
+import pytest
+
+from tuckermix.experiments.draws import (
+    DATASETS,
+    DatasetEntry,
+    draw,
+    draw_indices,
+    find_dataset,
+    register_dataset,
+    seed_of,
+)
+from tuckermix.experiments.specs import Row
+
+LABELS = np.repeat(np.arange(1, 9), 20)
+
+
+def test_seeds_depend_on_every_part_and_on_nothing_else():
+    assert seed_of("table3", "K=4", 0) == seed_of("table3", "K=4", 0)
+    seeds = {seed_of(t, r, n) for t in ("table3", "table4") for r in ("K=4", "K=8") for n in (0, 1)}
+    assert len(seeds) == 8
+    assert all(0 <= seed < 2**31 for seed in seeds)
+    # Parts do not run together.
+    assert seed_of("a", "bc") != seed_of("ab", "c")
+
+
+def test_a_seed_is_the_same_on_every_machine():
+    assert seed_of("table3", "K=4", "samples", 0) == 243613841
+
+
+@pytest.mark.parametrize("run", range(4))
+def test_a_draw_has_the_classes_and_counts_asked_for(run):
+    row = Row("a", "x", (2, 2), n_classes=3, per_class=7)
+    labels = LABELS[draw_indices(row, "t", run, LABELS)]
+    found, counts = np.unique(labels, return_counts=True)
+    assert found.size == 3
+    assert set(counts) == {7}
+
+
+@pytest.mark.parametrize(
+    ("redraw", "same_classes", "same_samples"),
+    [("classes", False, False), ("samples", True, False), ("nothing", True, True)],
+)
+def test_what_changes_from_run_to_run(redraw, same_classes, same_samples):
+    row = Row("a", "x", (2, 2), n_classes=3, per_class=7, redraw=redraw)
+    draws = [draw_indices(row, "t", run, LABELS) for run in range(6)]
+    classes = {tuple(np.unique(LABELS[indices])) for indices in draws}
+    samples = {tuple(np.sort(indices)) for indices in draws}
+    assert (len(classes) == 1) is same_classes
+    assert (len(samples) == 1) is same_samples
+
+
+def test_no_sample_is_drawn_twice_and_none_is_left_out_when_all_are_asked_for():
+    everything = draw_indices(Row("a", "x", (2, 2)), "t", 0, LABELS)
+    assert np.array_equal(np.sort(everything), np.arange(LABELS.size))
+    some = draw_indices(Row("a", "x", (2, 2), per_class=19), "t", 0, LABELS)
+    assert np.unique(some).size == some.size == 8 * 19
+
+
+def test_fixed_classes_are_kept():
+    row = Row("a", "x", (2, 2), classes=(2, 5), per_class=3)
+    assert set(LABELS[draw_indices(row, "t", 1, LABELS)]) == {2, 5}
+
+
+def test_rows_that_share_a_draw_see_the_same_samples():
+    first = Row("a", "x", (2, 2), per_class=5, draw="shared")
+    second = Row("b", "x", (2, 2), per_class=5, draw="shared")
+    assert np.array_equal(draw_indices(first, "t", 0, LABELS), draw_indices(second, "t", 0, LABELS))
+
+
+def test_too_many_classes_or_samples_are_refused():
+    with pytest.raises(ValueError, match="draws 9 classes, but dataset 'x' has 8"):
+        draw_indices(Row("a", "x", (2, 2), n_classes=9), "t", 0, LABELS)
+    with pytest.raises(ValueError, match="draws 21 samples of class 1, but dataset 'x' has 20"):
+        draw_indices(Row("a", "x", (2, 2), per_class=21), "t", 0, LABELS)
+
+
+def test_samples_are_scaled():
+    drawn = draw(Row("a", "digits", (2, 2), per_class=30), "t", 0, entry=DATASETS["digits"])
+    assert drawn.X.dtype == np.float64
+    assert drawn.X.min() == 0.0
+    assert drawn.X.max() == 1.0
+    assert drawn.X.shape == (300, 8, 8)
+    assert drawn.labels.shape == drawn.indices.shape == (300,)
+
+
+def test_data_without_labels_are_refused(fakes):
+    def load(data_home):
+        return fakes.Blobs(np.ones((4, 2, 2)), None)
+
+    with pytest.raises(ValueError, match="'bare' has no labels"):
+        draw(Row("a", "bare", (2, 2)), "t", 0, entry=DatasetEntry("bare", load))
+
+
+def test_a_name_is_taken_once(fakes):
+    entry = DatasetEntry("blobs", fakes.load_blobs)
+    with pytest.raises(ValueError, match="dataset called 'blobs' is already registered"):
+        register_dataset(entry)
+    assert register_dataset(entry, replace=True) is entry
+    assert find_dataset("blobs") is entry
+
+
+def test_an_unknown_dataset_is_refused():
+    with pytest.raises(ValueError, match="'dataset' parameter of Row must be one of 'pie'"):
+        find_dataset("unknown")
+
+
+@pytest.mark.data
+def test_the_papers_draws_fit_the_files(data_home):
+    from tuckermix.experiments.tables import EXPERIMENTS
+
+    sizes = {"table1": {1008}, "table2": {1200}, "table5": {100, 2414}}
+    for name, expected in sizes.items():
+        found = set()
+        for row in EXPERIMENTS[name].rows:
+            drawn = draw(row, name, 0, entry=DATASETS[row.dataset], data_home=str(data_home))
+            found.add(drawn.labels.size)
+            assert 0.0 <= drawn.X.min() < drawn.X.max() <= 1.0
+        assert found == expected

@@ -1,0 +1,131 @@
+import sqlite3
+
+import pytest
+
+from tuckermix.experiments.store import RunRecord, Store
+
+
+def record(run=0, method="MM", **fields):
+    values = {"digest": "d", "status": "ok", "ac": 0.5, "nmi": 0.25, "seconds": 1.0} | fields
+    return RunRecord("paper", "table3", "K=4", method, run, **values)
+
+
+def test_what_is_written_is_read_back(tmp_path):
+    full = record(
+        classes=[2, 3],
+        warnings=["w"],
+        parameters={"ranks": [2, 2]},
+        versions={"numpy": "2"},
+        extras={"history": [{"cost": 1.5}]},
+        error=None,
+    )
+    with Store(tmp_path / "a" / "r.sqlite") as store:
+        store.add(full)
+        store.add(record(1, status="failed", ac=None, nmi=None, error="It broke."))
+        assert store.records()[0] == full
+        assert store.records(run=1)[0].error == "It broke."
+        assert store.records(method="ALS") == []
+
+
+def test_a_later_record_of_the_same_cell_takes_its_place(tmp_path):
+    with Store(tmp_path / "r.sqlite") as store:
+        store.add(record())
+        store.add(record(ac=0.75))
+        assert [found.ac for found in store.records()] == [0.75]
+
+
+def test_records_survive_the_end_of_the_process(tmp_path):
+    with Store(tmp_path / "r.sqlite") as store:
+        store.add(record())
+    with Store(tmp_path / "r.sqlite") as store:
+        assert len(store.records()) == 1
+        store.check()
+
+
+def test_a_method_is_deleted_in_one_call(tmp_path):
+    with Store(tmp_path / "r.sqlite") as store:
+        for run in range(3):
+            store.add(record(run))
+            store.add(record(run, method="ALS"))
+        assert store.delete(method="MM") == 3
+        assert {found.method for found in store.records()} == {"ALS"}
+        with pytest.raises(ValueError, match="would delete every record"):
+            store.delete()
+
+
+def test_a_misspelt_field_is_refused(tmp_path):
+    with (
+        Store(tmp_path / "r.sqlite") as store,
+        pytest.raises(ValueError, match="no field 'methd': its fields are profile"),
+    ):
+        store.records(methd="MM")
+
+
+def test_stale_records_are_those_of_other_code(tmp_path):
+    with Store(tmp_path / "r.sqlite") as store:
+        store.add(record(0, fingerprint="old"))
+        store.add(record(1, fingerprint="new"))
+        store.add(record(0, method="ALS", fingerprint="old"))
+        assert [found.key for found in store.stale({"MM": "new"})] == [record(0).key]
+
+
+def test_a_second_writer_is_refused_until_the_first_is_done(tmp_path):
+    with Store(tmp_path / "r.sqlite") as first, Store(tmp_path / "r.sqlite") as second:
+        with (
+            first.writing(),
+            pytest.raises(RuntimeError, match="Another run is writing to"),
+            second.writing(),
+        ):
+            pass
+        with second.writing():
+            second.add(record())
+
+
+def test_a_reader_sees_records_while_a_run_writes(tmp_path):
+    with Store(tmp_path / "r.sqlite") as writer, writer.writing():
+        writer.add(record(0))
+        with Store(tmp_path / "r.sqlite", read_only=True) as reader:
+            assert len(reader.records()) == 1
+            writer.add(record(1))
+            assert len(reader.records()) == 2
+            with pytest.raises(sqlite3.OperationalError, match=r"readonly|read-only|query_only"):
+                reader.add(record(2))
+
+
+def test_reading_where_nothing_is_says_what_to_do(tmp_path):
+    with pytest.raises(FileNotFoundError, match="run `tuckermix reproduce` first"):
+        Store(tmp_path / "absent.sqlite", read_only=True)
+    assert not (tmp_path / "absent.sqlite").exists()
+    sqlite3.connect(tmp_path / "empty.sqlite").close()
+    (tmp_path / "empty.sqlite").touch()
+    with pytest.raises(ValueError, match="holds no results"):
+        Store(tmp_path / "empty.sqlite", read_only=True)
+
+
+def test_another_kind_of_file_is_refused(tmp_path):
+    (tmp_path / "text").write_text("no database " * 100)
+    with pytest.raises(ValueError, match="is no SQLite file"):
+        Store(tmp_path / "text")
+
+
+def test_a_later_format_is_refused(tmp_path):
+    connection = sqlite3.connect(tmp_path / "r.sqlite")
+    connection.execute("PRAGMA user_version = 99")
+    connection.close()
+    with pytest.raises(ValueError, match="records of format 99"):
+        Store(tmp_path / "r.sqlite")
+
+
+def test_damage_is_noticed(tmp_path):
+    path = tmp_path / "r.sqlite"
+    with Store(path) as store:
+        for run in range(200):
+            store.add(record(run, error="x" * 500))
+    content = bytearray(path.read_bytes())
+    content[8192:12288] = b"\xff" * 4096
+    path.write_bytes(content)
+    with (
+        Store(path) as store,
+        pytest.raises((ValueError, sqlite3.DatabaseError), match=r"damaged|malformed"),
+    ):
+        store.check()
