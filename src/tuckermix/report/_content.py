@@ -1,0 +1,320 @@
+"""The numbers of the report, ready for the template."""
+
+from __future__ import annotations
+
+import math
+import platform
+from dataclasses import dataclass
+from importlib import metadata
+from typing import Any
+
+import numpy as np
+
+from tuckermix._array_api import blocks, to_numpy
+from tuckermix._records import Record
+from tuckermix._version import __version__
+from tuckermix.metrics import clustering_accuracy, normalized_mutual_information
+from tuckermix.plots._estimator import distances_to, even_subsample, subspace_of
+from tuckermix.plots._layout import neighbor_map
+from tuckermix.plots._pictures import picture, resized, value_range, views
+from tuckermix.plots.confusion import matched_table
+from tuckermix.plots.convergence import history_column
+from tuckermix.report import _images, _svg
+
+MAX_MARKS = 10_000
+"""The map shows no more samples than this: the file stays small and opens at once."""
+
+N_MEMBERS = 6
+"""Typical and doubtful members on each card: a row of a phone."""
+
+SOFT_LABELS = 4
+"""So many of the largest soft labels go with each sample."""
+
+SCALE_SAMPLES = 2000
+"""The scale of grey is taken from this many samples."""
+
+MAX_CONFUSION = 40
+"""With more classes or clusters than this, a table of counts is no longer read."""
+
+PACKAGES = ("numpy", "scipy", "scikit-learn", "torch")
+
+
+@dataclass(frozen=True)
+class Member(Record):
+    """A sample on a card: its name, its picture and what is said about it."""
+
+    name: str
+    address: str
+    note: str
+
+
+@dataclass(frozen=True)
+class Card(Record):
+    """What the report says of one cluster."""
+
+    cluster: int
+    size: int
+    share: float
+    confidence: float
+    centroid: list[str]
+    typical: list[Member]
+    doubtful: list[Member]
+    truth: str
+    shape: str
+
+
+@dataclass(frozen=True)
+class Map(Record):
+    """The map: marks by cluster, and what hovering tells, in the same order."""
+
+    groups: list[tuple[int, list[str]]]
+    numbers: list[tuple[int, int, int]]
+    n_marks: int
+    sheet: _images.Sheet
+    data: dict[str, Any]
+
+
+def variance_explained(model: Any, X: Any) -> float:
+    """Return 1 − ‖X − X̂‖² / ‖X − mean‖², with ½‖X − X̂‖² the cost of the model."""
+    n, size = X.shape[0], int(np.prod(X.shape[1:]))
+    total, square = np.zeros(size), 0.0
+    for part in blocks(n, 8 * size):
+        block = to_numpy(X[part]).reshape(-1, size)
+        total += block.sum(axis=0, dtype=np.float64)
+        square += float(np.einsum("ij,ij->", block, block, dtype=np.float64))
+    spread = square - float(total @ total) / n
+    return 1 - 2 * float(model.cost_) / spread if spread > 0 else 1.0
+
+
+def sample_names(names: Any, n: int) -> list[str]:
+    """Return one name for each sample: those given, or "sample 0" and so on."""
+    if names is None:
+        return [f"sample {index}" for index in range(n)]
+    if len(names) != n:
+        raise ValueError(f"names has {len(names)} entries, but X has {n} samples.")
+    return [str(name) for name in names]
+
+
+def cards(
+    model: Any,
+    X: Any,
+    labels: np.ndarray,
+    proba: np.ndarray,
+    names: list[str],
+    truth: Any,
+    kind: str = "auto",
+) -> list[Card]:
+    """Describe each cluster.
+
+    Typical members have the highest confidence and, among equals, lie nearest to the centroid;
+    doubtful ones have the lowest confidence and, among equals, lie farthest.
+    """
+    centroids = to_numpy(model.centroids_)
+    confidence = proba[np.arange(len(labels)), labels]
+    distances = distances_to(X, centroids, labels)
+    limits = value_range(to_numpy(X[even_subsample(X.shape[0], SCALE_SAMPLES)]))
+    shown = views(centroids, kind, limits=limits)
+    result = []
+    for cluster in range(len(centroids)):
+        members = np.flatnonzero(labels == cluster)
+        order = members[np.lexsort((distances[members], -confidence[members]))]
+        typical, doubtful = order[:N_MEMBERS], order[N_MEMBERS:][::-1][:N_MEMBERS]
+
+        def describe(chosen: np.ndarray) -> list[Member]:
+            if not len(chosen):
+                return []
+            pictures = picture(to_numpy(X[chosen]), kind, limits)
+            return [
+                Member(
+                    names[index],
+                    _images.picture_address(drawn),
+                    f"{confidence[index]:.0%} sure" + _truth_note(truth, index),
+                )
+                for index, drawn in zip(chosen, pictures, strict=True)
+            ]
+
+        result.append(
+            Card(
+                cluster=cluster,
+                size=len(members),
+                share=len(members) / len(labels),
+                confidence=float(confidence[members].mean()) if len(members) else 0.0,
+                centroid=[_images.picture_address(view) for view in shown[cluster]],
+                typical=describe(typical),
+                doubtful=describe(doubtful),
+                truth=_majority(truth, members),
+                shape=_svg.mark(cluster, 6),
+            )
+        )
+    return result
+
+
+def _truth_note(truth: Any, index: int) -> str:
+    return "" if truth is None else f", class {truth[index]}"
+
+
+def _majority(truth: Any, members: np.ndarray) -> str:
+    """Say which known class most members belong to."""
+    if truth is None or not len(members):
+        return ""
+    values, counts = np.unique(truth[members], return_counts=True)
+    best = counts.argmax()
+    return f"{counts[best] / len(members):.0%} of class {values[best]}"
+
+
+def sample_map(
+    model: Any,
+    X: Any,
+    labels: np.ndarray,
+    proba: np.ndarray,
+    names: list[str],
+    truth: Any,
+    kind: str = "auto",
+) -> Map:
+    """Place the samples, or `MAX_MARKS` of them, and gather what hovering shows."""
+    chosen = even_subsample(len(labels), MAX_MARKS)
+    part = X if len(chosen) == len(labels) else X[chosen]
+    positions = _svg.map_positions(neighbor_map(subspace_of(model, part), labels[chosen]))
+    order = np.argsort(labels[chosen], kind="stable")
+    chosen, positions = chosen[order], positions[order]
+    samples = to_numpy(X[chosen])
+    limits = value_range(samples[even_subsample(len(samples), SCALE_SAMPLES)])
+    thumbs = resized(picture(samples, kind, limits), _images.THUMB_SIDE)
+    sheet = _images.sprite_sheet(thumbs)
+    here = labels[chosen]
+    size = _svg.mark_size(len(chosen))
+    groups, numbers = [], []
+    for cluster in np.unique(here):
+        inside = positions[here == cluster]
+        outline = _svg.mark(int(cluster), size)
+        groups.append((int(cluster), [f"M{x} {y}{outline}" for x, y in inside]))
+        middle = np.median(inside, axis=0)
+        x, y = inside[((inside - middle) ** 2).sum(axis=1).argmin()]
+        numbers.append((int(cluster), int(x), int(y)))
+    data = {
+        "names": [names[index] for index in chosen],
+        "labels": here.tolist(),
+        "soft": [_soft(row) for row in proba[chosen]],
+        "truth": None if truth is None else [str(value) for value in truth[chosen]],
+        "sheet": [sheet.width, sheet.height, sheet.columns, sheet.rows],
+    }
+    return Map(groups, numbers, len(chosen), sheet, data)
+
+
+def _soft(row: np.ndarray) -> list[int]:
+    """Return the largest soft labels as a flat list: cluster, percent, cluster, percent."""
+    largest = np.argsort(-row, kind="stable")[:SOFT_LABELS]
+    percents = np.rint(100 * row[largest]).astype(int)
+    return [
+        int(value) for pair in zip(largest, percents, strict=True) if pair[1] > 0 for value in pair
+    ]
+
+
+def facts(
+    model: Any, X: Any, proba: np.ndarray, truth: Any, labels: np.ndarray, seconds: float | None
+) -> list[tuple[str, str, str]]:
+    """Return the figures of the overview: name, value, and what it means."""
+    shape = " × ".join(str(size) for size in X.shape[1:])
+    ranks = " × ".join(str(rank) for rank in model.ranks_)
+    rows = [
+        ("Samples", f"{X.shape[0]:,}", f"each of shape {shape}"),
+        ("Clusters", str(len(model.centroids_)), f"from {model.n_components_} components"),
+        ("Ranks", ranks, f"the core kept of each {shape} sample"),
+        (
+            "Variance explained",
+            f"{100 * variance_explained(model, X):.1f} %",
+            f"cost {float(model.cost_):.4g}",
+        ),
+        ("Mean confidence", f"{proba.max(axis=1).mean():.0%}", "the largest soft label"),
+    ]
+    if truth is not None:
+        accuracy = clustering_accuracy(truth, labels)
+        information = normalized_mutual_information(truth, labels)
+        rows.append(("Accuracy", f"{100 * accuracy:.1f} %", "clusters matched to known classes"))
+        rows.append(("NMI", f"{information:.3f}", "shared information, 1 is perfect"))
+    gap = float(model.gap_)
+    rows.append(
+        (
+            "Optimality gap",
+            "unknown" if math.isnan(gap) else "0" if gap == 0 else f"{gap:.1e}",
+            "0 means no better memberships exist",
+        )
+    )
+    stop = getattr(model, "stop_reason_", None)
+    ended = "" if stop is None else f", stopped by {str(stop).replace('_', ' ')}"
+    note = f"{model.n_iter_} iterations{ended}"
+    if seconds is not None:
+        rows.append(("Time", duration(seconds), note))
+    else:
+        rows.append(("Iterations", str(model.n_iter_), ended.removeprefix(", ") or "done"))
+    return rows
+
+
+def duration(seconds: float) -> str:
+    """Write a duration for people."""
+    if seconds < 1:
+        return f"{1000 * seconds:.0f} ms"
+    if seconds < 120:
+        return f"{seconds:.1f} s"
+    return f"{seconds / 60:.1f} min"
+
+
+def charts(model: Any) -> list[_svg.Chart]:
+    """Draw the cost and the gap over the iterations."""
+    history = getattr(model, "history_", [])
+    if not len(history):
+        return []
+    iterations = history_column(history, "iteration")
+    if np.isnan(iterations).any():
+        iterations = np.arange(len(history), dtype=float)
+    drawn = [
+        _svg.chart("Cost", iterations, history_column(history, "cost")),
+        _svg.chart("Optimality gap", iterations, history_column(history, "gap"), log=True),
+    ]
+    return [one for one in drawn if one is not None]
+
+
+def confusion(truth: Any, labels: np.ndarray) -> dict[str, Any] | None:
+    """Return the matched table of classes and clusters with the shade of each cell."""
+    if truth is None:
+        return None
+    table = matched_table(truth, labels)
+    if max(table.counts.shape) > MAX_CONFUSION:
+        return None
+    shares = table.counts / table.counts.sum(axis=1, keepdims=True)
+    return {
+        "clusters": [int(cluster) for cluster in table.clusters],
+        "rows": [
+            (str(name), [(int(c), round(float(s), 2)) for c, s in zip(counts, row, strict=True)])
+            for name, counts, row in zip(table.classes, table.counts, shares, strict=True)
+        ],
+    }
+
+
+def settings(model: Any) -> list[tuple[str, str]]:
+    """Return the parameters of the model as text."""
+    return [(name, repr(value)) for name, value in sorted(model.get_params().items())]
+
+
+def versions() -> list[tuple[str, str]]:
+    """Return the versions of what the run depended on."""
+    found = [("tuckermix", __version__), ("python", platform.python_version())]
+    for package in PACKAGES:
+        try:
+            found.append((package, metadata.version(package)))
+        except metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def snippet(model: Any) -> str:
+    """Return the lines of Python that repeat the fit."""
+    defaults = type(model)().get_params()
+    given = {k: v for k, v in model.get_params().items() if repr(defaults[k]) != repr(v)}
+    given = {"n_clusters": model.get_params()["n_clusters"], **given}
+    arguments = ", ".join(f"{name}={value!r}" for name, value in given.items())
+    return (
+        f"from tuckermix import {type(model).__name__}\n\n"
+        f"model = {type(model).__name__}({arguments})\n"
+        "labels = model.fit_predict(X)"
+    )

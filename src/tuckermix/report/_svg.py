@@ -1,0 +1,155 @@
+"""Drawings of the report as numbers and paths: marks of the map, curves of the convergence."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tuckermix._records import Record
+
+MAP_WIDTH, MAP_HEIGHT = 1000, 660
+"""The units of the map; every position is a whole number of them, which saves half the bytes."""
+
+MAP_MARGIN = 18
+MARK_SIZES = (2.6, 7.0)
+MARK_SCALE = 230.0
+"""The half-width of a mark is `MARK_SCALE` / √n units, within `MARK_SIZES`."""
+
+CHART_WIDTH, CHART_HEIGHT = 420, 210
+CHART_LEFT, CHART_RIGHT, CHART_TOP, CHART_BOTTOM = 84, 12, 14, 34
+N_TICKS = 4
+PLAIN_RANGE = (1e-3, 1e7)
+"""Numbers in this range are written out; others as powers of ten."""
+
+LOG_FLOOR = 1e-17
+"""Where a zero is drawn on a log scale: below rounding error."""
+
+
+_TAIL = 0.35
+SHAPES: list[list[tuple[float, float]]] = [
+    [],  # the circle, drawn with arcs
+    [(-0.9, -0.9), (0.9, -0.9), (0.9, 0.9), (-0.9, 0.9)],
+    [(0, -1.1), (1.1, 0.9), (-1.1, 0.9)],
+    [(0, -1.25), (1.25, 0), (0, 1.25), (-1.25, 0)],
+    [(0, 1.1), (1.1, -0.9), (-1.1, -0.9)],
+    [
+        (-_TAIL, -1.1), (_TAIL, -1.1), (_TAIL, -_TAIL), (1.1, -_TAIL), (1.1, _TAIL), (_TAIL, _TAIL),
+        (_TAIL, 1.1), (-_TAIL, 1.1), (-_TAIL, _TAIL), (-1.1, _TAIL), (-1.1, -_TAIL),
+        (-_TAIL, -_TAIL),
+    ],
+    [(1.1, 0), (-0.9, 1.1), (-0.9, -1.1)],
+    [(-1.1, 0), (0.9, 1.1), (0.9, -1.1)],
+    [(-0.6, -1.1), (0.6, -1.1), (0.6, 1.1), (-0.6, 1.1)],
+]  # fmt: skip
+"""Outlines about the origin with equal areas: circle, square, triangle up, diamond, triangle down,
+cross, triangle right, triangle left, bar. One less than there are colours."""
+
+
+def mark(cluster: int, size: float) -> str:
+    """Return the outline of a cluster's mark as a relative path, to follow ``M x y``."""
+    corners = SHAPES[cluster % len(SHAPES)]
+    if not corners:
+        r = _short(size)
+        d = _short(2 * size)
+        return f"m-{r} 0a{r} {r} 0 1 0 {d} 0a{r} {r} 0 1 0-{d} 0z"
+    points = np.array(corners) * size
+    steps = np.diff(points, axis=0)
+    x, y = points[0]
+    path = "".join(f"l{_short(dx)} {_short(dy)}" for dx, dy in steps)
+    return f"m{_short(x)} {_short(y)}{path}z"
+
+
+def mark_size(n: int) -> float:
+    """Return the half-width of a mark on a map of `n` samples."""
+    return float(np.clip(MARK_SCALE / math.sqrt(max(n, 1)), *MARK_SIZES))
+
+
+def map_positions(positions: np.ndarray) -> np.ndarray:
+    """Scale positions to the units of the map, as whole numbers; the shape is kept."""
+    positions = np.asarray(positions, dtype=float)
+    low, high = positions.min(axis=0), positions.max(axis=0)
+    room = np.array([MAP_WIDTH, MAP_HEIGHT]) - 2 * MAP_MARGIN
+    span = np.where(high > low, high - low, 1.0)
+    # Axes of a map mean nothing, so each may have its own scale, up to a factor of two.
+    factors = room / span
+    factors = np.minimum(factors, 2 * factors.min())
+    centred = (positions - (low + high) / 2) * factors * [1, -1]
+    middle = np.array([MAP_WIDTH / 2, MAP_HEIGHT / 2])
+    return np.rint(centred + middle).astype(int)
+
+
+@dataclass(frozen=True)
+class Chart(Record):
+    """A curve in the units of its drawing, with ticks.
+
+    Attributes
+    ----------
+    title : str
+        What it shows.
+    points : list of tuple
+        The corners of the curve.
+    x_ticks, y_ticks : list of tuple
+        Position and text of each tick.
+    table : list of tuple
+        The numbers as text, for those who read a table.
+    """
+
+    title: str
+    points: list[tuple[float, float]]
+    x_ticks: list[tuple[float, str]]
+    y_ticks: list[tuple[float, str]]
+    table: list[tuple[str, str]]
+
+
+def chart(title: str, x: Any, y: Any, *, log: bool = False) -> Chart | None:
+    """Draw `y` over the iterations `x`; None where nothing of it is finite."""
+    x, y = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
+    known = np.isfinite(x) & np.isfinite(y)
+    if not known.any():
+        return None
+    x, y = x[known], y[known]
+    level = np.log10(np.maximum(y, LOG_FLOOR)) if log else y
+    low, high = float(level.min()), float(level.max())
+    if log:
+        low, high = math.floor(low), math.ceil(high)
+    if not high > low:
+        pad = abs(low) * 1e-3 or 1.0
+        low, high = low - pad, high + pad
+    left, right = float(x.min()), max(float(x.max()), float(x.min()) + 1)
+
+    def across(value: float) -> float:
+        width = CHART_WIDTH - CHART_LEFT - CHART_RIGHT
+        return round(CHART_LEFT + (value - left) / (right - left) * width, 1)
+
+    def up(value: float) -> float:
+        height = CHART_HEIGHT - CHART_TOP - CHART_BOTTOM
+        return round(CHART_TOP + (high - value) / (high - low) * height, 1)
+
+    step = max(1, math.ceil((right - left) / 6))
+    x_ticks = [(across(v), f"{v:g}") for v in np.arange(left, right + 0.5, step)]
+    if log:
+        powers = np.unique(np.linspace(low, high, N_TICKS).round())
+        y_ticks = [(up(v), f"1e{v:.0f}") for v in powers]
+    else:
+        y_ticks = [(up(v), _tick(v, high - low)) for v in np.linspace(low, high, N_TICKS)]
+    points = [(across(a), up(b)) for a, b in zip(x, level, strict=True)]
+    table = [(f"{a:g}", f"{b:.6g}") for a, b in zip(x, y, strict=True)]
+    return Chart(title, points, x_ticks, y_ticks, table)
+
+
+def _tick(value: float, span: float) -> str:
+    """Write a tick with as many digits as tell it from its neighbours, and no more."""
+    if PLAIN_RANGE[0] <= max(abs(value), span) < PLAIN_RANGE[1]:
+        decimals = max(0, math.ceil(-math.log10(span)) + 1)
+        return f"{value:,.{decimals}f}"
+    return f"{value:.3g}"
+
+
+def _short(value: float) -> str:
+    """Write a number with one decimal and nothing more."""
+    text = f"{value:.1f}"
+    text = text.removesuffix(".0")
+    return "0" if text == "-0" else text

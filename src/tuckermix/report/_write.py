@@ -1,0 +1,129 @@
+"""Put the numbers into the template and the file on the disk."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tuckermix._array_api import to_numpy
+from tuckermix._files import write_text
+from tuckermix.plots._estimator import labels_of
+from tuckermix.plots._style import COLOURS
+from tuckermix.report import _content, _svg
+
+TEMPLATES = Path(__file__).with_name("templates")
+
+DARK_COLOURS = {"#555555": "#bbbbbb", "#882255": "#e06c9f", "#332288": "#a89cf0"}
+"""What stands for the dark tones of the palette on a dark ground."""
+
+
+def render_report(
+    model: Any,
+    X: Any,
+    *,
+    truth: Any = None,
+    names: Any = None,
+    title: str = "Clusters",
+    source: str | None = None,
+    seconds: float | None = None,
+    proba: Any = None,
+    command: str | None = None,
+    kind: str = "auto",
+) -> str:
+    """Return the report on a fitted clustering as one page of HTML.
+
+    Parameters
+    ----------
+    model : TuckerClustering
+        The fitted clustering.
+    X : array of shape (n_samples, d_1, ...)
+        The samples that it was fitted on.
+    truth : array-like of shape (n_samples,), default=None
+        Known classes, to compare with.
+    names : sequence of str, default=None
+        A name for each sample, such as its file.
+    title : str, default="Clusters"
+        The heading.
+    source : str, default=None
+        Where the samples came from, in words.
+    seconds : float, default=None
+        How long the fit took.
+    proba : array of shape (n_samples, n_clusters), default=None
+        The soft labels of `X`; None computes them.
+    command : str, default=None
+        The command that made the report, shown so that it can be repeated.
+    kind : {"auto", "signal", "image", "colour", "volume", "video"}, default="auto"
+        How a sample is shown; see the displays.
+
+    Returns
+    -------
+    page : str
+        HTML that needs no other file and no network.
+    """
+    try:
+        import jinja2
+        from markupsafe import Markup
+    except ImportError as error:
+        raise ImportError("The report needs jinja2: install tuckermix[report].") from error
+    try:
+        import PIL  # noqa: F401
+    except ImportError as error:
+        raise ImportError("The report needs pillow: install tuckermix[report].") from error
+    labels = labels_of(model, X, "The report")
+    proba = to_numpy(model.predict_proba(X) if proba is None else proba)
+    named = _content.sample_names(names, X.shape[0])
+    if truth is not None:
+        truth = np.asarray(to_numpy(truth) if hasattr(truth, "shape") else truth)
+        if truth.shape != (X.shape[0],):
+            raise ValueError(
+                f"truth has shape {truth.shape}, but X has {X.shape[0]} samples: "
+                "give one class for each sample."
+            )
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    cards = _content.cards(model, X, labels, proba, named, truth, kind)
+    return environment.get_template("report.html.j2").render(
+        title=title,
+        source=source,
+        n_samples=X.shape[0],
+        facts=_content.facts(model, X, proba, truth, labels, seconds),
+        cards=cards,
+        map=_content.sample_map(model, X, labels, proba, named, truth, kind),
+        confusion=_content.confusion(truth, labels),
+        charts=_content.charts(model),
+        settings=_content.settings(model),
+        versions=_content.versions(),
+        snippet=_content.snippet(model),
+        command=command,
+        colours=COLOURS,
+        dark=[DARK_COLOURS.get(colour, colour) for colour in COLOURS],
+        size=_svg,
+        style=Markup((TEMPLATES / "report.css").read_text(encoding="utf-8")),
+        script=Markup((TEMPLATES / "report.js").read_text(encoding="utf-8")),
+    )
+
+
+def write_report(path: str | os.PathLike[str], model: Any, X: Any, **options: Any) -> None:
+    """Write the report on a fitted clustering to `path`, atomically.
+
+    Parameters
+    ----------
+    path : str or path
+        The HTML file to write.
+    model : TuckerClustering
+        The fitted clustering.
+    X : array of shape (n_samples, d_1, ...)
+        The samples that it was fitted on.
+    **options
+        The options of `render_report`: `truth`, `names`, `title`, `source`, `seconds`, `proba`,
+        `command`, `kind`.
+    """
+    write_text(path, render_report(model, X, **options))

@@ -1,0 +1,65 @@
+import re
+import sys
+
+import numpy as np
+import pytest
+
+from tuckermix.clustering import TuckerClustering
+from tuckermix.report import render_report, write_report
+
+pytest.importorskip("jinja2")
+pytest.importorskip("PIL")
+
+
+def test_page_names_no_other_host(report_path):
+    text = report_path.read_text()
+    assert not re.search(r"https?:|(?:src|href)=[\"']?//|@import", text)
+
+
+def test_user_strings_are_escaped(report_path):
+    text = report_path.read_text()
+    assert "<script>alert" not in text
+    assert "<i>three" not in text
+    assert "<title>Digits &lt;em&gt;</title>" in text
+
+
+def test_overview_tells_what_was_done(report_path):
+    text = report_path.read_text()
+    for word in ("Variance explained", "Optimality gap", "NMI", "Accuracy", "1.2 s", "5 clusters"):
+        assert word in text
+
+
+def test_small_data_need_no_more_than_they_have():
+    X = np.random.default_rng(0).random((3, 4, 5))
+    model = TuckerClustering(2, random_state=0).fit(X)
+    text = render_report(model, X)
+    assert text.count("<article") == 2
+    assert "Accuracy" not in text
+
+
+@pytest.mark.parametrize(
+    ("shape", "n_views"),
+    [((9,), 1), ((6, 7), 1), ((6, 7, 3), 1), ((5, 6, 7), 3), ((4, 8, 8, 3), 4)],
+)
+def test_samples_of_any_shape_have_pictures(shape, n_views):
+    rng = np.random.default_rng(1)
+    X = np.repeat(rng.random((2, *shape)), 12, axis=0) + 0.05 * rng.random((24, *shape))
+    model = TuckerClustering(2, random_state=0).fit(X)
+    assert render_report(model, X).count("Centroid of cluster") == 2 * n_views
+
+
+def test_existing_file_survives_a_failed_report(tmp_path, samples, model):
+    path = tmp_path / "report.html"
+    path.write_text("old")
+    with pytest.raises(ValueError, match="truth has shape"):
+        write_report(path, model, samples[0], truth=[1, 2])
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("package", ["jinja2", "PIL"])
+def test_missing_packages_are_named(samples, model, monkeypatch, package):
+    monkeypatch.setitem(sys.modules, package, None)
+    name = {"PIL": "pillow"}.get(package, package)
+    with pytest.raises(ImportError, match=rf"The report needs {name}: install tuckermix\[report\]"):
+        render_report(model, samples[0])
