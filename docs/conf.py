@@ -1,5 +1,6 @@
 """Settings of the documentation. Build it with `make docs`; every warning is an error."""
 
+import re
 import sys
 from pathlib import Path
 
@@ -35,6 +36,7 @@ autodoc_member_order = "bysource"
 numpydoc_show_class_members = False  # the template of a class lists its methods
 numpydoc_class_members_toctree = False
 numpydoc_xref_param_type = False
+nitpick_ignore_regex = [("py:.*", r"(sklearn|numpy|scipy|dask|torch|pymanopt|matplotlib)\..*")]
 
 html_theme = "pydata_sphinx_theme"
 html_title = "tuckermix"
@@ -52,3 +54,26 @@ html_theme_options = {
 }
 
 suppress_warnings = ["toc.not_readable"]
+
+# What estimators inherit from scikit-learn is described there, except for these.
+INHERITED = {"fit_predict", "fit_transform"}
+
+
+def skip_inherited(app, what, name, obj, skip, options):
+    """Leave out members that come from scikit-learn."""
+    foreign = str(getattr(obj, "__module__", "")).startswith("sklearn.")
+    return True if foreign and name not in INHERITED else None
+
+
+def escape_types(app, what, name, obj, options, lines):
+    """Keep fitted names such as ``n_components_`` in a type field from being read as links."""
+    for i, line in enumerate(lines):
+        field = re.fullmatch(r"(\s*[\w*, ]+ : )(.*)", line)
+        if field:
+            lines[i] = field[1] + re.sub(r"(?<=\w)_(?=\W|$)", r"\\_", field[2])
+
+
+def setup(app):
+    """Connect the hooks of this file."""
+    app.connect("autodoc-process-docstring", escape_types, priority=100)  # before numpydoc
+    app.connect("autodoc-skip-member", skip_inherited)

@@ -21,6 +21,9 @@ logger = logging.getLogger(__name__)
 SYNONYMS = {"dots": "ldots", "dotsc": "ldots", "dotsb": "cdots"}
 COMMAND = re.compile(r"\\(" + "|".join(SYNONYMS) + r")(?![A-Za-z])")
 
+# Browsers choose the size of sums and fractions by themselves.
+STYLES = re.compile(r"\\(text|display)style\s*")
+
 # LaTeX reads \frac12 as one half; docutils would read it as twelve over whatever follows.
 DIGITS = re.compile(r"(\\[dt]?frac)\s*(\d)\s*(\d)")
 
@@ -28,6 +31,7 @@ DIGITS = re.compile(r"(\\[dt]?frac)\s*(\d)\s*(\d)")
 def _convert(node: nodes.Node, as_block: bool) -> str:
     """Return the MathML of a formula, or its LaTeX, with a warning, where that is not possible."""
     latex = COMMAND.sub(lambda match: "\\" + SYNONYMS[match[1]], node.astext())
+    latex = STYLES.sub("", latex)
     latex = DIGITS.sub(r"\1{\2}{\3}", latex)
     if as_block and ("\\\\" in latex or "&" in latex) and r"\begin" not in latex:
         latex = rf"\begin{{aligned}}{latex}\end{{aligned}}"
