@@ -155,6 +155,7 @@ def figure_svg(canvas: Any) -> str:
 def save_figure(canvas: Any, folder: Path, name: str) -> list[Path]:
     """Write a drawn figure as PNG and SVG and return the two paths."""
     png, svg = folder / f"{name}.png", folder / f"{name}.svg"
-    canvas.savefig(png, dpi=PNG_DPI, metadata={"Software": None})
+    # Saving moves the panels a little each time; the first rendering is the one that repeats.
     svg.write_text(figure_svg(canvas), encoding="utf-8")
+    canvas.savefig(png, dpi=PNG_DPI, metadata={"Software": None})
     return [png, svg]

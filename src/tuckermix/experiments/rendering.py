@@ -101,7 +101,7 @@ def table_text(summary: TableSummary, *, color: bool = False) -> str:
     )
     for row in summary.rows:
         lines += [_row_title(row), f"{head}  {'time':>8}  runs"]
-        notes = []
+        notes: dict[str, list[str]] = {}
         for method, cell in row.cells.items():
             line = f"  {method:{width}}"
             for metric in METRICS:
@@ -110,8 +110,9 @@ def table_text(summary: TableSummary, *, color: bool = False) -> str:
             line += f"  {seconds:>8}  {cell.done}/{cell.expected}"
             lines.append(line.rstrip())
             if cell.explanation:
-                notes.append(f"  {method}: {cell.explanation}")
-        lines += [*notes, ""]
+                notes.setdefault(cell.explanation, []).append(method)
+        lines += [f"  {', '.join(names)}: {why}" for why, names in notes.items()]
+        lines.append("")
     if summary.note:
         lines += [summary.note, ""]
     return "\n".join(lines)
@@ -147,12 +148,15 @@ def _lines_of_cell(cell: CellSummary, metric: str) -> tuple[str, bool, list[str]
 
 def _explanations(summary: TableSummary) -> list[str]:
     """Group the explanations of incomplete cells, each sentence once."""
-    grouped: dict[tuple[str, str], list[str]] = {}
+    by_method: dict[tuple[str, str], list[str]] = {}
     for row in summary.rows:
         for method, cell in row.cells.items():
             if cell.explanation:
-                grouped.setdefault((method, cell.explanation), []).append(row.name)
-    return [f"{method} ({', '.join(rows)}): {why}" for (method, why), rows in grouped.items()]
+                by_method.setdefault((method, cell.explanation), []).append(row.name)
+    grouped: dict[tuple[str, str], list[str]] = {}
+    for (method, why), rows in by_method.items():
+        grouped.setdefault((", ".join(rows), why), []).append(method)
+    return [f"{', '.join(methods)} ({rows}): {why}" for (rows, why), methods in grouped.items()]
 
 
 def _mixed(summary: TableSummary) -> list[str]:

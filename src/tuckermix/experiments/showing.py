@@ -11,7 +11,7 @@ from typing import Any
 from tuckermix._records import Record
 from tuckermix._validation import check_option
 from tuckermix.experiments.cells import PAPER, QUICK
-from tuckermix.experiments.figures import draw_figure, figure_svg, save_figure
+from tuckermix.experiments.figures import draw_figure, save_figure
 from tuckermix.experiments.rendering import (
     page_html,
     records_csv,
@@ -103,8 +103,9 @@ def show(
         for figure in figures:
             canvas: Any = draw_figure(figure, records, profile=profile)
             if canvas is not None:
-                files += save_figure(canvas, folder, figure.name)
-                drawn[figure.name] = (figure.title, figure_svg(canvas))
+                png, svg = save_figure(canvas, folder, figure.name)
+                files += [png, svg]
+                drawn[figure.name] = (figure.title, svg.read_text(encoding="utf-8"))
         for summary in summaries:
             if "md" in formats:
                 files.append(_write(folder / f"{summary.name}.md", table_markdown(summary)))

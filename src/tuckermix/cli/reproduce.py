@@ -1,0 +1,186 @@
+"""``tuckermix reproduce``: the paper's tables and figures from the command line."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from tuckermix.experiments import (
+    DEFAULT_DB,
+    EXPERIMENTS,
+    FIGURES,
+    METHODS,
+    Progress,
+    RunReport,
+    log_progress,
+)
+from tuckermix.experiments import reproduce as run_reproduction
+from tuckermix.experiments import show as show_results
+from tuckermix.experiments.showing import FORMATS
+
+__all__ = ["app", "reproduce"]
+
+SHOW = "show"
+NAMES = [*EXPERIMENTS, *FIGURES, "all"]
+EXIT_FAILED = 1
+EXIT_INTERRUPTED = 130
+"""What shells report for a program that Ctrl-C ended."""
+
+# The targets are arguments, not commands, so the whole sub-app is its callback. Groups stop reading
+# options at the first argument unless told otherwise.
+app = typer.Typer(
+    add_completion=False,
+    invoke_without_command=True,
+    context_settings={"allow_interspersed_args": True},
+)
+
+
+def _clock(seconds: float) -> str:
+    """Write a duration as 1:02:03, or a dash while it is unknown."""
+    if seconds != seconds:
+        return "–"
+    minutes, second = divmod(int(seconds), 60)
+    hour, minute = divmod(minutes, 60)
+    return f"{hour}:{minute:02d}:{second:02d}"
+
+
+@contextmanager
+def _display() -> Iterator[Callable[[Progress], None]]:
+    """Give the callback that shows progress: a live bar on a terminal, lines elsewhere."""
+    if not sys.stderr.isatty():
+        handler = logging.StreamHandler()
+        handler.setFormatter(logging.Formatter("%(asctime)s %(message)s", "%H:%M:%S"))
+        logger = logging.getLogger("tuckermix")
+        level = logger.level
+        logger.addHandler(handler)
+        logger.setLevel(logging.INFO)
+        try:
+            yield log_progress
+        finally:
+            logger.removeHandler(handler)
+            logger.setLevel(level)
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
+    from rich.progress import Progress as Bar
+
+    columns: list[Any] = [
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[left]} left"),
+        TextColumn("{task.description}", markup=False),
+    ]
+    with Bar(*columns, console=Console(stderr=True)) as bar:
+        task = bar.add_task("starting", total=None, left="–")
+
+        def update(progress: Progress) -> None:
+            fields: dict[str, Any] = {"left": _clock(progress.left)}
+            if progress.running:
+                fields["description"] = " | ".join(progress.running)
+            bar.update(task, completed=progress.done, total=progress.total, **fields)
+
+        yield update
+
+
+def _summary(report: RunReport) -> str:
+    text = f"{report.computed} cells computed, {report.skipped} were stored before"
+    if report.failed:
+        text += f", {report.failed} failed"
+    if report.missing:
+        text += f", {report.missing} lack their data"
+    return f"{text}; {_clock(report.seconds)} in all. Records: {report.db}"
+
+
+def _split(value: str | None) -> list[str] | None:
+    return None if value is None else [part.strip() for part in value.split(",") if part.strip()]
+
+
+@app.callback()
+def reproduce(
+    targets: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="TARGETS",
+            help=f"{', '.join(NAMES)}; or '{SHOW}' before them to render what is stored.",
+            show_default=False,
+        ),
+    ],
+    data: Annotated[
+        Path | None,
+        typer.Option(help="Folder of the datasets; by default what TUCKERMIX_DATA names."),
+    ] = None,
+    runs: Annotated[int | None, typer.Option(min=1, help="Runs in place of the paper's.")] = None,
+    methods: Annotated[
+        str | None,
+        typer.Option(help=f"Only these, separated by commas: {', '.join(METHODS)}."),
+    ] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Miniature tables on open data, in minutes.")
+    ] = False,
+    jobs: Annotated[
+        int | None,
+        typer.Option(min=0, help="Processes; by default one a core. 0: no further process."),
+    ] = None,
+    db: Annotated[Path, typer.Option(help="File with the records.")] = Path(DEFAULT_DB),
+    time_limit: Annotated[
+        float | None, typer.Option(help="Seconds after which a cell is given up.")
+    ] = None,
+    retry_failed: Annotated[
+        bool, typer.Option("--retry-failed", help="Try cells again that failed before.")
+    ] = False,
+    refresh: Annotated[
+        bool, typer.Option("--refresh", help="Compute records of older code anew.")
+    ] = False,
+    formats: Annotated[
+        str, typer.Option(help=f"For {SHOW}: any of {', '.join(FORMATS)}.")
+    ] = "terminal",
+    out: Annotated[Path | None, typer.Option(help=f"For {SHOW}: folder for the files.")] = None,
+) -> None:
+    """Compute the paper's tables and figures; `reproduce show` renders what is stored.
+
+    One record a cell and run goes into the file --db as soon as it is done. Stop it when you like
+    and start it again: it continues.
+    """
+    try:
+        if targets[0] == SHOW:
+            _show(targets[1:] or ["all"], db=db, formats=formats, out=out, quick=quick)
+            return
+        with _display() as progress:
+            report = run_reproduction(
+                targets,
+                data=data,
+                runs=runs,
+                methods=_split(methods),
+                quick=quick,
+                jobs=jobs,
+                db=db,
+                time_limit=time_limit,
+                retry_failed=retry_failed,
+                refresh=refresh,
+                progress=progress,
+            )
+    except (ValueError, FileNotFoundError, ImportError, RuntimeError) as error:
+        typer.echo(f"Error: {error}", err=True)
+        raise typer.Exit(EXIT_FAILED) from error
+    typer.echo(_summary(report))
+    if report.interrupted:
+        raise typer.Exit(EXIT_INTERRUPTED)
+
+
+def _show(targets: list[str], *, db: Path, formats: str, out: Path | None, quick: bool) -> None:
+    forms = _split(formats) or []
+    if out is None and any(form != "terminal" for form in forms if form in FORMATS):
+        raise ValueError(f"--formats {formats} writes files: name their folder with --out.")
+    shown = show_results(
+        db, targets=targets, formats=forms, out=out, quick=quick, color=sys.stdout.isatty()
+    )
+    if shown.text:
+        typer.echo(shown.text)
+    for path in shown.files:
+        typer.echo(f"Wrote {path}")

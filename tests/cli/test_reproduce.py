@@ -1,0 +1,84 @@
+import re
+
+import pytest
+from typer.testing import CliRunner
+
+from tuckermix.cli.reproduce import app
+
+METHODS = "k-means,spectral"
+
+
+def call(*arguments):
+    return CliRunner().invoke(app, [str(part) for part in arguments])
+
+
+@pytest.fixture(scope="module")
+def db(tmp_path_factory):
+    path = tmp_path_factory.mktemp("reproduce") / "r.sqlite"
+    done = call("table3", "--quick", "--jobs", 0, "--methods", METHODS, "--db", path)
+    assert done.exit_code == 0, done.output
+    assert "8 cells computed, 0 were stored before" in done.output
+    return path
+
+
+def test_a_second_call_continues(db):
+    done = call("table3", "--quick", "--jobs", 0, "--methods", METHODS, "--db", db)
+    assert "0 cells computed, 8 were stored before" in done.output
+
+
+def test_lines_report_progress_where_there_is_no_terminal(tmp_path):
+    path = tmp_path / "r.sqlite"
+    done = call("table2", "--quick", "--jobs", 0, "--runs", 1, "--methods", "k-means", "--db", path)
+    assert re.search(r"1/1.*table2 · CBCL · k-means · run 0 · AC 0\.\d{4}", done.output)
+
+
+def test_show_prints_the_table(db):
+    shown = call("show", "table3", "--quick", "--db", db)
+    assert shown.exit_code == 0
+    assert "k-means" in shown.output
+    assert "2/2" in shown.output
+
+
+def test_show_writes_files(db, tmp_path):
+    shown = call("show", "--quick", "--db", db, "--formats", "md,csv,html", "--out", tmp_path)
+    assert shown.exit_code == 0
+    names = {path.name for path in tmp_path.iterdir()}
+    assert {"table1.md", "table3.md", "table6.csv", "records.csv", "index.html"} <= names
+    assert "k-means" in (tmp_path / "table3.md").read_text()
+
+
+def test_files_need_a_folder(db):
+    shown = call("show", "--quick", "--db", db, "--formats", "html")
+    assert shown.exit_code == 1
+    assert "name their folder with --out" in shown.output
+
+
+def test_errors_are_a_sentence_not_a_traceback(tmp_path):
+    for arguments, message in [
+        (("table9",), "must be one of 'table1'"),
+        (("table3", "--methods", "unknown"), "must be one of 'MM'"),
+        (("show", "--db", tmp_path / "absent"), "There are no results"),
+    ]:
+        done = call(*arguments)
+        assert done.exit_code == 1
+        assert done.output.startswith("Error: ")
+        assert message in done.output
+
+
+def test_an_interrupted_run_says_so(tmp_path, monkeypatch):
+    def interrupt(progress):
+        if progress.last is not None:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr("tuckermix.cli.reproduce.log_progress", interrupt)
+    path = tmp_path / "r.sqlite"
+    done = call("table3", "--quick", "--jobs", 0, "--methods", METHODS, "--db", path)
+    assert done.exit_code == 130
+    assert "1 cells computed" in done.output
+
+
+def test_durations_are_written_for_people():
+    from tuckermix.cli.reproduce import _clock
+
+    assert _clock(3723.4) == "1:02:03"
+    assert _clock(float("nan")) == "–"

@@ -1,0 +1,116 @@
+import numpy as np
+import pytest
+
+from tuckermix.experiments.cells import cells_of, execute, machine, versions
+from tuckermix.experiments.methods import METHODS, Method, build, register_method
+from tuckermix.experiments.specs import Row
+from tuckermix.experiments.tables import EXPERIMENTS, FIGURES, QUICK_EXPERIMENTS, resolve_targets
+
+
+def test_the_whole_of_the_paper_has_the_expected_number_of_cells():
+    cells = cells_of(*resolve_targets("all"), EXPERIMENTS)
+    runs = {"table1": 22, "table2": 10, "table3": 40, "table4": 35, "table5": 6, "table6": 57}
+    for name, count in runs.items():
+        methods = EXPERIMENTS[name].methods
+        assert sum(cell.experiment == name for cell in cells) == count * len(methods)
+    # Both figures show runs that the tables have anyway.
+    assert len(cells) == sum(runs[name] * len(EXPERIMENTS[name].methods) for name in runs)
+
+
+def test_cheap_methods_come_first_and_tables_fill_evenly():
+    cells = cells_of(*resolve_targets("all"), EXPERIMENTS)
+    costs = [METHODS[cell.method].cost for cell in cells]
+    assert costs == sorted(costs)
+    for cost in set(costs):
+        runs = [cell.run for cell, found in zip(cells, costs, strict=True) if found == cost]
+        assert runs == sorted(runs)
+
+
+def test_figures_alone_need_few_cells():
+    three = cells_of([], [FIGURES["figure3"]], EXPERIMENTS)
+    assert [(cell.row.name, cell.method) for cell in three] == [
+        ("HOSVD I", "PCA-Multinomial"),
+        ("HOSVD II", "PCA-Multinomial"),
+    ]
+    four = cells_of([], [FIGURES["figure4"]], EXPERIMENTS, methods=["TuckerClustering"])
+    assert [(cell.row.name, cell.run) for cell in four] == [("K=4", 0)]
+
+
+def test_runs_replace_those_of_rows_that_repeat():
+    cells = cells_of([EXPERIMENTS["table5"]], [], EXPERIMENTS, runs=2, methods=["MM"])
+    assert [(cell.row.name, cell.run) for cell in cells] == [("ORL", 0), ("YaleB", 0), ("ORL", 1)]
+
+
+def test_a_start_reaches_the_methods_that_take_one():
+    cells = cells_of([EXPERIMENTS["table1"]], [], EXPERIMENTS, runs=1)
+    assert {cell.settings["init"] for cell in cells} == {"random", "hosvd", "hosvd-samples"}
+
+
+def test_keys_digests_and_seeds_tell_cells_apart():
+    cells = cells_of(*resolve_targets("all"), EXPERIMENTS)
+    quick = cells_of(*resolve_targets("all", quick=True), QUICK_EXPERIMENTS, profile="quick")
+    everything = [*cells, *quick]
+    assert len({cell.key for cell in everything}) == len(everything)
+    assert len({cell.digest for cell in everything}) == len(everything)
+    assert len({cell.seed for cell in cells}) == len(cells)
+
+
+def test_rows_ask_for_what_figures_need(fakes):
+    class Fitted(fakes.Random):
+        def fit(self, X):
+            super().fit(X)
+            self.history_ = [{"iteration": 0, "cost": 1.0, "gap": float("nan"), "point": X}]
+            self.components_ = X[:2]
+            return self
+
+    register_method(Method("random", Fitted), replace=True)
+    table = fakes.table("random")
+    row = Row("a", "blobs", (2, 2), keep=("history", "components"))
+    cell = cells_of([type(table)("t", "", (row,), ("random",))], [], {})[0]
+    extras = execute(cell)["extras"]
+    assert extras["history"] == [{"iteration": 0.0, "cost": 1.0, "gap": None}]
+    assert np.shape(extras["components"]) == (2, 3, 4)
+    assert "centroids" not in extras
+
+
+def test_warnings_become_part_of_the_outcome(fakes):
+    class Warning_(fakes.Random):
+        def fit(self, X):
+            import warnings
+
+            warnings.warn("Not converged.", RuntimeWarning, stacklevel=2)
+            return super().fit(X)
+
+    register_method(Method("random", Warning_), replace=True)
+    cell = cells_of([fakes.table("random")], [], {})[0]
+    assert execute(cell)["warnings"] == ["RuntimeWarning: Not converged."]
+
+
+def test_an_impossible_draw_is_a_failed_cell(fakes):
+    table = fakes.table("random")
+    row = Row("a", "blobs", (2, 2), per_class=13)
+    cell = cells_of([type(table)("t", "", (row,), ("random",))], [], {})[0]
+    outcome = execute(cell)
+    assert outcome["status"] == "failed"
+    assert "lower per_class" in outcome["error"]
+
+
+@pytest.mark.filterwarnings("ignore:Graph is not fully connected")
+@pytest.mark.parametrize("name", ["k-means", "spectral"])
+def test_methods_on_pixels_cluster_planted_groups(fakes, name):
+    blobs = fakes.load_blobs(None)
+    model = build(METHODS[name], 5, (2, 2), 0, METHODS[name].settings).fit(blobs.X)
+    groups = {tuple(np.unique(blobs.labels[model.labels_ == k])) for k in range(5)}
+    assert groups == {(k,) for k in range(5)}
+
+
+def test_a_name_of_a_method_is_taken_once_and_its_role_is_known(fakes):
+    with pytest.raises(ValueError, match="method called 'MM' is already registered"):
+        register_method(Method("MM", fakes.Random))
+    with pytest.raises(ValueError, match="'role' parameter of Method must be one of 'paper'"):
+        Method("a", fakes.Random, role="guest")
+
+
+def test_versions_and_machine_are_said():
+    assert {"python", "numpy", "scipy", "scikit-learn", "tuckermix"} == set(versions())
+    assert "cores" in machine()

@@ -1,0 +1,129 @@
+import csv
+import io
+from html.parser import HTMLParser
+
+import pytest
+
+from tuckermix.experiments.rendering import (
+    page_html,
+    records_csv,
+    table_csv,
+    table_html,
+    table_markdown,
+    table_text,
+)
+from tuckermix.experiments.store import RunRecord
+from tuckermix.experiments.summaries import summarize
+from tuckermix.experiments.tables import EXPERIMENTS
+
+HOSTILE = "<script>alert('x')</script> | a\nb"
+
+
+def record(method, run, ac, table="table3", row="K=4", **fields):
+    values = {"digest": "d", "status": "ok", "cpu_seconds": 0.5, "classes": [2, 3, 7, 9]} | fields
+    values["machine"] = "A machine"
+    values["versions"] = {"numpy": "2.0"}
+    return RunRecord("paper", table, row, method, run, ac=ac, nmi=ac, **values)
+
+
+RECORDS = [
+    *(record("MM", run, 0.70 + 0.01 * run) for run in range(5)),
+    *(record("TuckerClustering", run, 0.9) for run in range(5)),
+    record("ALS", 0, None, status="failed", error=HOSTILE),
+]
+
+
+@pytest.fixture
+def summary():
+    return summarize(EXPERIMENTS["table3"], RECORDS)
+
+
+def test_text_has_mean_variance_paper_difference_and_marks_the_best(summary):
+    text = table_text(summary)
+    block = text[text.index("K=4 (2, 3, 7, 9)") : text.index("K=5")].splitlines()
+    line = next(line for line in block if line.startswith("  MM "))
+    assert "0.7200 " in line
+    assert "2.500e-04" in line
+    assert "0.7140" in line
+    assert "+0.0060" in line
+    assert "5/5" in line
+    best = next(line for line in block if line.startswith("  TuckerClustering"))
+    assert best.count("0.9000*") == 2
+    assert "not computed yet" in text
+    assert "\x1b" not in text
+    assert "\x1b[1m0.9000*\x1b[0m" in table_text(summary, color=True)
+
+
+def test_markdown_has_one_line_for_each_row_and_metric(summary):
+    text = table_markdown(summary)
+    lines = [line for line in text.splitlines() if line.startswith("| K=4")]
+    assert len(lines) == 3  # AC, NMI, time
+    assert "0.7200<br>(2.500e-04)<br>paper 0.7140 (8.518e-04)<br>+0.0060" in lines[0]
+    assert "**0.9000**" in lines[0]
+    header = next(line for line in text.splitlines() if "TuckerClustering" in line)
+    assert all(line.count("|") == header.count("|") for line in lines[:2])
+    assert "ALS (K=4): 1 of 5 failed" in text
+    assert "A machine" in text
+    assert "numpy 2.0" in text
+
+
+def test_table_1_has_the_papers_statistics():
+    records = [record("PCA-Multinomial", n, 0.7 + n / 100, "table1", "random") for n in range(20)]
+    text = table_markdown(summarize(EXPERIMENTS["table1"], records))
+    assert "| AC | paper | 0.7120 | 0.0394 | 0.7630 | 0.6150 |" in text
+    assert "| AC | PCA-Multinomial | 0.7950 | 0.0592 | 0.8900 | 0.7000 |" in text
+    assert "Random starts" in table_html(summarize(EXPERIMENTS["table1"], records))
+
+
+def test_csv_can_be_read_back(summary):
+    rows = list(csv.DictReader(io.StringIO(table_csv(summary))))
+    assert len(rows) == 8 * len(summary.methods)
+    found = next(row for row in rows if row["row"] == "K=4" and row["method"] == "MM")
+    assert float(found["ac_mean"]) == pytest.approx(0.72)
+    assert float(found["ac_paper"]) == 0.7140
+    assert found["runs"] == "5"
+    failed = next(row for row in rows if row["row"] == "K=4" and row["method"] == "ALS")
+    assert failed["ac_mean"] == ""
+    assert "alert" in failed["explanation"]
+
+
+def test_records_can_be_read_back():
+    rows = list(csv.DictReader(io.StringIO(records_csv(RECORDS))))
+    assert len(rows) == len(RECORDS)
+    assert rows[0]["classes"] == "2 3 7 9"
+    assert float(rows[0]["ac"]) == 0.70
+
+
+class Checker(HTMLParser):
+    def __init__(self):
+        super().__init__()
+        self.open, self.tags = [], []
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        if tag not in ("meta", "br"):
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+
+def test_html_is_well_formed_and_lets_nothing_through(summary):
+    figures = {"figure4": ("Centroids & more", "<?xml version='1.0'?><svg></svg>")}
+    page = page_html([summary], figures)
+    checker = Checker()
+    checker.feed(page)
+    assert checker.open == []
+    assert "script" not in checker.tags
+    assert "svg" in checker.tags
+    assert "<b>0.9000</b>" in page
+    assert "paper 0.7140" in page
+    assert "Centroids &amp; more" in page
+    assert "http" not in page.split("</style>")[1].replace("http://www.w3.org", "")
+
+
+def test_mixed_code_is_said():
+    mixed = [record("MM", 0, 0.5, fingerprint="a"), record("MM", 1, 0.5, fingerprint="b")]
+    summary = summarize(EXPERIMENTS["table3"], mixed)
+    for text in (table_markdown(summary), table_html(summary)):
+        assert "MM: its records come from 2 versions of its code." in text
