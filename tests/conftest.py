@@ -1,4 +1,4 @@
-"""Fixtures shared by all tests: array libraries, seeds, datasets, a browser.
+"""Fixtures shared by all tests: array libraries, seeds, datasets.
 
 Environment variables that widen or narrow a run:
 
@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import importlib.util
 import os
-import shutil
 from pathlib import Path
 
 # These are read when the numerical libraries load, so they are set before any of them is imported.
@@ -33,20 +32,10 @@ hypothesis.settings.register_profile(
 hypothesis.settings.load_profile("tuckermix")
 
 
-def _missing(package: str) -> bool:
-    return importlib.util.find_spec(package) is None
-
-
-def _find_chromium() -> str | None:
-    return shutil.which("chromium") or shutil.which("chromium-browser")
-
-
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark tests by the fixtures they use, and skip marked tests that cannot run here."""
     no_torch = pytest.mark.skip(reason="PyTorch is not installed")
-    no_browser = pytest.mark.skip(reason="playwright or Chromium is not installed")
-    without_torch = _missing("torch")
-    without_browser = _missing("playwright") or _find_chromium() is None
+    without_torch = importlib.util.find_spec("torch") is None
     for item in items:
         fixtures = getattr(item, "fixturenames", ())
         if "data_home" in fixtures:
@@ -55,8 +44,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.browser)
         if without_torch and item.get_closest_marker("torch"):
             item.add_marker(no_torch)
-        if without_browser and item.get_closest_marker("browser"):
-            item.add_marker(no_browser)
 
 
 @pytest.fixture(
@@ -94,16 +81,3 @@ def data_home() -> Path:
     if not path.is_dir():
         pytest.skip(f"TUCKERMIX_DATA={value} is not a folder")
     return path
-
-
-@pytest.fixture(scope="session")
-def browser():
-    """Give a headless Chromium driven by playwright; the system's own, nothing is downloaded."""
-    playwright = pytest.importorskip("playwright.sync_api")
-    with playwright.sync_playwright() as driver:
-        # A container has no sandbox of its own to offer, and only local pages are opened.
-        chromium = driver.chromium.launch(
-            executable_path=_find_chromium(), args=["--no-sandbox", "--disable-gpu"]
-        )
-        yield chromium
-        chromium.close()
