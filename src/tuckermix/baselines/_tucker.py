@@ -1,0 +1,61 @@
+"""What the comparison methods with a Tucker subspace share: the choice of ranks and the start."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tuckermix._records import Record
+from tuckermix.decomposition.ranks import check_ranks, ranks_from_energy
+from tuckermix.decomposition.start import start_factors
+from tuckermix.sources import MemorySource
+
+__all__ = ["TuckerStart", "start_tucker"]
+
+
+@dataclass(frozen=True)
+class TuckerStart(Record):
+    """The samples with the ranks and factors from which a method starts.
+
+    Attributes
+    ----------
+    source : MemorySource
+        The samples, scaled to ordinary size; costs are divided by ``source.scale ** 2``.
+    ranks : tuple of int
+        One rank for each feature mode.
+    factors : list of ndarray of shape (d_n, r_n)
+        Leading singular vectors of each unfolding, the paper's first initialisation.
+    """
+
+    source: MemorySource
+    ranks: tuple[int, ...]
+    factors: list[np.ndarray]
+
+
+def start_tucker(X: np.ndarray, ranks: Any, owner: str) -> TuckerStart:
+    """Choose ranks and factors as `TuckerClustering` does.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, d_1, ...)
+        The samples, float64.
+    ranks : None, int, float or sequence of int
+        The parameter as the user gave it.
+    owner : str
+        The name of the class that has the parameter, for messages.
+
+    Returns
+    -------
+    start : TuckerStart
+        Source, ranks and factors.
+    """
+    chosen = check_ranks(ranks, tuple(X.shape[1:]), owner)
+    source = MemorySource(X)
+    grams = source.mode_grams()
+    if isinstance(chosen, float):
+        chosen = ranks_from_energy(source, grams, chosen)
+    # This start draws no random numbers; the generator is an argument of the general function.
+    factors = start_factors(source, chosen, "hosvd", np.random.default_rng(0), grams)
+    return TuckerStart(source, chosen, factors)
