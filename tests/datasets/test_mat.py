@@ -64,9 +64,16 @@ def test_version_73_stays_on_disk(tmp_path):
 
 
 def test_integers_and_logicals_keep_their_type(tmp_path):
-    for dtype in ("u1", "i2", "f4"):
-        save5(tmp_path / "a.mat", X=np.ones((3, 2), dtype))
-        assert read(tmp_path / "a.mat").X.dtype == np.dtype(dtype)
+    rng = np.random.default_rng(0)
+    for save in (save5, save7):
+        for dtype in ("i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f4", "f8", "?"):
+            X = rng.integers(0, 2, (3, 2)).astype(dtype)
+            save(tmp_path / "a.mat", X=X)
+            assert read(tmp_path / "a.mat").X.dtype == np.dtype(dtype)
+            assert np.array_equal(read(tmp_path / "a.mat").X, X)
+    save5(tmp_path / "a.mat", X=np.ones((2, 2), complex))
+    with pytest.raises(ReadError, match="'X' holds a MATLAB complex array, and samples are"):
+        read(tmp_path / "a.mat")
 
 
 def test_what_is_not_numeric_is_refused_unread(tmp_path):
@@ -84,17 +91,45 @@ def test_what_is_not_numeric_is_refused_unread(tmp_path):
 
 def test_bombs(tmp_path):
     save7(tmp_path / "a.mat", X=np.zeros((1000, 1000)))
-    with pytest.raises(ReadError, match="it unpacks to more than the limit of max_bytes=1000000 b"):
+    with pytest.raises(ReadError, match=r"'X' \(1000, 1000\) float64 would take 8000000 bytes"):
         read(tmp_path / "a.mat", max_bytes=1_000_000)
-    # A small declared shape before an endless stream of compressed bytes.
+    # A small declared shape before values without end.
     head = (tmp_path / "a.mat").read_bytes()[:128]
-    packed = zlib.compress(b"\0" * 50_000_000)
-    (tmp_path / "b.mat").write_bytes(head + struct.pack("<II", 15, len(packed)) + packed)
-    with pytest.raises(ReadError, match="it unpacks to more than the limit of max_bytes=4000000"):
-        read(tmp_path / "b.mat", max_bytes=4_000_000)
+    matrix = struct.pack("<II", 14, 2**31) + struct.pack("<IIII", 6, 8, 6, 0)
+    matrix += struct.pack("<IIii", 5, 8, 2, 3) + struct.pack("<HHI", 1, 1, ord("X"))
+    values = struct.pack("<II", 9, 50_000_000) + b"\0" * 50_000_000
+    for content, message in (
+        (values, "an element of 50000000 bytes passes the limit of 4000000"),
+        (struct.pack("<II", 9, 48) + b"\0" * 50_000_000, "more is packed than the values of"),
+        (struct.pack("<II", 9, 40) + b"\0" * 40, r"'X' has 5 values for \(2, 3\)"),
+    ):
+        packed = zlib.compress(matrix + content)
+        (tmp_path / "b.mat").write_bytes(head + struct.pack("<II", 15, len(packed)) + packed)
+        with pytest.raises(ReadError, match=rf"b\.mat: it is damaged .*{message}"):
+            read(tmp_path / "b.mat", max_bytes=4_000_000)
     save5(tmp_path / "c.mat", X=np.zeros((1000, 100)))
     with pytest.raises(ReadError, match=r"'X' \(1000, 100\) float64 would take 800000 bytes"):
         read(tmp_path / "c.mat", max_bytes=799_999)
+
+
+def test_version_4(tmp_path):
+    X = np.random.default_rng(0).random((6, 4))
+    scipy.io.savemat(tmp_path / "a.mat", {"fea": X, "gnd": np.arange(6.0)}, format="4")
+    data = read(tmp_path / "a.mat")
+    assert np.array_equal(data.X, X)
+    assert data.labels.tolist() == [0, 1, 2, 3, 4, 5]
+    scipy.io.savemat(tmp_path / "a.mat", {"t": "text"}, format="4")
+    with pytest.raises(ReadError, match="'t' holds a MATLAB char, and samples are"):
+        read(tmp_path / "a.mat")
+
+
+def test_a_checksum_that_fails(tmp_path):
+    save7(tmp_path / "a.mat", X=np.random.default_rng(0).random((20, 20)))
+    whole = bytearray((tmp_path / "a.mat").read_bytes())
+    whole[-3] ^= 1
+    (tmp_path / "a.mat").write_bytes(whole)
+    with pytest.raises(ReadError, match=r"a\.mat: it is damaged .*incorrect data check"):
+        read(tmp_path / "a.mat")
 
 
 @ALL

@@ -4,6 +4,8 @@ import random
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tuckermix.datasets import ReadError, read
 from tuckermix.datasets._options import default_limit
@@ -148,7 +150,7 @@ def test_resizing_without_pillow(monkeypatch):
 
 
 def samples_of_every_kind(folder):
-    """Write one small valid file of every kind that lies in a single file."""
+    """Write one small valid dataset of every kind; return what to read and which file to spoil."""
     import gzip
     import struct
 
@@ -166,7 +168,26 @@ def samples_of_every_kind(folder):
     (folder / "b-images-idx3-ubyte.gz").write_bytes(gzip.compress(idx, mtime=0))
     tifffile = pytest.importorskip("tifffile", reason="tifffile is not installed")
     tifffile.imwrite(folder / "a.tif", X, photometric="minisblack")
-    return sorted(folder.iterdir())
+    h5py = pytest.importorskip("h5py", reason="h5py is not installed")
+    with h5py.File(folder / "a.h5", "w") as file:
+        file.create_dataset("images", data=X, chunks=(2, 5, 4), compression="gzip")
+    av = pytest.importorskip("av", reason="av is not installed")
+    with av.open(str(folder / "a.avi"), "w") as container:
+        stream = container.add_stream("ffv1", rate=25)
+        stream.height, stream.width, stream.pix_fmt = 5, 4, "gray"
+        for image in X:
+            container.mux(stream.encode(av.VideoFrame.from_ndarray(image, format="gray")))
+        container.mux(stream.encode())
+    files = [(path, path) for path in sorted(folder.iterdir())]
+    image_module = pytest.importorskip("PIL.Image", reason="pillow is not installed")
+    for suffix in ("png", "jpg", "bmp", "pgm"):
+        (folder / suffix).mkdir()
+        image_module.fromarray(X[0]).save(folder / suffix / f"a.{suffix}")
+        files.append((folder / suffix, folder / suffix / f"a.{suffix}"))
+    zarr = pytest.importorskip("zarr", reason="zarr is not installed")
+    zarr.create_array(folder / "a.zarr", data=X, chunks=(6, 5, 4))
+    files += [(folder / "a.zarr", folder / "a.zarr" / name) for name in ("zarr.json", "c/0/0/0")]
+    return files
 
 
 def try_to_read(path):
@@ -182,9 +203,9 @@ def test_spoilt_files_are_read_or_refused_and_nothing_else(tmp_path, seed):
     """Truncate files and turn over bytes: the answer is a dataset or a `ReadError`."""
     rng = random.Random(seed)
     outcomes = {}
-    for path in samples_of_every_kind(tmp_path):
+    for target, path in samples_of_every_kind(tmp_path):
         whole = path.read_bytes()
-        assert read(path).n_samples > 0
+        assert read(target).n_samples > 0
         refused = 0
         for trial in range(40):
             content = bytearray(whole)
@@ -197,9 +218,37 @@ def test_spoilt_files_are_read_or_refused_and_nothing_else(tmp_path, seed):
                 for _ in range(rng.randint(1, 8)):
                     content[rng.randrange(min(len(content), 200))] ^= 1 << rng.randrange(8)
             path.write_bytes(content)
-            outcome = try_to_read(path)
+            outcome = try_to_read(target)
             refused += isinstance(outcome, ReadError)
-            assert path.name in str(outcome)
+            assert target.name in str(outcome)
         outcomes[path.name] = refused
         path.write_bytes(whole)
     assert all(outcomes.values()), outcomes
+
+
+STARTS = {
+    ".npy": [b"\x93NUMPY\x01\x00v\x00{'descr': '<f8', 'fortran_order': False, 'shape': ("],
+    ".npz": [b"PK\x03\x04\x14\x00\x00\x00\x08\x00"],
+    ".mat": [b"MATLAB 5.0 MAT-file".ljust(124) + b"\x00\x01IM", b"MATLAB 7.3 MAT-file"],
+    ".h5": [b"\x89HDF\r\n\x1a\n"],
+    ".tif": [b"II*\x00\x08\x00\x00\x00", b"MM\x00*\x00\x00\x00\x08"],
+    ".avi": [b"RIFF\xff\x00\x00\x00AVI LIST", b"#EXTM3U\n", b"ffconcat version 1.0\n"],
+    "-idx3-ubyte": [b"\x00\x00\x08\x03"],
+    "-idx3-ubyte.gz": [b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03"],
+    "": [b""],
+}
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    kind=st.sampled_from([(suffix, head) for suffix in STARTS for head in STARTS[suffix]]),
+    with_head=st.booleans(),
+    content=st.binary(min_size=1, max_size=300),
+)
+def test_invented_files_are_read_or_refused_and_nothing_else(
+    tmp_path_factory, kind, with_head, content
+):
+    suffix, head = kind
+    path = tmp_path_factory.mktemp("invented") / f"file{suffix}"
+    path.write_bytes(head + content if with_head else content)
+    assert path.name in str(try_to_read(path))
