@@ -32,6 +32,7 @@ hypothesis.settings.register_profile(
 hypothesis.settings.load_profile("tuckermix")
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest selects by marker
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark tests by the fixtures they use, and skip marked tests that cannot run here."""
     no_torch = pytest.mark.skip(reason="PyTorch is not installed")
