@@ -68,7 +68,10 @@ def asarray_like(values: Any, like: Array, dtype: Any = None) -> Array:
     dtype = like.dtype if dtype is None else dtype
     if is_array(values) and not is_numpy(values):
         return xp.astype(array_api_compat.to_device(values, device(like)), dtype, copy=False)
-    return xp.asarray(np.ascontiguousarray(values), dtype=dtype, device=device(like))
+    host = np.ascontiguousarray(values)
+    if any(stride < 0 for stride in host.strides):  # a flipped axis of length 1: torch refuses it
+        host = host.copy()
+    return xp.asarray(host, dtype=dtype, device=device(like))
 
 
 def to_numpy(array: Array) -> np.ndarray:
@@ -77,6 +80,8 @@ def to_numpy(array: Array) -> np.ndarray:
         return array
     if hasattr(array, "detach"):  # torch refuses `np.asarray` on tensors that need a gradient
         array = array.detach()
+    if type(array).__module__.startswith("array_api_strict"):  # knows no device named "cpu"
+        return np.asarray(array.to_device(get_namespace(array).Device("CPU_DEVICE")))
     try:
         return np.asarray(array_api_compat.to_device(array, "cpu"))
     except (TypeError, ValueError, AttributeError):

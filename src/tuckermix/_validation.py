@@ -69,7 +69,7 @@ def check_random_state(seed: Any) -> np.random.Generator:
     if seed is None or isinstance(seed, numbers.Integral | np.random.SeedSequence):
         if isinstance(seed, numbers.Integral) and seed < 0:
             raise ValueError(f"random_state must be >= 0. Got {seed!r} instead.")
-        return np.random.default_rng(seed)
+        return np.random.default_rng(int(seed) if isinstance(seed, numbers.Integral) else seed)
     raise ValueError(
         "random_state must be None, an int, a numpy Generator or RandomState. "
         f"Got {seed!r} instead."
@@ -83,9 +83,10 @@ def check_same_library(array: Array, like: Array, name: str) -> None:
     ours, theirs = get_namespace(like), get_namespace(array)
     if ours is not theirs or device(like) != device(array):
         raise ValueError(
-            f"{name} was fitted on {ours.__name__.rsplit('.', 1)[-1]} arrays on device "
-            f"{device(like)}, but X is a {theirs.__name__.rsplit('.', 1)[-1]} array on device "
-            f"{device(array)}: move X, or load the model anew and fit it there."
+            f"Inputs passed to {name} must use the same namespace and device as those passed to "
+            f"fit: it was fitted on {ours.__name__.rsplit('.', 1)[-1]} arrays on {device(like)}, "
+            f"but X is a {theirs.__name__.rsplit('.', 1)[-1]} array on {device(array)}. "
+            "Move X there, or fit again."
         )
 
 

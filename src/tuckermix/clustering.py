@@ -27,11 +27,11 @@ from tuckermix._validation import (
     check_tensor,
 )
 from tuckermix.decomposition import INITS, SOLVERS, Decomposition
-from tuckermix.decomposition.decompose import decompose_source
+from tuckermix.decomposition.fit import decompose_source
 from tuckermix.decomposition.ranks import check_ranks
 from tuckermix.decomposition.result import SweepRecord
 from tuckermix.labels import choose_landmarks, fit_labels, normalize_rows
-from tuckermix.memberships import SIMPLICES, choose_simplex
+from tuckermix.memberships import SIMPLICES
 from tuckermix.sources import Source, as_source
 from tuckermix.tensor import multi_mode_dot
 
@@ -200,15 +200,13 @@ class TuckerClustering(
             self._check_params()
             X = check_tensor(self, X, reset=True)
             if X.shape[0] < self.n_clusters:
-                raise ValueError(
-                    f"n_samples={X.shape[0]} must be >= n_clusters={self.n_clusters}."
-                )
+                raise ValueError(f"n_samples={X.shape[0]} must be >= n_clusters={self.n_clusters}.")
             ranks = check_ranks(self.ranks, self.sample_shape_, type(self).__name__)
             self._fit(X, as_source(X), ranks)
         except BaseException:
             # A failed fit must not leave half of a new model beside half of an old one.
-            vars(self).clear()
-            vars(self).update(before)
+            self.__dict__.clear()
+            self.__dict__.update(before)
             raise
         return self
 
@@ -298,12 +296,14 @@ class TuckerClustering(
             n_init=self.n_init,
             rng=rng,
         )
-        self.labels_, sums = inference.label_and_sum(self._model_, self._labeller_, X)
-        self.centroids_ = inference.lift(self._model_, sums)
+        self.labels_, means = inference.label_and_average(
+            self._model_, self._labeller_, self.n_clusters, X
+        )
+        self.centroids_ = inference.lift(self._model_, means)
 
-    def _validated(self, X: Any) -> Array:
+    def _validated(self, X: Any, method: str) -> Array:
         X = check_tensor(self, X, reset=False)
-        check_same_library(X, self.core_, type(self).__name__)
+        check_same_library(X, self.core_, f"{type(self).__name__}.{method}()")
         return asarray_like(X, self.core_)
 
     def predict_proba(self, X: Any) -> Array:
@@ -319,7 +319,9 @@ class TuckerClustering(
         probabilities : array of shape (n_samples, n_clusters)
             Rows that sum to one; the label is the position of the largest entry.
         """
-        return inference.probabilities(self._model_of(), self._labeller_, self._validated(X))
+        return inference.probabilities(
+            self._model_of(), self._labeller_, self._validated(X, "predict_proba")
+        )
 
     def predict(self, X: Any) -> Array:
         """Give each sample the label of the cluster that it resembles most.
@@ -334,7 +336,7 @@ class TuckerClustering(
         labels : array of shape (n_samples,)
             Labels from 0 to ``n_clusters - 1``.
         """
-        return inference.labels(self._model_of(), self._labeller_, self._validated(X))
+        return inference.labels(self._model_of(), self._labeller_, self._validated(X, "predict"))
 
     def transform(self, X: Any) -> Array:
         """Find the mixing weights of samples: the best convex mixture of the components.
@@ -349,7 +351,7 @@ class TuckerClustering(
         memberships : array of shape (n_samples, n_components_)
             Nonnegative rows that sum to one.
         """
-        return inference.mixing_weights(self._model_of(), self._validated(X))
+        return inference.mixing_weights(self._model_of(), self._validated(X, "transform"))
 
     def fit_transform(self, X: Any, y: Any = None, **params: Any) -> Array:
         """Fit the model and return the mixing weights of the samples.
@@ -407,11 +409,13 @@ class TuckerClustering(
         score : float
             Minus the squared error averaged over all entries; higher is better.
         """
-        return -inference.mean_squared_error(self._model_of(), self._validated(X))
+        return -inference.mean_squared_error(self._model_of(), self._validated(X, "score"))
 
     def _subspace(self, X: Any) -> Array:
         """Return the rows of the samples in the subspace from which labels are read."""
-        return normalize_rows(inference.subspace_rows(self._model_of(), self._validated(X)))
+        return normalize_rows(
+            inference.subspace_rows(self._model_of(), self._validated(X, "_subspace"))
+        )
 
     def _model_of(self) -> inference.FittedModel:
         from sklearn.utils.validation import check_is_fitted
@@ -425,4 +429,3 @@ class TuckerClustering(
         tags.array_api_support = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
-

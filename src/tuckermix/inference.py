@@ -16,6 +16,7 @@ from tuckermix._array_api import (
     Array,
     asarray_like,
     blocks,
+    device,
     double,
     gather_rows,
     get_namespace,
@@ -29,7 +30,7 @@ from tuckermix.tensor import mode_dot, multi_mode_dot, squared_norm
 
 __all__ = [
     "FittedModel",
-    "label_and_sum",
+    "label_and_average",
     "labels",
     "lift",
     "mean_squared_error",
@@ -73,9 +74,7 @@ class FittedModel(Record):
     n_samples: int
 
 
-def model_from(
-    fit: Decomposition, rng: np.random.Generator
-) -> tuple[FittedModel, Array, float]:
+def model_from(fit: Decomposition, rng: np.random.Generator) -> tuple[FittedModel, Array, float]:
     """Choose the simplex for a decomposition and gather what inference needs.
 
     Parameters
@@ -165,9 +164,7 @@ def subspace_rows(model: FittedModel, X: Array) -> Array:
 
 def mixing_weights(model: FittedModel, X: Array) -> Array:
     """Return the best convex mixture of the components for each sample."""
-    return _by_blocks(
-        lambda block: simplex_least_squares(offsets(model, block), model.vertices), X
-    )
+    return _by_blocks(lambda block: simplex_least_squares(offsets(model, block), model.vertices), X)
 
 
 def views(model: FittedModel, X: Array, assign_labels: str) -> tuple[Array | None, Array | None]:
@@ -191,12 +188,12 @@ def _probabilities(model: FittedModel, labeller: Any, X: Array) -> Array:
 def labels(model: FittedModel, labeller: Any, X: Array) -> Array:
     """Return the label of each sample."""
     xp = get_namespace(X)
-    return _by_blocks(
-        lambda block: xp.argmax(_probabilities(model, labeller, block), axis=1), X
-    )
+    return _by_blocks(lambda block: xp.argmax(_probabilities(model, labeller, block), axis=1), X)
 
 
-def label_and_sum(model: FittedModel, labeller: Any, X: Array) -> tuple[Array, Array]:
+def label_and_average(
+    model: FittedModel, labeller: Any, n_clusters: int, X: Array
+) -> tuple[Array, Array]:
     """Label all samples and average each cluster along the directions.
 
     Parameters
@@ -205,6 +202,8 @@ def label_and_sum(model: FittedModel, labeller: Any, X: Array) -> tuple[Array, A
         The model.
     labeller : object
         The fitted way of labelling.
+    n_clusters : int
+        The number of clusters.
     X : array of shape (n_samples, d_1, ...)
         The samples.
 
@@ -217,11 +216,11 @@ def label_and_sum(model: FittedModel, labeller: Any, X: Array) -> tuple[Array, A
     """
     xp = get_namespace(X)
     found = labels(model, labeller, X)
-    one_hot = xp.astype(
-        found[:, None] == xp.arange(labeller.n_clusters, dtype=found.dtype), xp.float64
-    )
+    names = xp.arange(n_clusters, dtype=found.dtype, device=device(X))
+    one_hot = xp.astype(found[:, None] == names, xp.float64)
     sums = xp.matmul(one_hot.T, double(_by_blocks(lambda block: offsets(model, block), X)))
-    counts = xp.sum(one_hot, axis=0)
+    # A cluster without samples, which only equal samples can cause, stays at the mean.
+    counts = xp.clip(xp.sum(one_hot, axis=0), 1.0, None)
     return found, sums / counts[:, None]
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from tuckermix._array_api import Array, get_namespace
+from tuckermix._array_api import Array, get_namespace, is_numpy
 
 __all__ = [
     "fold",
@@ -66,7 +66,7 @@ def fold(matrix: Array, mode: int, shape: Sequence[int]) -> Array:
     xp = get_namespace(matrix)
     rest = [size for axis, size in enumerate(shape) if axis != mode]
     tensor = xp.reshape(matrix, (shape[mode], *rest))
-    back = list(range(1, mode + 1)) + [0] + list(range(mode + 1, len(shape)))
+    back = [*list(range(1, mode + 1)), 0, *list(range(mode + 1, len(shape)))]
     return xp.permute_dims(tensor, tuple(back))
 
 
@@ -180,8 +180,10 @@ def squared_norm(X: Array) -> float:
         The squared Frobenius norm.
     """
     xp = get_namespace(X)
-    flat = xp.reshape(X, (-1,))
-    return float(xp.vecdot(flat, flat))
+    if is_numpy(X):  # the fast routine, which sums in many parts and so loses little in float32
+        flat = xp.reshape(X, (-1,))
+        return float(xp.vecdot(flat, flat))
+    return float(xp.sum(X * X, dtype=xp.float64))
 
 
 def tucker_to_tensor(core: Array, factors: Sequence[Array], memberships: Array | None) -> Array:

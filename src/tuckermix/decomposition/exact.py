@@ -179,7 +179,7 @@ def _left_to_gain(history: list[SweepRecord]) -> float:
 def _explained_by(subspace: Subspace, n_directions: int) -> float:
     """Return what the leading part of a wider subspace explains."""
     xp = get_namespace(subspace.singular_values)
-    surplus = subspace.singular_values[n_directions:]
+    surplus = subspace.singular_values[min(n_directions, subspace.singular_values.shape[0]) :]
     return subspace.explained - float(xp.vecdot(surplus, surplus))
 
 
@@ -264,4 +264,3 @@ def _row_space(rows: Array) -> Array:
     if rows.shape[0] >= rows.shape[1]:
         return xp.eye(rows.shape[1], dtype=rows.dtype, device=device(rows))
     return xp.linalg.qr(rows.T, mode="reduced")[0]
-

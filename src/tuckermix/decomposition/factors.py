@@ -7,10 +7,17 @@ from collections.abc import Sequence
 import numpy as np
 import scipy.linalg
 
-from tuckermix._array_api import Array, asarray_like, get_namespace, is_numpy, to_numpy
-from tuckermix.tensor import mode_dot, mode_gram, multi_mode_dot
+from tuckermix._array_api import (
+    Array,
+    asarray_like,
+    device,
+    get_namespace,
+    is_numpy,
+    to_numpy,
+)
+from tuckermix.tensor import mode_gram, multi_mode_dot
 
-__all__ = ["leading_eigenvectors", "update_factors"]
+__all__ = ["leading_eigenvectors", "signs_of", "update_factors"]
 
 HOST_EIGENPROBLEM = 512
 """Symmetric matrices up to this size are solved on the host even for data on an accelerator:
@@ -37,6 +44,9 @@ def leading_eigenvectors(gram: Array, n_vectors: int) -> tuple[Array, Array]:
         The eigenvectors as columns.
     """
     size = gram.shape[0]
+    if n_vectors == 0:
+        xp = get_namespace(gram)
+        return xp.zeros((0,), dtype=gram.dtype, device=device(gram)), gram[:, :0]
     if is_numpy(gram) or size <= HOST_EIGENPROBLEM:
         matrix = to_numpy(gram)
         if 4 * n_vectors < size:  # computing a part only pays when it is a small part
@@ -45,15 +55,19 @@ def leading_eigenvectors(gram: Array, n_vectors: int) -> tuple[Array, Array]:
         else:
             values, vectors = np.linalg.eigh(matrix)
         values, vectors = values[::-1][:n_vectors], vectors[:, ::-1][:, :n_vectors]
-        rows = np.argmax(np.abs(vectors), axis=0)
-        vectors = vectors * np.where(vectors[rows, np.arange(n_vectors)] < 0, -1.0, 1.0)
-        return asarray_like(values, gram), asarray_like(vectors, gram)
+        return asarray_like(values, gram), asarray_like(vectors * signs_of(vectors), gram)
     xp = get_namespace(gram)
     values, vectors = xp.linalg.eigh(gram)
     values = xp.flip(values)[:n_vectors]
     vectors = xp.flip(vectors, axis=1)[:, :n_vectors]
-    peak = xp.max(vectors, axis=0) + xp.min(vectors, axis=0)
-    return values, vectors * xp.where(peak < 0, -xp.ones_like(peak), xp.ones_like(peak))
+    return values, vectors * signs_of(vectors)
+
+
+def signs_of(vectors: Array) -> Array:
+    """Return the sign that makes the largest entry of each column positive."""
+    xp = get_namespace(vectors)
+    balance = xp.max(vectors, axis=0) + xp.min(vectors, axis=0)
+    return xp.where(balance < 0, -xp.ones_like(balance), xp.ones_like(balance))
 
 
 def update_factors(T: Array, factors: Sequence[Array], *, n_loops: int = 1) -> list[Array]:
@@ -90,8 +104,3 @@ def update_factors(T: Array, factors: Sequence[Array], *, n_loops: int = 1) -> l
             gram = mode_gram(multi_mode_dot(T, others, transpose=True), mode + 1)
             new[mode] = leading_eigenvectors(gram, new[mode].shape[1])[1]
     return new
-
-
-def rotate_samples(T: Array, rotation: Array) -> Array:
-    """Combine the slices of a contracted tensor: slice j becomes the sum over i of R_ij T_i."""
-    return mode_dot(T, rotation.T, 0)

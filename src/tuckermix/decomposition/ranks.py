@@ -20,9 +20,7 @@ SMALL_MODE = 4
 """A mode of at most this size is kept whole: cutting it saves nothing and may cut a feature."""
 
 
-def check_ranks(
-    ranks: Any, sample_shape: tuple[int, ...], owner: str
-) -> tuple[int, ...] | float:
+def check_ranks(ranks: Any, sample_shape: tuple[int, ...], owner: str) -> tuple[int, ...] | float:
     """Turn the `ranks` parameter into one rank a mode, or into the share of energy to keep.
 
     Parameters
@@ -60,7 +58,7 @@ def check_ranks(
     except TypeError:
         raise ValueError(rule) from None
     if not all(
-        isinstance(value, numbers.Integral) and not isinstance(value, bool) and value >= 1
+        isinstance(value, numbers.Integral) and not isinstance(value, bool) and int(value) >= 1
         for value in values
     ):
         raise ValueError(rule)

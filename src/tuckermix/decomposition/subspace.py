@@ -27,7 +27,7 @@ from tuckermix._array_api import (
     to_numpy,
 )
 from tuckermix._records import Record
-from tuckermix.decomposition.factors import leading_eigenvectors
+from tuckermix.decomposition.factors import leading_eigenvectors, signs_of
 
 __all__ = ["Subspace", "centre_rows", "closed_form", "gram_of_columns", "ritz", "tall_svd"]
 
@@ -43,7 +43,11 @@ KRYLOV_LIMIT = 60
 unless the singular values do not fall at all, in which case any subspace is as good."""
 
 RANK_FACTOR = 10.0
-"""Singular values below this many roundings of the largest are noise, see `rank_of`."""
+"""Singular values below this many roundings of the norm are noise, see `rank_of`."""
+
+GRAM_RANGE = 1e-8
+"""Eigenvalues of a Gram matrix are good to about eight digits down to this share of the largest;
+below, the singular values come from a decomposition that does not square them."""
 
 UPCAST_FLOPS = 4e9
 """Below this many operations the Gram matrix of float32 data is formed in float64, for which the
@@ -160,23 +164,29 @@ def tall_svd(A: Array) -> tuple[Array, Array, Array]:
     weights, vectors = leading_eigenvectors(gram_of_columns(left), keep)
     polish = xp.matmul(vectors / xp.sqrt(weights), vectors.T)
     factor = xp.matmul(xp.matmul(whiten, polish).T, gram)  # A = (left @ polish) @ factor
-    weights, rotation = leading_eigenvectors(xp.matmul(factor, factor.T), keep)
-    values = xp.sqrt(xp.clip(weights, 0.0, None))
-    left = xp.matmul(left, asarray_like(xp.matmul(polish, rotation), A))
-    safe = xp.where(values > 0, values, xp.ones_like(values))
-    return left, values, xp.matmul(factor.T, rotation) / safe
+    rotation, values, right = _small_svd(factor)
+    return xp.matmul(left, asarray_like(xp.matmul(polish, rotation), A)), values, right
 
 
-def rank_of(singular_values: np.ndarray, shape: tuple[int, int], eps: float) -> int:
+def _small_svd(factor: Array) -> tuple[Array, Array, Array]:
+    """Decompose a small square matrix, by its Gram matrix where that is accurate enough."""
+    xp = get_namespace(factor)
+    weights, rotation = leading_eigenvectors(xp.matmul(factor, factor.T), factor.shape[0])
+    smallest, largest = (float(weights[-1]), float(weights[0])) if weights.shape[0] else (1.0, 1.0)
+    if smallest > GRAM_RANGE * largest:
+        values = xp.sqrt(weights)
+        return rotation, values, xp.matmul(factor.T, rotation) / values
+    left, singular, right = np.linalg.svd(to_numpy(factor), full_matrices=False)
+    return tuple(asarray_like(part, factor) for part in (left, singular, right.T))
+
+
+def rank_of(singular_values: np.ndarray, norm: float, eps: float) -> int:
     """Count the singular values that stand out from rounding.
 
-    Rounding the entries of an n by d matrix moves its singular values by about eps times the
-    root of the smaller side times the largest.
+    Rounding the entries of a matrix moves its singular values by a few eps times its norm, and the
+    norm that counts is that before the mean was subtracted.
     """
-    if singular_values.size == 0 or singular_values[0] <= 0:
-        return 0
-    floor = RANK_FACTOR * eps * min(shape) ** 0.5 * singular_values[0]
-    return int(np.sum(singular_values > floor))
+    return int(np.sum(singular_values > RANK_FACTOR * eps * norm))
 
 
 def closed_form(B: Array, n_directions: int, *, start: Array | None = None) -> Subspace:
@@ -234,15 +244,20 @@ def ritz(B: Array, basis: Array, mean: Array, fixed: float, width: int) -> Subsp
     """
     xp = get_namespace(B)
     left, sigma, right = tall_svd(xp.matmul(B, asarray_like(basis, B)))
-    rank = min(width, rank_of(to_numpy(sigma), B.shape, epsilon(B)))
+    host = to_numpy(sigma)
+    norm = (fixed + float(np.max(host, initial=0.0)) ** 2) ** 0.5
+    rank = min(width, rank_of(host, norm, epsilon(B)))
     if rank == 0:
         return _constant_only(B, mean, fixed)
     sigma = sigma[:rank]
-    coordinates = left[:, :rank]
+    directions = xp.matmul(basis, right[:, :rank])
+    signs = signs_of(directions)
+    directions = directions * signs
+    coordinates = left[:, :rank] * asarray_like(signs, B)
     # Rounding leaves a trace of the constant vector, which the theorem needs orthogonal.
     coordinates = coordinates - asarray_like(xp.mean(double(coordinates), axis=0), B)
     explained = fixed + float(xp.vecdot(sigma, sigma))
-    return Subspace(mean, xp.matmul(basis, right[:, :rank]), sigma, coordinates, explained)
+    return Subspace(mean, directions, sigma, coordinates, explained)
 
 
 def _constant_only(B: Array, mean: Array, fixed: float) -> Subspace:
@@ -286,8 +301,8 @@ def _krylov_basis(B: Array, width: int, start: Array | None) -> Array:
     block = orthonormal_basis(asarray_like(guess, B, dtype=xp.float64))
     previous, captured = None, 0.0
     for _ in range(KRYLOV_LIMIT):
-        trial = block if previous is None else orthonormal_basis(
-            xp.concat([block, previous], axis=1)
+        trial = (
+            block if previous is None else orthonormal_basis(xp.concat([block, previous], axis=1))
         )
         image = xp.matmul(B, asarray_like(trial, B))
         values, rotation = leading_eigenvectors(gram_of_columns(image), trial.shape[1])

@@ -12,7 +12,6 @@ from collections.abc import Iterator
 
 from tuckermix._array_api import (
     Array,
-    asarray_like,
     blocks,
     device,
     double,

@@ -171,4 +171,3 @@ def contract_block(block: Array, Q: Array) -> Array:
     xp = get_namespace(block)
     flat = xp.reshape(block, (block.shape[0], -1))
     return double(xp.reshape(xp.matmul(Q.T, flat), (Q.shape[1], *block.shape[1:])))
-

@@ -1,0 +1,323 @@
+"""The estimator: consistency of what it says, on arrays of every order."""
+
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.metrics import adjusted_rand_score
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+
+from tuckermix import TuckerClustering, decompose
+from tuckermix._array_api import to_numpy
+from tuckermix.clustering import ASSIGN_LABELS
+from tuckermix.datasets import make_tensor_clusters
+
+SHAPES = {"2-D": (12,), "3-D": (6, 7), "4-D": (4, 5, 3)}
+
+
+def planted(seed, shape=(6, 7), **options):
+    return make_tensor_clusters(
+        n_samples=120, shape=shape, n_clusters=4, random_state=seed, **options
+    )
+
+
+@pytest.fixture(params=SHAPES.values(), ids=SHAPES.keys())
+def shape(request):
+    return request.param
+
+
+@pytest.mark.parametrize("random_state", range(20))
+def test_planted_clusters_are_found(shape, random_state):
+    data = planted(random_state, shape)
+    model = TuckerClustering(4, random_state=random_state).fit(data.X)
+    assert adjusted_rand_score(data.labels, model.labels_) > 0.95
+
+
+@pytest.mark.parametrize("assign_labels", ASSIGN_LABELS)
+def test_labels_predictions_and_soft_labels_agree(shape, assign_labels, seed):
+    X = planted(seed, shape).X
+    model = TuckerClustering(4, assign_labels=assign_labels, random_state=seed).fit(X)
+    np.testing.assert_array_equal(model.predict(X), model.labels_)
+    soft = model.predict_proba(X)
+    np.testing.assert_array_equal(soft.argmax(axis=1), model.labels_)
+    np.testing.assert_allclose(soft.sum(axis=1), 1.0, atol=1e-12)
+    assert set(model.labels_) == set(range(4))
+    np.testing.assert_array_equal(clone(model).fit_predict(X), model.labels_)
+
+
+def test_mixing_weights_are_feasible_optimal_and_repeated_by_transform(shape, seed):
+    X = planted(seed, shape).X
+    model = TuckerClustering(4, random_state=seed).fit(X)
+    U = model.memberships_
+    assert np.all(U > 0)
+    np.testing.assert_allclose(U.sum(axis=1), 1.0, atol=1e-12)
+    np.testing.assert_allclose(model.transform(X), U, atol=1e-8)
+    np.testing.assert_allclose(clone(model).fit_transform(X), U, atol=1e-8)
+    assert 0.0 <= model.gap_ < 1e-12
+    rebuilt = model.inverse_transform(U)
+    assert 0.5 * np.sum((X - rebuilt) ** 2) == pytest.approx(
+        model.cost_, abs=1e-8 * 0.5 * np.sum(X**2)
+    )
+    assert model.score(X) == pytest.approx(-2 * model.cost_ / X.size, rel=1e-6)
+    np.testing.assert_allclose(np.tensordot(U, model.components_, 1), rebuilt, atol=1e-10)
+
+
+def test_fitted_attributes_have_their_shapes(shape):
+    X = planted(0, shape).X
+    model = TuckerClustering(4, ranks=2, random_state=0).fit(X)
+    assert model.n_components_ <= 9
+    assert model.ranks_ == (2,) * len(shape)
+    assert model.core_.shape == (model.n_components_, *model.ranks_)
+    assert model.components_.shape == (model.n_components_, *shape)
+    assert model.centroids_.shape == (4, *shape)
+    assert [factor.shape for factor in model.factors_] == [(size, 2) for size in shape]
+    assert model.sample_shape_ == shape
+    assert model.n_features_in_ == shape[0]
+    assert model.n_iter_ == len(model.history_) - 1
+    assert model.stop_reason_.converged
+
+
+def test_centroids_are_cluster_means_in_the_subspace(seed):
+    data = planted(seed, noise=0.05)
+    model = TuckerClustering(4, ranks=(6, 7), random_state=seed).fit(data.X)
+    rebuilt = model.inverse_transform(model.memberships_)
+    for k in range(4):
+        np.testing.assert_allclose(
+            model.centroids_[k], rebuilt[model.labels_ == k].mean(axis=0), atol=1e-8
+        )
+
+
+def test_order_two_equals_a_trailing_mode_of_size_one(seed):
+    X = planted(seed, (12,)).X
+    flat = TuckerClustering(4, random_state=0).fit(X)
+    deep = TuckerClustering(4, random_state=0).fit(X[:, :, None])
+    assert deep.cost_ == pytest.approx(flat.cost_, rel=1e-10)
+    np.testing.assert_array_equal(flat.labels_, deep.labels_)
+
+
+def test_permuting_samples_or_transposing_modes_only_renames_clusters(seed):
+    X = planted(seed).X
+    order = np.random.default_rng(seed).permutation(len(X))
+    model = TuckerClustering(4, random_state=0).fit(X)
+    permuted = TuckerClustering(4, random_state=0).fit(X[order])
+    transposed = TuckerClustering(4, random_state=0).fit(X.transpose(0, 2, 1))
+    assert adjusted_rand_score(model.labels_[order], permuted.labels_) == 1.0
+    assert adjusted_rand_score(model.labels_, transposed.labels_) == 1.0
+
+
+@pytest.mark.parametrize("scale", [1e-150, 1e-6, 1e6, 1e150])
+def test_scale_changes_nothing_but_the_cost(scale, seed):
+    X = planted(seed).X
+    model = TuckerClustering(4, random_state=0).fit(X)
+    scaled = TuckerClustering(4, random_state=0).fit(X * scale)
+    np.testing.assert_array_equal(scaled.labels_, model.labels_)
+    np.testing.assert_array_equal(scaled.predict(X * scale), model.labels_)
+    assert scaled.cost_ / scale / scale == pytest.approx(model.cost_, rel=1e-6)
+    np.testing.assert_allclose(scaled.transform(X * scale), model.memberships_, atol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_everything_follows_the_library_and_type_of_x(xp, dtype, seed):
+    data = planted(seed)
+    reference = TuckerClustering(4, random_state=0).fit(data.X)
+    X = xp.asarray(data.X.astype(dtype))
+    model = TuckerClustering(4, random_state=0).fit(X)
+    for name in ("memberships_", "core_", "components_", "centroids_"):
+        assert getattr(model, name).dtype == X.dtype
+        assert type(getattr(model, name)) is type(X)
+    assert type(model.labels_) is type(X)
+    assert adjusted_rand_score(to_numpy(model.labels_), reference.labels_) == 1.0
+    # In float32 the cost is a difference of two sums of squares, each good to about 1e-7.
+    near = 1e-8 * reference.cost_ if dtype == np.float64 else 5e-7 * np.sum(data.X**2)
+    assert model.cost_ == pytest.approx(reference.cost_, abs=near)
+    assert model.transform(X).dtype == X.dtype
+    assert model.predict_proba(X).dtype == X.dtype
+    np.testing.assert_array_equal(to_numpy(model.predict(X)), to_numpy(model.labels_))
+
+
+@pytest.mark.parametrize("n_clusters", [1, 2, 15])
+def test_one_cluster_up_to_as_many_as_samples(n_clusters):
+    X = np.random.default_rng(0).standard_normal((15, 3, 4))
+    model = TuckerClustering(n_clusters, random_state=0).fit(X)
+    assert set(model.labels_) == set(range(n_clusters))
+    np.testing.assert_array_equal(model.predict(X), model.labels_)
+
+
+@pytest.mark.parametrize(
+    "X",
+    [
+        np.repeat(np.eye(3)[:, :, None], 4, axis=0),
+        np.arange(12.0).reshape(12, 1),
+    ],
+    ids=["duplicates", "one feature"],
+)
+def test_degenerate_samples_are_clustered(X):
+    model = TuckerClustering(3, random_state=0).fit(X)
+    assert set(model.labels_) == {0, 1, 2}
+    assert np.all(np.isfinite(model.memberships_))
+    assert np.all(np.isfinite(model.centroids_))
+    assert np.isfinite(model.cost_)
+
+
+@pytest.mark.parametrize("value", [0.0, 1.0])
+def test_equal_samples_cannot_be_told_apart(value):
+    X = np.full((12, 4, 3), value)
+    with pytest.warns(ConvergenceWarning, match="Only 1 of n_clusters=3 clusters have samples"):
+        model = TuckerClustering(3, random_state=0).fit(X)
+    assert set(model.labels_) == {0}
+    np.testing.assert_allclose(model.centroids_, value, atol=1e-12)
+    assert np.all(np.isfinite(model.memberships_))
+    assert np.all(np.isfinite(model.centroids_))
+    assert np.isfinite(model.cost_)
+
+
+def test_all_zero_samples_among_others_and_duplicates_stay_together(seed):
+    data = planted(seed)
+    X = np.concatenate([data.X, data.X, np.zeros((10, *data.X.shape[1:]))])
+    model = TuckerClustering(5, random_state=0).fit(X)
+    np.testing.assert_array_equal(model.labels_[:120], model.labels_[120:240])
+    assert len(set(model.labels_[240:])) == 1
+
+
+def test_ring_around_a_blob():
+    rng = np.random.default_rng(0)
+    angle = rng.uniform(0, 2 * np.pi, 200)
+    ring = 6 * np.column_stack([np.cos(angle), np.sin(angle)])
+    X = np.concatenate([ring, np.zeros((100, 2))]) + 0.3 * rng.standard_normal((300, 2))
+    truth = np.repeat([0, 1], [200, 100])
+    model = TuckerClustering(2, random_state=0).fit(X)
+    assert adjusted_rand_score(truth, model.labels_) > 0.95
+
+
+@pytest.mark.parametrize("n_features", [1, 2])
+def test_blobs_in_few_dimensions(n_features, seed):
+    rng = np.random.default_rng(seed)
+    centres = np.array([[-10.0, -10.0], [0.0, 10.0], [12.0, 0.0]])[:, :n_features]
+    truth = np.repeat([0, 1, 2], [80, 40, 20])
+    X = centres[truth] + rng.standard_normal((140, n_features))
+    model = TuckerClustering(3, random_state=seed).fit(X)
+    assert adjusted_rand_score(truth, model.labels_) > 0.95
+
+
+@pytest.mark.parametrize("n_clusters", [5, 20, 50])
+def test_groups_without_a_common_edge_are_found_exactly(n_clusters):
+    rng = np.random.default_rng(n_clusters)
+    truth = np.repeat(np.arange(n_clusters), 22)
+    X = np.eye(n_clusters)[truth] + 0.01 * rng.standard_normal((len(truth), n_clusters))
+    model = TuckerClustering(n_clusters, ranks=n_clusters, random_state=0).fit(X)
+    assert adjusted_rand_score(truth, model.labels_) == 1.0
+
+
+BAD_INPUT = {
+    "NaN": (lambda X: np.where(X > 0, np.nan, X), "NaN"),
+    "infinity": (lambda X: np.where(X > 0, np.inf, X), "infinity"),
+    "complex": (lambda X: X + 1j, "Complex data not supported"),
+    "object": (lambda X: np.array([["a", "b"]] * 9, dtype=object), "could not convert"),
+    "empty": (lambda X: X[:0], "0 sample"),
+    "no features": (lambda X: X[:, :0], "0 feature"),
+    "1-D": (lambda X: X[:, 0, 0], "Reshape your data"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_INPUT)
+def test_bad_input_gets_an_error_and_leaves_the_model_as_it_was(case):
+    X = planted(0).X
+    spoil, message = BAD_INPUT[case]
+    model = TuckerClustering(4, random_state=0).fit(X)
+    before = dict(vars(model))
+    with pytest.raises(ValueError, match=message):
+        model.fit(spoil(X))
+    assert vars(model).keys() == before.keys()
+    assert all(vars(model)[name] is before[name] for name in before)
+
+
+def test_sparse_input_is_refused():
+    scipy_sparse = pytest.importorskip("scipy.sparse")
+    with pytest.raises(TypeError, match=r"[Ss]parse"):
+        TuckerClustering(2).fit(scipy_sparse.eye_array(5).tocsr())
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"n_clusters": 0}, "'n_clusters' parameter of TuckerClustering must be an integer >= 1"),
+        ({"n_clusters": 500}, "n_samples=120 must be >= n_clusters=500."),
+        ({"n_components": 0}, "'n_components' parameter"),
+        ({"ranks": (2, 2, 2)}, "'ranks' parameter"),
+        ({"ranks": (2, 99)}, "rank 99 of feature mode 1 is larger than 7"),
+        ({"solver": "sgd"}, "'solver' parameter of TuckerClustering must be one of 'exact'"),
+        ({"init": "zeros"}, "'init' parameter"),
+        ({"memberships": "loose"}, "'memberships' parameter"),
+        ({"assign_labels": "votes"}, "'assign_labels' parameter"),
+        ({"n_neighbors": 0}, "'n_neighbors' parameter"),
+        ({"n_init": 0}, "'n_init' parameter"),
+        ({"max_iter": 0}, "'max_iter' parameter"),
+        ({"tol": -1}, "'tol' parameter"),
+        ({"random_state": -1}, "random_state must be >= 0"),
+    ],
+)
+def test_bad_parameters_are_named(options, message):
+    with pytest.raises(ValueError, match=message):
+        TuckerClustering(**options).fit(planted(0).X)
+
+
+def test_wrong_sample_shape_and_no_fit():
+    X = planted(0).X
+    model = TuckerClustering(4, random_state=0)
+    with pytest.raises(NotFittedError):
+        model.predict(X)
+    model.fit(X)
+    for method in (model.predict, model.transform, model.predict_proba, model.score):
+        with pytest.raises(ValueError, match=r"per-sample shape \(6, 5\), but this Tucker"):
+            method(X[:, :, :5])
+    with pytest.raises(ValueError, match=r"one column for each component .* Got \(3, 2\)"):
+        model.inverse_transform(np.ones((3, 2)))
+
+
+def test_too_few_sweeps_warn_with_the_numbers():
+    X = np.random.default_rng(0).standard_normal((40, 8, 9))
+    with pytest.warns(ConvergenceWarning, match=r"max_iter=1 sweeps.*> tol=0"):
+        TuckerClustering(3, ranks=2, max_iter=1, tol=0.0).fit(X)
+
+
+def test_scikit_learn_tools_take_it():
+    data = planted(0)
+    pipeline = make_pipeline(FunctionTransformer(np.sqrt), TuckerClustering(4, random_state=0))
+    labels = pipeline.fit_predict(np.abs(data.X))
+    assert adjusted_rand_score(labels, pipeline.predict(np.abs(data.X))) == 1.0
+    search = GridSearchCV(TuckerClustering(4, random_state=0), {"n_components": [2, 9]}, cv=2)
+    search.fit(data.X)
+    assert search.best_params_ == {"n_components": 9}
+    model = TuckerClustering(4, random_state=0).set_output(transform="pandas").fit(data.X)
+    frame = model.transform(data.X)
+    assert list(frame.columns) == list(model.get_feature_names_out())
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(again.predict(data.X), model.labels_)
+
+
+@pytest.mark.parametrize("init", ["hosvd-samples", "random"])
+def test_other_starts(init):
+    data = planted(1)
+    model = TuckerClustering(4, init=init, n_init=3, random_state=0).fit(data.X)
+    assert adjusted_rand_score(data.labels, model.labels_) > 0.95
+
+
+def test_same_cost_as_decompose():
+    X = planted(0).X
+    model = TuckerClustering(4, n_components=5, ranks=3, random_state=0).fit(X)
+    assert model.cost_ == pytest.approx(decompose(X, 5, 3).cost, rel=1e-12)
+
+
+def test_float_input_is_not_touched():
+    X = planted(0).X
+    copy = X.copy()
+    X.flags.writeable = False
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        TuckerClustering(4, random_state=0).fit(X).predict(X)
+    np.testing.assert_array_equal(X, copy)
