@@ -1,0 +1,196 @@
+"""The grammar in which values of a fitted model are written as JSON, with arrays kept aside.
+
+====================================  =======================================================
+value                                 how it is written
+====================================  =======================================================
+None, bool, int, str, finite float    as itself
+float that is not finite              ``{"float": "nan"}``, ``"inf"``, ``"-inf"``
+list                                  a list
+tuple                                 ``{"tuple": [...]}``
+dict with strings as keys             ``{"dict": {...}}``
+array of numbers, of any library      ``{"array": name}``
+array of strings                      ``{"strings": [...]}``
+stop reason                           ``{"stop_reason": value}``
+record                                ``{"record": class name, "fields": {...}}``
+labeller                              ``{"labeller": kind, "state": {...}}``
+====================================  =======================================================
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from tuckermix._array_api import is_array, is_dask, to_numpy
+from tuckermix._records import Record, StopReason
+
+__all__ = ["Decoder", "Encoder", "StoredRecord"]
+
+RECORDS = {
+    "FittedModel": "tuckermix.inference",
+    "Step": "tuckermix.baselines._base",
+    "SweepRecord": "tuckermix.decomposition.result",
+}
+"""Records that come back as what they were, with their modules; others as `StoredRecord`."""
+
+MAX_DEPTH = 50
+"""Nesting of values: models have a handful of levels, a hostile file may have any number."""
+
+
+class StoredRecord(Record):
+    """A record read from a file: the same fields, by attribute and by key.
+
+    Parameters
+    ----------
+    fields : dict
+        The fields by name.
+    """
+
+    def __init__(self, fields: dict[str, Any]) -> None:
+        self.__dict__["_fields"] = dict(fields)
+
+    def keys(self) -> list[str]:
+        """Return the names of the fields."""
+        return list(self._fields)
+
+    def __getattr__(self, name: str) -> Any:
+        fields = self.__dict__.get("_fields", {})
+        if name in fields:
+            return fields[name]
+        raise AttributeError(f"This record has no field {name!r}, but {', '.join(fields)}.")
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, StoredRecord) and self._fields == other._fields
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        inside = ", ".join(f"{key}={value!r}" for key, value in self._fields.items())
+        return f"StoredRecord({inside})"
+
+
+class Encoder:
+    """Write values as JSON and collect the arrays, each once.
+
+    Parameters
+    ----------
+    owner : str
+        The name of the class whose values are written, for messages.
+    """
+
+    def __init__(self, owner: str) -> None:
+        self.owner = owner
+        self.arrays: dict[str, np.ndarray] = {}
+        self._names: dict[int, str] = {}
+        self._alive: list[Any] = []
+
+    def parameter(self, name: str, value: Any) -> Any:
+        """Write a parameter; sources of randomness that are no numbers become None."""
+        random = np.random.Generator | np.random.RandomState | np.random.SeedSequence
+        return None if isinstance(value, random) else self.encode(value, name)
+
+    def encode(self, value: Any, name: str) -> Any:
+        """Write a value; `name` says where it is, for messages."""
+        if isinstance(value, StopReason):
+            return {"stop_reason": value.value}
+        if value is None or isinstance(value, bool | str):
+            return value
+        if isinstance(value, np.bool_):
+            return bool(value)
+        if isinstance(value, numbers.Integral):
+            return int(value)
+        if isinstance(value, numbers.Real):
+            number = float(value)
+            return number if math.isfinite(number) else {"float": str(number)}
+        if isinstance(value, list):
+            return [self.encode(item, name) for item in value]
+        if isinstance(value, tuple):
+            return {"tuple": [self.encode(item, name) for item in value]}
+        if isinstance(value, dict) and all(isinstance(key, str) for key in value):
+            return {"dict": self._fields(value, name)}
+        if is_array(value) or is_dask(value):
+            return self._array(value, name)
+        if isinstance(value, Record):
+            return {"record": type(value).__name__, "fields": self._fields(value.to_dict(), name)}
+        if hasattr(value, "to_arrays") and isinstance(getattr(value, "kind", None), str):
+            return {"labeller": value.kind, "state": self._fields(value.to_arrays(), name)}
+        raise TypeError(
+            f"{self.owner}.{name} holds a {type(value).__name__}, which cannot be stored: "
+            "use numbers, strings, arrays, or lists and tuples of them."
+        )
+
+    def _fields(self, values: dict[str, Any], name: str) -> dict[str, Any]:
+        return {key: self.encode(value, f"{name}.{key}") for key, value in values.items()}
+
+    def _array(self, value: Any, name: str) -> dict[str, Any]:
+        if id(value) in self._names:
+            return {"array": self._names[id(value)]}
+        array = np.asarray(value) if is_dask(value) else to_numpy(value)
+        if array.dtype.kind in "OU":
+            strings = array.tolist()
+            if array.ndim == 1 and all(isinstance(item, str) for item in strings):
+                return {"strings": strings}
+        if array.dtype.kind not in "buif":
+            raise TypeError(
+                f"{self.owner}.{name} is an array of {array.dtype}, which cannot be stored: "
+                "use real numbers."
+            )
+        key = f"array_{len(self.arrays)}"
+        self.arrays[key] = np.asarray(array)
+        self._names[id(value)] = key
+        self._alive.append(value)  # an id stays taken as long as its object lives
+        return {"array": key}
+
+
+class Decoder:
+    """Read values back.
+
+    Parameters
+    ----------
+    arrays : dict
+        The arrays by name.
+    """
+
+    def __init__(self, arrays: dict[str, np.ndarray]) -> None:
+        self.arrays = arrays
+
+    def decode(self, value: Any, depth: int = 0) -> Any:
+        """Read what `Encoder.encode` wrote."""
+        if depth > MAX_DEPTH:
+            raise ValueError(f"values are nested more than {MAX_DEPTH} deep")
+        if isinstance(value, list):
+            return [self.decode(item, depth + 1) for item in value]
+        if not isinstance(value, dict):
+            return value
+        match value:
+            case {"array": str(name), **rest} if not rest:
+                return self.arrays[name]
+            case {"float": "nan" | "inf" | "-inf" as number, **rest} if not rest:
+                return float(number)
+            case {"tuple": list(items), **rest} if not rest:
+                return tuple(self.decode(item, depth + 1) for item in items)
+            case {"dict": dict(fields), **rest} if not rest:
+                return self._fields(fields, depth)
+            case {"strings": list(items), **rest} if not rest:
+                return np.array([str(item) for item in items], dtype=object)
+            case {"stop_reason": str(reason), **rest} if not rest:
+                return StopReason(reason)
+            case {"record": str(name), "fields": dict(fields), **rest} if not rest:
+                return self._record(name, self._fields(fields, depth))
+            case {"labeller": str(kind), "state": dict(fields), **rest} if not rest:
+                from tuckermix.labels import labeller_from_arrays
+
+                return labeller_from_arrays(kind, self._fields(fields, depth))
+        raise ValueError(f"a value with the keys {', '.join(sorted(value)) or 'none'} is unknown")
+
+    def _fields(self, values: dict[str, Any], depth: int) -> dict[str, Any]:
+        return {key: self.decode(item, depth + 1) for key, item in values.items()}
+
+    def _record(self, name: str, fields: dict[str, Any]) -> Any:
+        if name not in RECORDS:
+            return StoredRecord(fields)
+        return getattr(import_module(RECORDS[name]), name)(**fields)

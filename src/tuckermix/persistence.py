@@ -1,0 +1,295 @@
+"""Saving and loading fitted models, without a way for a file to run code.
+
+A model file is a zip archive: ``header.json`` with format version, class, parameters, fitted values
+and package versions, and one ``.npy`` member for each array. Values are described by the small
+grammar of `encode` and `decode`; classes are looked up in fixed tables; nothing is ever unpickled.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import zipfile
+from importlib import import_module, metadata
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from tuckermix._files import atomic_open
+from tuckermix._stored import Decoder, Encoder
+from tuckermix._version import __version__
+from tuckermix.datasets._errors import ReadError
+from tuckermix.datasets._npy import zip_entries
+from tuckermix.datasets._options import default_limit
+
+__all__ = ["FORMAT_VERSION", "ModelFileError", "load", "save"]
+
+FORMAT = "tuckermix model"
+"""The mark by which a header is one of ours."""
+
+FORMAT_VERSION = 1
+"""Raised by one whenever older versions of the package could no longer read the files."""
+
+HEADER = "header.json"
+"""The member with everything that is not an array."""
+
+MAX_HEADER = 64 * 2**20
+"""Bytes of a header: a history of 100,000 sweeps takes a fifth of this."""
+
+BASELINES = (
+    "ASIT AlternatingNMF BayesianNMF DRCC MultiplicativeNMF PCAB PCAMultinomial "
+    "ProjectedGradientNMF TriONTD"
+)
+
+CLASSES = {
+    "TuckerClustering": "tuckermix.clustering",
+    **dict.fromkeys(BASELINES.split(), "tuckermix.baselines"),
+}
+"""The estimators that can be stored, with their modules. A file cannot name any other class."""
+
+PACKAGES = ("numpy", "scipy", "scikit-learn")
+"""Packages whose versions are noted in the header."""
+
+TIMESTAMP = (1980, 1, 1, 0, 0, 0)
+"""The date of all members: equal models give equal files."""
+
+
+class ModelFileError(ValueError):
+    """A file that is no model of this package, or a damaged one; the message says which."""
+
+
+def save(model: Any, path: str | os.PathLike[str]) -> None:
+    """Save a fitted model.
+
+    The file appears whole or not at all. Arrays on a GPU and Dask arrays are stored as NumPy
+    arrays. A `random_state` that is no number (a Generator, say) is stored as None: its state
+    belongs to the program that made it, and a fitted model does not need it.
+
+    Parameters
+    ----------
+    model : TuckerClustering or one of tuckermix.baselines
+        The fitted estimator.
+    path : str or path
+        The file to write, with any ending.
+
+    Examples
+    --------
+    >>> import tuckermix
+    >>> tuckermix.save(model, "model.tuckermix")  # doctest: +SKIP
+    >>> tuckermix.load("model.tuckermix").predict(X_new)  # doctest: +SKIP
+    """
+    name = type(model).__name__
+    if name not in CLASSES or type(model) is not _class(name):
+        raise TypeError(
+            f"save takes {', '.join(CLASSES)}. Got {type(model).__module__}.{name} instead."
+        )
+    check_is_fitted(model)
+    encoder = Encoder(name)
+    given = model.get_params(deep=False)
+    header = {
+        "format": FORMAT,
+        "version": FORMAT_VERSION,
+        "class": name,
+        "parameters": {key: encoder.parameter(key, value) for key, value in given.items()},
+        "state": {
+            key: encoder.encode(value, key)
+            for key, value in vars(model).items()
+            if key not in given
+        },
+        "arrays": {
+            key: {"shape": list(array.shape), "dtype": array.dtype.str}
+            for key, array in encoder.arrays.items()
+        },
+        "versions": _versions(),
+    }
+    content = json.dumps(header, allow_nan=False, indent=1).encode()
+    with atomic_open(path) as stream, zipfile.ZipFile(stream, "w") as archive:
+        archive.writestr(zipfile.ZipInfo(HEADER, TIMESTAMP), content)
+        for key, array in encoder.arrays.items():
+            member = zipfile.ZipInfo(f"{key}.npy", TIMESTAMP)
+            with archive.open(member, "w", force_zip64=True) as target:
+                np.lib.format.write_array(target, array, allow_pickle=False)
+
+
+def load(path: str | os.PathLike[str], *, max_bytes: int | None = None) -> Any:
+    """Load a model that `save` wrote. No code in the file is run.
+
+    Parameters
+    ----------
+    path : str or path
+        The file.
+    max_bytes : int, default=None
+        The most memory that the arrays may take, checked before any is read. None means half of
+        the machine's memory.
+
+    Returns
+    -------
+    model : estimator
+        The fitted estimator, with NumPy arrays.
+
+    Raises
+    ------
+    ModelFileError
+        If the file is damaged, foreign, hostile, or from a newer version; the message says which.
+    """
+    if not os.path.exists(path):
+        raise FileNotFoundError(f"Cannot load {os.fspath(path)}: it does not exist.")
+    try:
+        with zipfile.ZipFile(path) as archive:
+            header = _read_header(path, archive)
+            arrays = _read_arrays(path, archive, header, max_bytes or default_limit())
+            return _build(path, header, arrays)
+    except ModelFileError:
+        raise
+    except ReadError as error:
+        raise _wrong(path, str(error).rstrip("."), "Save the model anew") from error
+    except PermissionError as error:
+        raise _wrong(path, "permission is denied", "Check who may read it") from error
+    except zipfile.BadZipFile as error:
+        raise _wrong(
+            path, f"it is no model file, or it is truncated ({error})", "Save the model anew"
+        ) from error
+    except Exception as error:  # damaged bytes make the parsers raise nearly anything
+        raise _wrong(
+            path, f"it is damaged ({type(error).__name__}: {error})", "Save the model anew"
+        ) from error
+
+
+def _wrong(path: str | os.PathLike[str], problem: str, remedy: str) -> ModelFileError:
+    return ModelFileError(f"Cannot load {os.fspath(path)}: {problem}. {remedy}.")
+
+
+def _versions() -> dict[str, str]:
+    found = {package: metadata.version(package) for package in PACKAGES}
+    return {"tuckermix": __version__, "python": platform.python_version(), **found}
+
+
+def _class(name: str) -> Any:
+    return getattr(import_module(CLASSES[name]), name, None)
+
+
+def _no_constant(text: str) -> float:
+    raise ValueError(f"{text} is no JSON")
+
+
+def _read_header(path: str | os.PathLike[str], archive: zipfile.ZipFile) -> dict[str, Any]:
+    """Read the header and check that it is ours, of a version that we know."""
+    names = archive.namelist()
+    if HEADER not in names:
+        raise _wrong(path, f"it has no {HEADER}", "Name a file that tuckermix.save wrote")
+    if archive.getinfo(HEADER).file_size > MAX_HEADER:
+        size = archive.getinfo(HEADER).file_size
+        raise _wrong(path, f"its header claims {size} bytes", "Save the model anew")
+    header = json.loads(archive.read(HEADER), parse_constant=_no_constant)
+    if not isinstance(header, dict) or header.get("format") != FORMAT:
+        raise _wrong(path, "its header is none of ours", "Name a file that tuckermix.save wrote")
+    version = header.get("version")
+    if not isinstance(version, int) or isinstance(version, bool) or version < 1:
+        raise _wrong(path, f"its format version {version!r} is none", "Save the model anew")
+    if version > FORMAT_VERSION:
+        raise _wrong(
+            path,
+            f"it has format version {version}, and tuckermix {__version__} reads up to "
+            f"{FORMAT_VERSION}",
+            "Install a newer tuckermix",
+        )
+    for key in ("parameters", "state", "arrays"):
+        if not isinstance(header.get(key), dict):
+            raise _wrong(path, f"its header lacks {key!r}", "Save the model anew")
+    expected = {HEADER, *(f"{key}.npy" for key in header["arrays"])}
+    if len(names) != len(expected) or set(names) != expected:
+        strange = sorted(set(names) ^ expected)[:3] or ["a repeated name"]
+        raise _wrong(
+            path, f"its members are not those of its header ({strange[0]!r})", "Save it anew"
+        )
+    return header
+
+
+def _read_arrays(
+    path: str | os.PathLike[str], archive: zipfile.ZipFile, header: dict[str, Any], limit: int
+) -> dict[str, np.ndarray]:
+    """Read the arrays after comparing what they and the header claim with each other."""
+    entries = zip_entries(path, archive)
+    total = sum(entry.nbytes for entry in entries)
+    if total > limit:
+        raise _wrong(
+            path,
+            f"its arrays claim {total} bytes, and the limit is max_bytes={limit}",
+            "If you trust the file, raise max_bytes",
+        )
+    for entry in entries:
+        claimed = header["arrays"][entry.name]
+        actual = {"shape": list(entry.shape), "dtype": entry.dtype.str}
+        if not entry.numeric or claimed != actual:
+            raise _wrong(
+                path,
+                f"the array {entry.name!r} is {actual}, and the header says {claimed}",
+                "Save the model anew",
+            )
+    return {entry.name: entry.load() for entry in entries}
+
+
+def _build(
+    path: str | os.PathLike[str], header: dict[str, Any], arrays: dict[str, np.ndarray]
+) -> Any:
+    """Make the estimator and set its fitted attributes."""
+    name = header.get("class")
+    cls = _class(name) if isinstance(name, str) and name in CLASSES else None
+    if cls is None:
+        raise _wrong(path, f"its class {name!r} is not known", f"Known are {', '.join(CLASSES)}")
+    decoder = Decoder(arrays)
+    parameters = {key: decoder.decode(value) for key, value in header["parameters"].items()}
+    unknown = sorted(set(parameters) - set(cls().get_params(deep=False)))
+    if unknown:
+        raise _wrong(path, f"{name} has no parameter {unknown[0]!r}", "Save the model anew")
+    model = cls(**parameters)
+    for key, value in header["state"].items():
+        # Fitted attributes only: nothing that the class itself defines may be covered.
+        fitted = key.isidentifier() and (key.endswith("_") or key.startswith("_"))
+        if not fitted or key.startswith("__") or hasattr(cls, key):
+            raise _wrong(path, f"{key!r} is no fitted attribute of {name}", "Save the model anew")
+        setattr(model, key, decoder.decode(value))
+    problem = _inconsistency(model)
+    if problem:
+        raise _wrong(path, problem, "Save the model anew")
+    return model
+
+
+REQUIRED = ("labels_", "memberships_", "sample_shape_", "n_features_in_", "n_iter_")
+"""Fitted attributes that every model has."""
+
+
+def _inconsistency(model: Any) -> str:
+    """Say which fitted arrays do not fit together, if any: a file may claim what it likes."""
+    for name in REQUIRED:
+        if not hasattr(model, name):
+            return f"it lacks {name}"
+    shape = model.sample_shape_
+    if not isinstance(shape, tuple) or not all(type(size) is int and size > 0 for size in shape):
+        return f"sample_shape_ is {shape!r}"
+    n_samples = np.shape(model.labels_)[:1]
+    expected: dict[str, tuple[Any, tuple[int, ...]]] = {
+        "labels_": (model.labels_, n_samples),
+        "memberships_": (model.memberships_, (*n_samples, *np.shape(model.memberships_)[-1:])),
+    }
+    for name in ("components_", "centroids_"):
+        if hasattr(model, name):
+            value = getattr(model, name)
+            expected[name] = (value, (*np.shape(value)[:1], *shape))
+    for owner, prefix in ((model, ""), (getattr(model, "_model_", None), "_model_.")):
+        factors = getattr(owner, "factors_" if not prefix else "factors", None)
+        core = getattr(owner, "core_" if not prefix else "core", None)
+        if factors is None or core is None:
+            continue
+        if len(factors) != len(shape):
+            return f"{prefix}factors has {len(factors)} entries for samples of shape {shape}"
+        ranks = tuple(np.shape(factor)[-1] if np.ndim(factor) else 0 for factor in factors)
+        for mode, factor in enumerate(factors):
+            expected[f"{prefix}factors[{mode}]"] = (factor, (shape[mode], ranks[mode]))
+        expected[f"{prefix}core"] = (core, (*np.shape(core)[:1], *ranks))
+    for name, (value, wanted) in expected.items():
+        if not isinstance(value, np.ndarray) or value.shape != wanted:
+            return f"{name} has shape {np.shape(value)}, and {wanted} fits the other arrays"
+    return ""

@@ -1,0 +1,309 @@
+import io
+import json
+import random
+import zipfile
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+
+import tuckermix
+from tuckermix import TuckerClustering
+from tuckermix.baselines import MultiplicativeNMF
+from tuckermix.datasets import make_tensor_clusters
+from tuckermix.persistence import FORMAT_VERSION, ModelFileError
+
+X = make_tensor_clusters(60, (6, 5), 3, positive=True, random_state=0).X
+NEW = make_tensor_clusters(20, (6, 5), 3, positive=True, random_state=1).X
+
+
+@pytest.fixture(scope="module")
+def model():
+    return TuckerClustering(3, ranks=(4, 3), random_state=0).fit(X)
+
+
+@pytest.fixture
+def path(tmp_path, model):
+    tuckermix.save(model, tmp_path / "a.model")
+    return tmp_path / "a.model"
+
+
+def same(a, b):
+    """Compare fitted attributes by value and type."""
+    if isinstance(a, np.ndarray):
+        return isinstance(b, np.ndarray) and a.dtype == b.dtype and np.array_equal(a, b)
+    if isinstance(a, list | tuple):
+        return type(a) is type(b) and len(a) == len(b) and all(map(same, a, b))
+    if hasattr(a, "to_dict"):
+        return same(list(a.to_dict().values()), list(b.to_dict().values()))
+    if isinstance(a, float) and a != a:
+        return b != b
+    return type(a) is type(b) and (hasattr(a, "to_arrays") or a == b)
+
+
+@pytest.mark.parametrize("assign_labels", ["graph", "subspace", "memberships", "argmax"])
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_the_loaded_model_answers_the_same(tmp_path, assign_labels, dtype):
+    model = TuckerClustering(3, assign_labels=assign_labels, random_state=0).fit(X.astype(dtype))
+    tuckermix.save(model, tmp_path / "model")
+    loaded = tuckermix.load(tmp_path / "model")
+    assert type(loaded) is TuckerClustering
+    assert loaded.get_params() == model.get_params()
+    for method in ("predict", "predict_proba", "transform"):
+        before = getattr(model, method)(NEW.astype(dtype))
+        after = getattr(loaded, method)(NEW.astype(dtype))
+        assert before.dtype == after.dtype
+        assert np.array_equal(before, after)
+    assert loaded.score(NEW.astype(dtype)) == model.score(NEW.astype(dtype))
+    public = [name for name in vars(model) if name.endswith("_")]
+    assert set(vars(loaded)) == set(vars(model))
+    assert all(same(getattr(model, name), getattr(loaded, name)) for name in public)
+    clone(loaded).fit(X)
+
+
+def test_a_baseline(tmp_path):
+    model = MultiplicativeNMF(3, n_init=1, max_iter=1000, random_state=0).fit(X)
+    tuckermix.save(model, tmp_path / "model")
+    loaded = tuckermix.load(tmp_path / "model")
+    assert type(loaded) is MultiplicativeNMF
+    assert np.array_equal(loaded.predict(NEW), model.predict(NEW))
+    assert loaded.history_[-1].cost == model.history_[-1].cost
+
+
+def test_arrays_of_another_library_come_back_as_numpy(tmp_path):
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+    model = TuckerClustering(3, random_state=0).fit(torch.asarray(X))
+    tuckermix.save(model, tmp_path / "model")
+    loaded = tuckermix.load(tmp_path / "model")
+    assert isinstance(loaded.core_, np.ndarray)
+    assert np.allclose(loaded.predict_proba(NEW), model.predict_proba(torch.asarray(NEW)).numpy())
+
+
+def test_names_of_columns_and_generators(tmp_path):
+    pandas = pytest.importorskip("pandas", reason="pandas is not installed")
+    frame = pandas.DataFrame(X[:, :, 0], columns=list("abcdef"))
+    model = TuckerClustering(3, random_state=np.random.RandomState(0)).fit(frame)
+    tuckermix.save(model, tmp_path / "model")
+    loaded = tuckermix.load(tmp_path / "model")
+    assert loaded.feature_names_in_.tolist() == list("abcdef")
+    assert loaded.random_state is None
+    assert np.array_equal(loaded.predict(frame), model.predict(frame))
+
+
+def test_equal_models_give_equal_files(tmp_path, path, model):
+    tuckermix.save(tuckermix.load(path), tmp_path / "b.model")
+    assert (tmp_path / "b.model").read_bytes() == path.read_bytes()
+
+
+def test_the_header_says_what_it_is(path):
+    with zipfile.ZipFile(path) as archive:
+        header = json.loads(archive.read("header.json"))
+    assert header["format"] == "tuckermix model"
+    assert header["version"] == FORMAT_VERSION
+    assert header["class"] == "TuckerClustering"
+    assert header["parameters"]["ranks"] == {"tuple": [4, 3]}
+    assert header["versions"]["tuckermix"] == tuckermix.__version__
+    assert set(header["versions"]) == {"tuckermix", "python", "numpy", "scipy", "scikit-learn"}
+    with np.load(path, allow_pickle=False) as archive:
+        for name, said in header["arrays"].items():
+            assert list(archive[name].shape) == said["shape"]
+
+
+def test_a_failed_save_leaves_the_old_file(path, model):
+    before = path.read_bytes()
+    spoilt = TuckerClustering(3)
+    vars(spoilt).update(vars(model))
+    spoilt.extra_ = {1, 2}
+    with pytest.raises(TypeError, match=r"TuckerClustering.extra_ holds a set, which cannot be"):
+        tuckermix.save(spoilt, path)
+    assert path.read_bytes() == before
+    assert len(list(path.parent.iterdir())) == 1
+
+
+def test_what_is_not_saved(tmp_path, model):
+    class Derived(TuckerClustering):
+        pass
+
+    for other in (object(), Derived(3), TuckerClustering):
+        with pytest.raises(TypeError, match=r"save takes TuckerClustering, .* Got .* instead"):
+            tuckermix.save(other, tmp_path / "model")
+    with pytest.raises(NotFittedError):
+        tuckermix.save(TuckerClustering(), tmp_path / "model")
+
+
+def rewrite(path, change=None, drop=(), add=None, arrays=None):
+    """Write the archive again with another header, other members or other arrays."""
+    with zipfile.ZipFile(path) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    header = json.loads(members["header.json"])
+    if change is not None:
+        change(header)
+        members["header.json"] = json.dumps(header).encode()
+    for name, array in (arrays or {}).items():
+        stream = io.BytesIO()
+        np.lib.format.write_array(stream, array)
+        members[f"{name}.npy"] = stream.getvalue()
+    members.update(add or {})
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in members.items():
+            if name not in drop:
+                archive.writestr(name, content)
+
+
+def state(**values):
+    return lambda header: header["state"].update(values)
+
+
+def put(**values):
+    return lambda header: header.update(values)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (put(format="other"), "its header is none of ours. Name a file that tuckermix.save wrote"),
+        (put(version=2), "it has format version 2, and tuckermix .* reads up to 1. Install a"),
+        (put(version="1"), "its format version '1' is none"),
+        (put(version=True), "its format version True is none"),
+        (put(state=[]), "its header lacks 'state'"),
+        (put(arrays=None), "its header lacks 'arrays'"),
+        (put(**{"class": "Popen"}), "its class 'Popen' is not known. Known are TuckerClustering"),
+        (put(**{"class": ["x"]}), r"its class \['x'\] is not known"),
+        (put(parameters={"evil": 1}), "TuckerClustering has no parameter 'evil'"),
+        (state(fit=1), "'fit' is no fitted attribute of TuckerClustering"),
+        (state(predict_=1, __class__=2), "'__class__' is no fitted attribute"),
+        (state(**{"a b_": 1}), "'a b_' is no fitted attribute"),
+        (state(_fit=1), "'_fit' is no fitted attribute"),
+        (state(x_={"pickle": "gASV"}), "it is damaged .*a value with the keys pickle is unknown"),
+        (state(x_={"array": "none"}), "it is damaged .*KeyError"),
+        (state(x_={"stop_reason": "bored"}), "it is damaged .*'bored' is not a valid StopReason"),
+        (state(x_={"labeller": "os", "state": {}}), "it is damaged .*must be one of 'graph'"),
+        (state(x_={"record": "FittedModel", "fields": {"a": 1}}), "it is damaged .*TypeError"),
+        (state(sample_shape_=[6, 5]), r"sample_shape_ is \[6, 5\]"),
+        (state(sample_shape_={"tuple": [6, -5]}), r"sample_shape_ is \(6, -5\)"),
+        (state(sample_shape_={"tuple": [6]}), "components_ has shape|factors has 2 entries"),
+        (state(labels_=7), r"labels_ has shape \(\), and \(\) fits|labels_ has shape"),
+        (lambda header: header["state"].pop("memberships_"), "it lacks memberships_"),
+        (
+            lambda header: header["arrays"]["array_0"].update(shape=[1]),
+            r"the array 'array_0' is .* and the header says .*\[1\]",
+        ),
+    ],
+)  # fmt: skip
+def test_hostile_headers(path, change, message):
+    rewrite(path, change)
+    with pytest.raises(ModelFileError, match=rf"Cannot load .*a\.model: .*({message})"):
+        tuckermix.load(path)
+
+
+def test_a_header_that_is_no_json(path):
+    whole = path.read_bytes()
+    for content, message in (
+        (b'{"format": NaN}', "it is damaged .*NaN is no JSON"),
+        (b"[" * 100_000, "it is damaged"),
+        (b'{"format"', "it is damaged .*JSONDecodeError"),
+        (b"\xff\xfe", "it is damaged"),
+        (b"[]", "its header is none of ours"),
+    ):
+        path.write_bytes(whole)
+        rewrite(path, add={"header.json": content})
+        with pytest.raises(ModelFileError, match=message):
+            tuckermix.load(path)
+
+
+def test_members_that_do_not_belong(path):
+    whole = path.read_bytes()
+    for add in ({"../../evil.py": b"x"}, {"/etc/passwd": b"x"}, {"array_99.npy": b"x"}):
+        path.write_bytes(whole)
+        rewrite(path, add=add)
+        with pytest.raises(ModelFileError, match="its members are not those of its header"):
+            tuckermix.load(path)
+    path.write_bytes(whole)
+    rewrite(path, drop=("array_1.npy",))
+    with pytest.raises(ModelFileError, match=r"members are not those .*'array_1.npy'"):
+        tuckermix.load(path)
+    path.write_bytes(whole)
+    rewrite(path, drop=("header.json",))
+    with pytest.raises(ModelFileError, match=r"it has no header.json. Name a file that"):
+        tuckermix.load(path)
+
+
+class Bomb:
+    """Unpickling this would end the process."""
+
+    def __reduce__(self):
+        import os
+
+        return os._exit, (77,)
+
+
+def test_arrays_that_are_not_what_was_saved(path, model):
+    whole = path.read_bytes()
+
+    def claim(array):
+        said = {"shape": list(array.shape), "dtype": array.dtype.str}
+        return lambda header: header["arrays"].update(array_0=said)
+
+    bomb = np.array([Bomb()], dtype=object)
+    rewrite(path, claim(bomb), arrays={"array_0": bomb})
+    with pytest.raises(ModelFileError, match="the array 'array_0' is "):
+        tuckermix.load(path)
+    path.write_bytes(whole)
+    with zipfile.ZipFile(path) as archive:
+        state = json.loads(archive.read("header.json"))["state"]
+    for name in ("labels_", "memberships_", "core_", "centroids_", "components_"):
+        key = state[name]["array"]
+        wrong = np.zeros((2, 2, 2, 2))
+        path.write_bytes(whole)
+        said = {"shape": list(wrong.shape), "dtype": wrong.dtype.str}
+        rewrite(path, lambda h, k=key, s=said: h["arrays"].update({k: s}), arrays={key: wrong})
+        with pytest.raises(ModelFileError, match=r"has shape .* fits the other arrays. Save"):
+            tuckermix.load(path)
+
+
+def test_bombs(path):
+    huge = np.zeros(20_000_000, np.uint8)
+    said = {"shape": [huge.size], "dtype": "|u1"}
+    rewrite(path, lambda header: header["arrays"].update(big=said), arrays={"big": huge})
+    assert path.stat().st_size < 200_000
+    with pytest.raises(ModelFileError, match=r"its arrays claim 200\d+ bytes, .*max_bytes=1000000"):
+        tuckermix.load(path, max_bytes=1_000_000)
+    rewrite(path, add={"header.json": b" " * (65 * 2**20)})
+    with pytest.raises(ModelFileError, match="its header claims 68157440 bytes"):
+        tuckermix.load(path)
+
+
+def test_foreign_files(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"Cannot load .*none: it does not exist\."):
+        tuckermix.load(tmp_path / "none")
+    (tmp_path / "text").write_text("not a model")
+    with pytest.raises(ModelFileError, match="it is no model file, or it is truncated"):
+        tuckermix.load(tmp_path / "text")
+    np.savez(tmp_path / "arrays.npz", X=X)
+    with pytest.raises(ModelFileError, match=r"arrays.npz: it has no header.json"):
+        tuckermix.load(tmp_path / "arrays.npz")
+    with pytest.raises(ModelFileError, match=r"it is damaged .*IsADirectory|permission is denied"):
+        tuckermix.load(tmp_path)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_spoilt_files_are_loaded_or_refused_and_nothing_else(path, model, seed):
+    rng = random.Random(seed)
+    whole = path.read_bytes()
+    refused = 0
+    for trial in range(60):
+        content = bytearray(whole)
+        if trial % 3 == 0:
+            del content[rng.randrange(len(content)) :]
+        else:
+            for _ in range(rng.randint(1, 6)):
+                content[rng.randrange(len(content))] ^= 1 << rng.randrange(8)
+        path.write_bytes(content)
+        try:
+            loaded = tuckermix.load(path, max_bytes=10_000_000)
+        except ModelFileError:
+            refused += 1
+        else:
+            assert loaded.sample_shape_ == model.sample_shape_
+    assert refused > 40
