@@ -20,8 +20,8 @@ __all__ = ["METHODS", "Method", "build", "register_method", "select_methods"]
 
 ROLES = ("paper", "ours", "orientation", "extra")
 
-CHEAP, MODERATE, SLOW = 0, 1, 2
-"""The order in which columns are filled: below a second, seconds, and minutes a cell."""
+CHEAP, MODERATE, LONG, SLOW = 0, 1, 2, 3
+"""The order in which columns are filled: below a second, seconds, up to a minute, and minutes."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Method(Record):
     quick_settings : mapping, default={}
         Parameters for the quick setting, on top of `settings`.
     cost : int, default=1
-        0, 1 or 2: how early in the queue its cells stand.
+        From 0 to 3: how early in the queue its cells stand.
     role : {"paper", "ours", "orientation", "extra"}, default="extra"
         Where the method comes from.
     version : str, default="1"
@@ -142,6 +142,7 @@ for _method in (
         "ALS",
         f"{_BASELINES}:AlternatingNMF",
         quick_settings=_FEW_ITERATIONS,
+        cost=LONG,
         role="paper",
         description="nonnegative matrix factorisation by alternating nonnegative least squares",
     ),
@@ -149,6 +150,7 @@ for _method in (
         "B-NMF",
         f"{_BASELINES}:BayesianNMF",
         quick_settings=_FEW_ITERATIONS,
+        cost=LONG,
         role="paper",
         description="Bayesian nonnegative matrix factorisation",
     ),
@@ -171,6 +173,7 @@ for _method in (
         f"{_BASELINES}:TriONTD",
         takes_ranks=True,
         quick_settings=_FEW_ITERATIONS,
+        cost=LONG,
         role="paper",
         description="orthogonal nonnegative tri-factor tensor decomposition",
     ),
