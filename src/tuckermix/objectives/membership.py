@@ -6,6 +6,7 @@ from typing import Any
 
 from tuckermix._array_api import Array, epsilon, get_namespace, is_array
 from tuckermix._validation import check_integer
+from tuckermix.objectives.preconditioner import RowPreconditioner
 
 __all__ = ["MembershipObjective"]
 
@@ -119,6 +120,31 @@ class MembershipObjective:
         """
         return self._at(U).hessian(xi)
 
+    def preconditioner(self, U: Array, xi: Array) -> Array:
+        """Apply an approximate inverse of the Riemannian Hessian, for `trust_region`.
+
+        Hand it over as ``trust_region(..., preconditioner=objective.preconditioner)``. It needs
+        several times fewer Hessian products to the same cost; see `RowPreconditioner` for the
+        formula.
+
+        Parameters
+        ----------
+        U : array of shape (n_samples, n_components)
+            A point of the multinomial manifold.
+        xi : array of shape (n_samples, n_components)
+            A tangent vector at `U`.
+
+        Returns
+        -------
+        zeta : array of shape (n_samples, n_components)
+            A tangent vector; the map is symmetric and positive definite in the Fisher metric.
+        """
+        state = self._at(U)
+        if state.preconditioner is None:
+            mean = get_namespace(self.B).mean(self.B, axis=0)
+            state.preconditioner = RowPreconditioner(state.U, state.W - mean)
+        return state.preconditioner(xi)
+
     def optimum(self, n_components: int) -> float:
         r"""Return the least value of F over all memberships with `n_components` columns.
 
@@ -178,6 +204,7 @@ class _State:
         self.C = xp.matmul(U.T, B)
         self.W = xp.matmul(self.S_inverse, self.C)
         self.cost = -0.5 * float(xp.matmul(xp.reshape(self.C, (-1,)), xp.reshape(self.W, (-1,))))
+        self.preconditioner: RowPreconditioner | None = None
         self._gradient: Array | None = None
         self._T: Array | None = None
 
