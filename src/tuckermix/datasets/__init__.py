@@ -3,7 +3,20 @@
 from tuckermix.datasets._dataset import Dataset
 from tuckermix.datasets._errors import DatasetNotFound, ReadError
 from tuckermix.datasets._read import read
-from tuckermix.datasets._registry import load
+from tuckermix.datasets._registry import DatasetInfo, data_folders, describe, list_datasets, load
 from tuckermix.datasets._synthetic import make_tensor_clusters
+from tuckermix.datasets._textures import make_dynamic_textures
 
-__all__ = ["Dataset", "DatasetNotFound", "ReadError", "load", "make_tensor_clusters", "read"]
+__all__ = [
+    "Dataset",
+    "DatasetInfo",
+    "DatasetNotFound",
+    "ReadError",
+    "data_folders",
+    "describe",
+    "list_datasets",
+    "load",
+    "make_dynamic_textures",
+    "make_tensor_clusters",
+    "read",
+]

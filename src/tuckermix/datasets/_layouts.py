@@ -1,0 +1,220 @@
+"""The forms in which the known datasets are passed around, each with its reader."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from tuckermix.datasets._dataset import Dataset
+from tuckermix.datasets._errors import read_error, reading
+from tuckermix.datasets._folder import files_in, natural_key, stack_files
+from tuckermix.datasets._images import IMAGE_SUFFIXES, read_image
+from tuckermix.datasets._options import Options
+from tuckermix.datasets._read import join, read
+from tuckermix.datasets._videos import VIDEO_SUFFIXES, read_video
+
+__all__ = [
+    "Layout",
+    "cbcl_images",
+    "cbcl_text",
+    "column_images",
+    "face_folder",
+    "idx_folder",
+    "keras_archive",
+    "pixels",
+    "plain_archive",
+    "videos",
+    "voxels",
+]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """One form of a dataset.
+
+    Attributes
+    ----------
+    patterns : tuple of str
+        Names of its file or folder, with ``*`` for any text; upper and lower case are the same.
+    read : callable
+        Reads it, given the path.
+    says : str
+        What it is, for a person who looks for it.
+    """
+
+    patterns: tuple[str, ...]
+    read: Callable[[Path], Dataset]
+    says: str
+
+
+def plain_archive(path: Path) -> Dataset:
+    """Read an archive with `images` and `labels`."""
+    return read(path, key="images", label_key="labels")
+
+
+def column_images(shape: tuple[int, int], path: Path) -> Dataset:
+    """Read MATLAB's flat images, one a row or a column, each stored column by column."""
+    data = read(path)
+    if data.X.ndim == 2:
+        data = read(path, sample_shape=shape)
+    if data.X.dtype.kind == "f" and np.array_equal(data.X, np.rint(data.X)):
+        low, high = data.X.min(), data.X.max()
+        if low >= 0 and high <= np.iinfo(np.uint8).max:  # grey values, stored as double
+            data = replace(data, X=data.X.astype(np.uint8))
+    return data
+
+
+def idx_folder(path: Path) -> Dataset:
+    """Read a folder of idx files, the training part first."""
+    return read(path)
+
+
+def keras_archive(path: Path) -> Dataset:
+    """Read the archive that Keras hands out, or a plain one."""
+    try:
+        return plain_archive(path)
+    except ValueError:
+        parts = [read(path, key=f"x_{part}", label_key=f"y_{part}") for part in ("train", "test")]
+        return join(parts, path)
+
+
+def face_folder(size: tuple[int, int], path: Path) -> Dataset:
+    """Read one folder a person; the pictures without a light of their own are left out."""
+    names = [name for name in files_in(path, IMAGE_SUFFIXES) if "ambient" not in name.lower()]
+    if not names:
+        raise read_error(path, "the folder holds no images", "Unpack the archive into it")
+    options = Options.checked(size=size, grey=True)
+    data = stack_files(path, names, read_image, options, "images")
+    if data.labels is None:
+        raise read_error(path, "it has no subfolders", "Keep one folder for each person")
+    return replace(data, labels=data.labels + 1)
+
+
+CBCL_SIDE = 19
+"""Pixels of a side of CBCL's images."""
+
+
+def cbcl_images(path: Path) -> Dataset:
+    """Read CBCL's folders `face` and `non-face` of PGM files; faces are class 1."""
+    data = read(path, grey=True)
+    if data.class_names is None or sorted(data.class_names) != ["face", "non-face"]:
+        raise read_error(
+            path, "its subfolders are not 'face' and 'non-face'", "Name the folder 'train' of CBCL"
+        )
+    assert data.labels is not None
+    faces = data.labels == data.class_names.index("face")
+    return replace(data, labels=faces.astype(np.int64))
+
+
+def cbcl_text(path: Path) -> Dataset:
+    """Read CBCL's text form: two counts, then lines of 361 grey values and 1 or -1."""
+    with reading(path):
+        with open(path, encoding="ascii") as stream:
+            count, width = int(stream.readline()), int(stream.readline())
+            table = np.loadtxt(stream, dtype=np.float64, ndmin=2)
+        if width not in (CBCL_SIDE**2, CBCL_SIDE**2 + 1) or table.shape != (
+            count,
+            CBCL_SIDE**2 + 1,
+        ):
+            raise read_error(
+                path,
+                f"it announces {count} lines of {width} numbers and has {table.shape[0]} of "
+                f"{table.shape[1]}",
+                "Get the file anew; each line has 361 grey values and the class",
+            )
+        return Dataset(
+            X=table[:, :-1].reshape(count, CBCL_SIDE, CBCL_SIDE),
+            labels=(table[:, -1] > 0).astype(np.int64),
+        )
+
+
+def voxels(path: Path) -> Dataset:
+    """Read an archive with `images`, `labels` and `is_test`."""
+    data = plain_archive(path)
+    split = read(path, key="is_test", label_key=False, sample_shape=1)
+    return replace(data, extra={"is_test": split.X.ravel().astype(bool)})
+
+
+def pixels(path: Path) -> Dataset:
+    """Read a hyperspectral scene; its pixels are the samples, its bands the features."""
+    parts = {
+        key: read(path, key=key, label_key=False, sample_axis=0).X
+        for key in ("cube", "abundances", "endmembers", "labels")
+    }
+    height, width, n_bands = parts["cube"].shape
+    return Dataset(
+        X=parts["cube"].reshape(height * width, n_bands),
+        labels=parts["labels"].ravel().astype(np.int64),
+        extra={
+            "image_shape": (height, width),
+            "abundances": parts["abundances"].reshape(height * width, -1),
+            "endmembers": parts["endmembers"],
+        },
+    )
+
+
+CLIP_NAME = re.compile(r"^(.*?)[\W_]*\d+\.\w+$")
+"""Files of a flat folder of clips: the class, then the number of the clip."""
+
+ARRAY_SUFFIXES = frozenset({".npy", ".mat"})
+"""Files that hold one clip as an array."""
+
+
+def videos(n_frames: int, size: tuple[int, int], path: Path) -> Dataset:
+    """Read clips of videos: as video files, as arrays, or as folders of frames.
+
+    Classes are the first folders, or, where all clips lie in one folder, what stands before the
+    number in the names of the files.
+    """
+    options = Options.checked(size=size, grey=True, frames=n_frames)
+    readers: list[tuple[frozenset[str], Callable[[Path, Options], np.ndarray]]] = [
+        (VIDEO_SUFFIXES, read_video),
+        (ARRAY_SUFFIXES, partial(_clip_array, (n_frames, *size))),
+    ]
+    for suffixes, read_one in readers:
+        if names := files_in(path, suffixes):
+            return _with_classes(stack_files(path, names, read_one, options, "clips"), path)
+    frames: dict[str, list[str]] = {}
+    for name in files_in(path, IMAGE_SUFFIXES):
+        frames.setdefault(name.rpartition("/")[0], []).append(name)
+    if not frames or set(frames) == {""}:
+        raise read_error(
+            path, "the folder holds no clips", "Keep one folder a class, with its videos in it"
+        )
+
+    def read_frames(folder: Path, options: Options) -> np.ndarray:
+        files = frames[folder.relative_to(path).as_posix()][:n_frames]
+        if len(files) < n_frames:
+            raise read_error(
+                folder, f"it has {len(files)} frames and not {n_frames}", "Get the folder anew"
+            )
+        return np.stack([read_image(path / file, options) for file in files])
+
+    clips = sorted(frames, key=natural_key)
+    return _with_classes(stack_files(path, clips, read_frames, options, "clips"), path)
+
+
+def _clip_array(shape: tuple[int, ...], path: Path, options: Options) -> np.ndarray:
+    clip = read(path, label_key=False).X
+    if clip.shape != shape:
+        raise read_error(path, f"it has shape {clip.shape} and not {shape}", "Get the file anew")
+    return clip
+
+
+def _with_classes(data: Dataset, path: Path) -> Dataset:
+    """Take the classes from the names of the clips where there are no folders."""
+    if data.labels is not None:
+        return data
+    assert data.names is not None
+    found = [CLIP_NAME.match(name.rpartition("/")[2]) for name in data.names]
+    if not all(found):
+        raise read_error(path, "its clips have no classes", "Keep one folder for each class")
+    classes = [match[1] for match in found if match]
+    known = sorted(set(classes), key=natural_key)
+    labels = np.array([known.index(name) for name in classes], dtype=np.int64)
+    return replace(data, labels=labels, class_names=known)
