@@ -168,10 +168,11 @@ def test_many_samples_start_from_a_part_of_them(monkeypatch, seed):
     assert decompose(X, 4, 3, tol=1e-12, random_state=0).cost == pytest.approx(
         direct.cost, rel=1e-8
     )
-    assert decompose(X, 4, tol=1e-6, random_state=0).ranks == decompose(X, 4).ranks
+    by_energy = decompose(X, 4, random_state=0)  # here the ranks come from the part too
+    assert by_energy.relative_error == pytest.approx(decompose(X, 4, 7).relative_error, rel=0.1)
 
 
-def test_a_sweep_reads_the_samples_twice():
+def test_a_sweep_reads_the_samples_once():
     class Counted(MemorySource):
         reads = 0
 
@@ -179,14 +180,14 @@ def test_a_sweep_reads_the_samples_twice():
             type(self).reads += 1
             return super().project(*args)
 
-        def contract(self, *args):
+        def sketch(self, *args, **options):
             type(self).reads += 1
-            return super().contract(*args)
+            return super().sketch(*args, **options)
 
     source = Counted(noisy(0))
     factors = start_factors(source, (3, 3), "hosvd", np.random.default_rng(0))
     fit = solve_exact(source, factors, 4, max_iter=50, tol=1e-10)
-    assert Counted.reads == 2 * fit.n_iter + 2  # one before the sweeps, one after them
+    assert Counted.reads == fit.n_iter + 2  # one before the sweeps, one after them
 
 
 def test_spare_directions_stay_within_limits():

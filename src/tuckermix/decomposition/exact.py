@@ -3,9 +3,13 @@ r"""The exact solver: alternate the closed forms of memberships and factors.
 A plain sweep finds the best subspace `Q` of the memberships for the present factors and then the
 best factors for that `Q`. Here a sweep keeps a few directions more than it needs. With
 :math:`Q_+ = [1/\sqrt M, u_1, \dots, u_{L-1+p}]` the contracted tensor :math:`T = Q_+^\top X` is
-small, and the alternation runs on `T` until it settles, at no cost in passes over `X`. Then the
-samples are read again to improve :math:`Q_+`. A sweep reads `X` twice, whatever happens inside,
-and no step lowers the explained part h of the objective.
+small, and the alternation runs on `T` until it settles, at no cost in passes over `X`.
+
+The centred samples projected on a basis of the directions, `Y`, give both the coordinates and
+the contracted tensor: with :math:`Y^\top Y = E \Lambda E^\top` one has
+:math:`u = Y E \Lambda^{-1/2}` and :math:`u^\top X = \Lambda^{-1/2} E^\top (Y^\top X)`. So a sweep
+reads `X` once, nothing of the size of the samples is stored, and no step lowers the explained part
+h of the objective.
 """
 
 from __future__ import annotations
@@ -14,13 +18,22 @@ import math
 import time
 from collections.abc import Callable, Sequence
 
-from tuckermix._array_api import Array, asarray_like, device, get_namespace
+import numpy as np
+
+from tuckermix._array_api import (
+    Array,
+    asarray_like,
+    device,
+    epsilon,
+    get_namespace,
+    to_numpy,
+)
 from tuckermix._records import StopReason
 from tuckermix.decomposition.factors import leading_eigenvectors, update_factors
 from tuckermix.decomposition.result import Decomposition, SweepRecord
-from tuckermix.decomposition.subspace import Subspace, centre_rows, closed_form, ritz
+from tuckermix.decomposition.subspace import Subspace, closed_form
 from tuckermix.sources import Source
-from tuckermix.tensor import mode_dot, multi_mode_dot, relative_error
+from tuckermix.tensor import mode_dot, multi_mode_dot, relative_error, squared_norm
 
 __all__ = ["assemble", "constant_direction", "solve_exact"]
 
@@ -36,6 +49,10 @@ INNER_LIMIT = 12
 
 INNER_SHARE = 0.1
 """The rounds on the contracted tensor go on until they gain less than this share of `tol`."""
+
+SKETCH_FLOOR = 1e-11
+"""Directions of the sketch that are this dependent on the others are dropped: what they would add
+is rounding."""
 
 Callback = Callable[[SweepRecord], bool | None]
 
@@ -79,37 +96,62 @@ def solve_exact(
     n_directions = n_components - 1
     width = widened(n_directions)
     factors = list(factors)
-    subspace = _first_subspace(source, factors, width, directions)
+    basis = _first_basis(source, factors, width) if directions is None else directions
     history: list[SweepRecord] = []
+    stop = StopReason.MAX_ITER
 
     def record(explained: float) -> bool:
-        error = relative_error(total, explained)
         entry = SweepRecord(
             iteration=len(history),
             cost=0.5 * max(0.0, total - explained) / source.scale**2,
-            relative_error=error,
+            relative_error=relative_error(total, explained),
             gap=math.nan,
             time=time.perf_counter() - began,
         )
         history.append(entry)
-        return bool(callback(entry)) if callback is not None else False
+        asked_to_stop = stop is StopReason.CALLBACK
+        return callback is not None and not asked_to_stop and bool(callback(entry))
 
-    stop = StopReason.MAX_ITER
-    wanted_to_stop = record(_explained_by(subspace, n_directions))
-    settled = all(factor.shape[0] == factor.shape[1] for factor in factors)
     for _ in range(max_iter):
-        if wanted_to_stop:
+        T, energies = _contracted(source, factors, basis)
+        explained = _energy_of_mean(source, factors) + float(np.sum(energies[:n_directions]))
+        if record(explained):
             stop = StopReason.CALLBACK
             break
-        T = source.contract(with_constant(subspace.coordinates))
-        factors, basis = _settle(T, factors, n_directions, tol * INNER_SHARE)
-        subspace = _read_again(source, factors, basis, width)
-        wanted_to_stop = record(_explained_by(subspace, n_directions))
-        if settled or _left_to_gain(history) <= tol:
+        factors, basis, error = _settle(T, factors, n_directions, total, tol * INNER_SHARE)
+        # What the contracted tensor still yields is what another sweep would: no need to read
+        # the samples once more to learn that it is little.
+        gain = history[-1].relative_error - error
+        if gain <= max(tol, _resolution(history[-1].relative_error, epsilon(source.like))):
             stop = StopReason.TOLERANCE
             break
-    exact = closed_form(source.project(factors), n_directions, start=subspace.directions)
-    return assemble(source, factors, exact, history, stop)
+    subspace = optimal_subspace(source, factors, n_directions, basis)
+    record(subspace.explained)
+    return assemble(source, factors, subspace, history, stop)
+
+
+def optimal_subspace(
+    source: Source, factors: Sequence[Array], n_directions: int, start: Array | None = None
+) -> Subspace:
+    """Find the subspace of the theorem for the samples projected on given factors.
+
+    Parameters
+    ----------
+    source : Source
+        The samples.
+    factors : sequence of arrays of shape (d_n, r_n)
+        Orthonormal factors.
+    n_directions : int
+        How many centred directions to find.
+    start : array of shape (product of r_n, k) or None, default=None
+        Directions from which an iteration may start.
+
+    Returns
+    -------
+    subspace : Subspace
+        The optimum; its coordinates are a Dask array where the source is lazy.
+    """
+    return closed_form(source.project(factors), n_directions, start=start)
 
 
 def assemble(
@@ -163,57 +205,50 @@ def widened(n_directions: int) -> int:
     return n_directions + max(MIN_OVERSAMPLING, min(MAX_OVERSAMPLING, extra))
 
 
-def _left_to_gain(history: list[SweepRecord]) -> float:
-    """Estimate by how much further sweeps would lower the relative error.
+def _resolution(error: float, eps: float) -> float:
+    """Return the least change of a relative error that rounding does not hide.
 
-    The last gain bounds it once sweeps converge; from the second sweep on, the ratio r of two
-    gains tells more, for with linear convergence the gains still to come sum to g r / (1 - r).
+    The error is a root of a difference of sums, e = sqrt(1 - s), and s is good to about eps: so e
+    is good to eps / e, and errors below sqrt(eps) cannot be told from zero.
     """
-    gain = history[-2].relative_error - history[-1].relative_error
-    if len(history) < 3 or gain <= 0.0:
-        return max(0.0, gain)
-    ratio = gain / (history[-3].relative_error - history[-2].relative_error)
-    return gain * ratio / (1.0 - ratio) if 0.0 < ratio < 0.5 else gain
+    return 2.0 * eps / max(error, eps**0.5)
 
 
-def _explained_by(subspace: Subspace, n_directions: int) -> float:
-    """Return what the leading part of a wider subspace explains."""
-    xp = get_namespace(subspace.singular_values)
-    surplus = subspace.singular_values[min(n_directions, subspace.singular_values.shape[0]) :]
-    return subspace.explained - float(xp.vecdot(surplus, surplus))
+def _first_basis(source: Source, factors: list[Array], width: int) -> Array:
+    """Find directions of the projected samples to begin with."""
+    return closed_form(source.project(factors), width).directions
 
 
-def _first_subspace(
-    source: Source, factors: list[Array], width: int, directions: Array | None
-) -> Subspace:
-    """Find a wider subspace than needed for the factors at the start."""
-    if directions is not None:
-        return _read_again(source, factors, directions, width)
-    return closed_form(source.project(factors), width)
+def _energy_of_mean(source: Source, factors: Sequence[Array]) -> float:
+    """Return the part of the explained squared norm that the mean sample contributes."""
+    projected = multi_mode_dot(source.mean[None, ...], list(factors), transpose=True)
+    return source.n_samples * squared_norm(projected)
 
 
-def _read_again(source: Source, factors: list[Array], basis: Array, width: int) -> Subspace:
-    """Improve the subspace by one pass over the samples: project on `basis`, take the best."""
-    xp = get_namespace(source.like)
-    n_features = math.prod(factor.shape[1] for factor in factors)
-    if basis.shape[1] >= n_features:
-        return closed_form(source.project(factors), width)
-    Y, mean = centre_rows(source.project(factors, basis))
-    fixed = source.n_samples * float(xp.vecdot(mean, mean))
-    identity = xp.eye(basis.shape[1], dtype=xp.float64, device=device(basis))
-    found = ritz(Y, identity, mean, fixed, width)
-    return Subspace(
-        xp.matmul(basis, found.mean),
-        xp.matmul(basis, found.directions),
-        found.singular_values,
-        found.coordinates,
-        found.explained,
-    )
+def _contracted(source: Source, factors: Sequence[Array], basis: Array) -> tuple[Array, np.ndarray]:
+    """Read the samples once; return the contracted tensor and the energy of its directions."""
+    constant = source.mean[None, ...] * source.n_samples**0.5
+    if basis.shape[1] == 0:
+        return constant, np.zeros(0)
+    sketch = source.sketch(factors, basis)
+    xp = get_namespace(sketch.gram)
+    lengths = xp.sqrt(xp.linalg.diagonal(sketch.gram))
+    lengths = xp.where(lengths > 0, lengths, xp.ones_like(lengths))
+    width = sketch.gram.shape[0]
+    weights, vectors = leading_eigenvectors(sketch.gram / (lengths[:, None] * lengths), width)
+    keep = int(np.sum(to_numpy(weights) > SKETCH_FLOOR))
+    whiten = vectors[:, :keep] / (lengths[:, None] * xp.sqrt(weights[:keep]))
+    # Within the span, rotate to the directions of largest energy.
+    half = xp.matmul(sketch.gram, whiten)
+    energies, rotation = leading_eigenvectors(xp.matmul(half.T, half), keep)
+    whiten = xp.matmul(whiten, rotation)
+    moving = mode_dot(sketch.cross, whiten.T, 0)
+    return xp.concat([constant, moving], axis=0), to_numpy(energies)
 
 
 def _settle(
-    T: Array, factors: list[Array], n_directions: int, tol: float
-) -> tuple[list[Array], Array]:
+    T: Array, factors: list[Array], n_directions: int, total: float, tol: float
+) -> tuple[list[Array], Array, float]:
     """Alternate on the contracted tensor until it gains no more.
 
     Parameters
@@ -224,38 +259,37 @@ def _settle(
         The present factors.
     n_directions : int
         How many of the `width` directions the model has.
+    total : float
+        The squared norm of the samples.
     tol : float
-        Gain of relative error, with respect to `T`, below which to stop.
+        Gain of relative error below which to stop.
 
     Returns
     -------
     factors : list of arrays of shape (d_n, r_n)
         Better factors.
     basis : array of shape (product of r_n, k)
-        Orthonormal directions of the projected space: the mean and all directions of `T`.
+        Orthonormal directions of the projected space that hold all directions of `T`.
+    error : float
+        The relative error that the directions of `T` and the factors reach.
     """
     xp = get_namespace(T)
     width = T.shape[0] - 1
     n_directions = min(n_directions, width)
     constant, moving = T[:1, ...], T[1:, ...]
-    total = float(xp.sum(T * T))
-    error, projected = math.inf, None
-    for _ in range(INNER_LIMIT):
+    error = math.inf
+    for round_ in range(INNER_LIMIT + 1):
         small = multi_mode_dot(T, factors, transpose=True)
-        projected = xp.reshape(small, (width + 1, -1))
-        values, rotation = leading_eigenvectors(
-            xp.matmul(projected[1:, :], projected[1:, :].T), width
-        )
-        explained = float(xp.vecdot(projected[0, :], projected[0, :])) + float(
-            xp.sum(values[:n_directions])
-        )
+        projected = xp.reshape(small, (width + 1, math.prod(small.shape[1:])))
+        gram = xp.matmul(projected[1:, :], projected[1:, :].T)
+        values, rotation = leading_eigenvectors(gram, n_directions)
+        explained = squared_norm(projected[0, :]) + float(xp.sum(values))
         gain, error = error - relative_error(total, explained), relative_error(total, explained)
-        if gain <= tol:
+        if gain <= tol or round_ == INNER_LIMIT:
             break
-        chosen = mode_dot(moving, rotation[:, :n_directions].T, 0)
+        chosen = mode_dot(moving, rotation.T, 0)
         factors = update_factors(xp.concat([constant, chosen], axis=0), factors)
-    projected = xp.reshape(multi_mode_dot(T, factors, transpose=True), (width + 1, -1))
-    return factors, _row_space(projected)
+    return factors, _row_space(projected[1:, :]), error
 
 
 def _row_space(rows: Array) -> Array:

@@ -196,6 +196,4 @@ def _start_from_part(
     factors = start_factors(part, ranks, "hosvd", rng, grams)
     fit = solve_exact(part, factors, n_components, max_iter=max_iter, tol=PART_TOL)
     factors = [xp.astype(factor, xp.float64, copy=False) for factor in fit.factors]
-    wide = closed_form(part.project(factors), widened(n_components - 1))
-    basis = xp.concat([wide.mean[:, None], wide.directions], axis=1)
-    return factors, xp.linalg.qr(basis, mode="reduced")[0]
+    return factors, closed_form(part.project(factors), widened(n_components - 1)).directions

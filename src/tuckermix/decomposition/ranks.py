@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tuckermix._array_api import Array, asarray_like, get_namespace, to_numpy
+from tuckermix._array_api import Array, asarray_like, to_numpy
 from tuckermix.sources import Source
 from tuckermix.tensor import mode_gram
 
@@ -92,15 +92,12 @@ def ranks_from_energy(source: Source, grams: list[Array], share: float) -> tuple
     ranks : tuple of int
         One rank for each feature mode.
     """
-    xp = get_namespace(source.like)
-    ones = xp.ones((source.n_samples, 1), dtype=source.like.dtype, device=_device(source.like))
-    mean = source.contract(ones / source.n_samples)
     ranks = []
     for mode, gram in enumerate(grams):
         if gram.shape[0] <= SMALL_MODE:
             ranks.append(int(gram.shape[0]))
             continue
-        shift = source.n_samples * mode_gram(mean, mode + 1)
+        shift = source.n_samples * mode_gram(source.mean[None, ...], mode + 1)
         centred = to_numpy(gram - asarray_like(shift, gram))
         energy = np.clip(np.linalg.eigvalsh(centred)[::-1], 0.0, None)
         total = energy.sum()
@@ -110,9 +107,3 @@ def ranks_from_energy(source: Source, grams: list[Array], share: float) -> tuple
         kept = np.cumsum(energy) / total
         ranks.append(min(int(np.searchsorted(kept, share)) + 1, gram.shape[0]))
     return tuple(ranks)
-
-
-def _device(array: Array) -> Any:
-    from tuckermix._array_api import device
-
-    return device(array)

@@ -1,6 +1,6 @@
 """The data as the solvers see them: three reductions over the samples."""
 
-from tuckermix.sources.base import Source, as_source
+from tuckermix.sources.base import Sketch, Source, as_source
 from tuckermix.sources.memory import MemorySource
 
-__all__ = ["MemorySource", "Source", "as_source"]
+__all__ = ["MemorySource", "Sketch", "Source", "as_source"]

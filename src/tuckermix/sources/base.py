@@ -1,16 +1,41 @@
-"""The interface through which solvers see the data, and the choice of its implementation."""
+"""The interface through which solvers see the data, and the choice of its implementation.
+
+A sweep of the exact solver needs the product of the samples with a basis, its Gram matrix and the
+sums of the samples weighted by it. All three come out of one pass, `Source.sketch`, because the
+weights of a block of samples follow from that block alone once the mean is known.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from tuckermix._array_api import Array, is_dask
+from tuckermix._records import Record
 
-__all__ = ["Source", "as_source"]
+__all__ = ["Sketch", "Source", "as_source"]
+
+
+@dataclass(frozen=True)
+class Sketch(Record):
+    """What one pass over the samples tells of their part in a small subspace.
+
+    With `y` the centred samples projected on the factors and the basis,
+
+    Attributes
+    ----------
+    gram : array of shape (k, k)
+        The sum of y yᵀ over the samples, in float64.
+    cross : array of shape (k, d_1, ...) or None
+        The sum of y xᵀ over the samples, in float64, where it was asked for.
+    """
+
+    gram: Array
+    cross: Array | None
 
 
 class Source(ABC):
@@ -31,6 +56,10 @@ class Source(ABC):
         What the samples are multiplied by.
     squared_norm : float
         The squared norm of the scaled samples.
+    mean : array of shape (d_1, ...)
+        The mean of the scaled samples, in float64.
+    lazy : bool
+        Whether rows of samples come back as a Dask array.
     """
 
     n_samples: int
@@ -38,6 +67,8 @@ class Source(ABC):
     like: Array
     scale: float
     squared_norm: float
+    mean: Array
+    lazy: bool = False
 
     @abstractmethod
     def mode_grams(self, factors: Sequence[Array] | None = None) -> list[Array]:
@@ -85,6 +116,25 @@ class Source(ABC):
         -------
         T : array of shape (k, d_1, ...)
             The k weighted sums, in float64.
+        """
+
+    @abstractmethod
+    def sketch(self, factors: Sequence[Array], basis: Array, *, cross: bool = True) -> Sketch:
+        """Read the samples once for all that a sweep of the exact solver needs.
+
+        Parameters
+        ----------
+        factors : sequence of arrays of shape (d_n, r_n)
+            Orthonormal factors.
+        basis : array of shape (product of r_n, k)
+            A basis of part of the projected space.
+        cross : bool, default=True
+            Whether the sums with the whole samples are wanted as well.
+
+        Returns
+        -------
+        sketch : Sketch
+            The sums over all samples.
         """
 
     @abstractmethod

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -16,7 +18,7 @@ from tuckermix._array_api import (
     get_namespace,
     is_numpy,
 )
-from tuckermix.sources.base import Source
+from tuckermix.sources.base import Sketch, Source
 from tuckermix.tensor import mode_gram, multi_mode_dot, squared_norm
 
 __all__ = ["MemorySource", "choose_scale", "contract_block", "grams_of_block", "project_block"]
@@ -56,6 +58,19 @@ class MemorySource(Source):
             self.scale = choose_scale(peak, X)
             total = sum(squared_norm(block) for _, block in self._blocks())
         self.squared_norm = total
+        self.mean = self._mean()
+
+    def _mean(self) -> Array:
+        xp = get_namespace(self._X)
+        total: Array = 0.0
+        for _, block in self._blocks():
+            summed = (
+                double(xp.sum(block, axis=0))
+                if is_numpy(block)
+                else xp.sum(block, axis=0, dtype=xp.float64)
+            )
+            total = total + summed
+        return total / self.n_samples
 
     def _blocks(self) -> Iterator[tuple[slice, Array]]:
         """Yield slices of samples with their data, scaled."""
@@ -96,6 +111,15 @@ class MemorySource(Source):
             summed = contract_block(block, asarray_like(Q[part, :], block))
             total = summed if total is None else total + summed
         return total
+
+    def sketch(self, factors: Sequence[Array], basis: Array, *, cross: bool = True) -> Sketch:
+        """Read the samples once for a sweep, see `Source.sketch`."""
+        plan = SketchPlan(self._small(factors), asarray_like(basis, self._X), self.mean)
+        total: tuple[Array, Array | None] | None = None
+        for _, block in self._blocks():
+            total = add_sketches(total, sketch_block(block, plan, cross))
+        assert total is not None
+        return Sketch(*total)
 
     def take(self, indices: np.ndarray) -> MemorySource:
         """Return a source of the samples with these indices, see `Source.take`."""
@@ -164,6 +188,47 @@ def project_block(
         return xp.matmul(xp.reshape(block, (block.shape[0], -1)), lifted)
     B = xp.reshape(multi_mode_dot(block, factors, transpose=True), (block.shape[0], -1))
     return B if basis is None else xp.matmul(B, basis)
+
+
+@dataclass
+class SketchPlan:
+    """Everything small that the sketch of a block needs, in the type of the samples."""
+
+    factors: Sequence[Array]
+    basis: Array
+    mean: Array
+
+    @cached_property
+    def lifted(self) -> Array | None:
+        """The basis in sample space where that is cheaper."""
+        shape = [factor.shape[0] for factor in self.factors]
+        return lift_if_cheaper(self.factors, self.basis, shape)
+
+    @cached_property
+    def offset(self) -> Array:
+        """The mean sample, projected as the samples are."""
+        small = [double(factor) for factor in self.factors]
+        return asarray_like(
+            project_block(self.mean[None, ...], small, double(self.basis), None), self.basis
+        )
+
+
+def sketch_block(block: Array, plan: SketchPlan, cross: bool) -> tuple[Array, Array | None]:
+    """Sketch one block of samples, see `Source.sketch`."""
+    xp = get_namespace(block)
+    Y = project_block(block, plan.factors, plan.basis, plan.lifted) - plan.offset
+    gram = double(xp.matmul(Y.T, Y))
+    return gram, (contract_block(block, Y) if cross else None)
+
+
+def add_sketches(
+    total: tuple[Array, Array | None] | None, part: tuple[Array, Array | None]
+) -> tuple[Array, Array | None]:
+    """Add the sketch of a block to that of the blocks before it."""
+    if total is None:
+        return part
+    cross = None if total[1] is None else total[1] + part[1]
+    return total[0] + part[0], cross
 
 
 def contract_block(block: Array, Q: Array) -> Array:
