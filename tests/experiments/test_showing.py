@@ -18,6 +18,7 @@ def test_all_forms_come_from_the_records_alone(fakes, db, tmp_path):
         "fake.csv",
         "fake.md",
         "index.html",
+        "overview.md",
         "records.csv",
     ]
     assert first.text == second.text
@@ -34,7 +35,7 @@ def test_without_a_folder_nothing_is_written(fakes, db):
 
 def test_only_the_forms_asked_for(fakes, db, tmp_path):
     shown = show(db, targets=fakes.table("random"), formats=["md"], out=tmp_path / "a")
-    assert [path.name for path in shown.files] == ["fake.md"]
+    assert [path.name for path in shown.files] == ["fake.md", "overview.md"]
     assert shown.text == ""
 
 

@@ -10,7 +10,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from tuckermix.experiments.store import RunRecord
 from tuckermix.experiments.summaries import METRICS, CellSummary, RowSummary, TableSummary
 
-__all__ = ["records_csv", "table_csv", "table_html", "table_markdown", "table_text", "page_html"]
+__all__ = [
+    "markdown_table",
+    "records_csv",
+    "table_csv",
+    "table_html",
+    "table_markdown",
+    "table_text",
+    "page_html",
+]
 
 RECORD_FIELDS = (
     "profile",
@@ -167,7 +175,9 @@ def _mixed(summary: TableSummary) -> list[str]:
     ]
 
 
-def _markdown_table(header: Sequence[str], lines: Iterable[Sequence[str]]) -> list[str]:
+def markdown_table(header: Sequence[str], lines: Iterable[Sequence[str]]) -> list[str]:
+    """Return the lines of a table in Markdown."""
+
     def join(cells: Sequence[str]) -> str:
         return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
@@ -202,11 +212,11 @@ def table_markdown(summary: TableSummary) -> str:
         times.append(
             [row.name, *(_number(cell.seconds, ".3g") or "–" for cell in row.cells.values())]
         )
-    lines += _markdown_table(["", "", *summary.methods], body)
+    lines += markdown_table(["", "", *summary.methods], body)
     if summary.name == "table1":
-        lines += ["", "## Random starts", "", *_markdown_table(STARTS_HEADER, _starts(summary))]
+        lines += ["", "## Random starts", "", *markdown_table(STARTS_HEADER, _starts(summary))]
     lines += ["", "## Time", "", "Processor seconds of a fit, one thread, mean over the runs.", ""]
-    lines += _markdown_table(["", *summary.methods], times)
+    lines += markdown_table(["", *summary.methods], times)
     gaps = _explanations(summary)
     if gaps:
         lines += ["", "## Gaps", "", *(f"- {_one_line(gap)}" for gap in gaps)]

@@ -12,6 +12,7 @@ from tuckermix._records import Record
 from tuckermix._validation import check_option
 from tuckermix.experiments.cells import PAPER, QUICK
 from tuckermix.experiments.figures import draw_figure, save_figure
+from tuckermix.experiments.overview import overview_markdown
 from tuckermix.experiments.rendering import (
     page_html,
     records_csv,
@@ -111,6 +112,8 @@ def show(
                 files.append(_write(folder / f"{summary.name}.md", table_markdown(summary)))
             if "csv" in formats:
                 files.append(_write(folder / f"{summary.name}.csv", table_csv(summary)))
+        if "md" in formats:
+            files.append(_write(folder / "overview.md", overview_markdown(summaries)))
         if "csv" in formats:
             names = {table.name for table in tables} | {figure.experiment for figure in figures}
             mine = [record for record in records if record.experiment in names]

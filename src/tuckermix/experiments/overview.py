@@ -1,0 +1,215 @@
+"""The two questions about the tables, answered row by row from the records."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from tuckermix._records import Record
+from tuckermix.experiments.rendering import markdown_table
+from tuckermix.experiments.summaries import METRICS, CellSummary, RowSummary, TableSummary
+from tuckermix.experiments.tables import OURS, PAPERS_OWN
+
+__all__ = ["Agreement", "Standing", "agreements", "overview_markdown", "standings"]
+
+STANDARD_ERRORS = 2.0
+"""Two means agree if they differ by at most so many standard errors of their difference."""
+
+
+@dataclass(frozen=True)
+class Standing(Record):
+    """How our method stands in a row, in one metric.
+
+    Attributes
+    ----------
+    table, row, metric : str
+        Where.
+    ours : float
+        Our mean.
+    rival : str
+        The best of the other methods.
+    theirs : float
+        Its mean.
+    place : int
+        Our place, 1 for the first; equal means share it.
+    speedup : float or None
+        Processor time of the paper's own method over ours.
+    """
+
+    table: str
+    row: str
+    metric: str
+    ours: float
+    rival: str
+    theirs: float
+    place: int
+    speedup: float | None
+
+
+@dataclass(frozen=True)
+class Agreement(Record):
+    """Our run of the paper's own method beside the paper's number.
+
+    Attributes
+    ----------
+    table, row, metric : str
+        Where.
+    here, printed : float
+        Our mean and the paper's.
+    error : float or None
+        The standard error of their difference; None where either is a single run.
+    agrees : bool or None
+        Whether they differ by at most two standard errors; None without a standard error.
+    """
+
+    table: str
+    row: str
+    metric: str
+    here: float
+    printed: float
+    error: float | None
+    agrees: bool | None
+
+
+def _speedup(row: RowSummary) -> float | None:
+    ours, theirs = row.cells.get(OURS), row.cells.get(PAPERS_OWN)
+    if ours is None or theirs is None or not ours.seconds or theirs.seconds is None:
+        return None
+    return theirs.seconds / ours.seconds
+
+
+def standings(summaries: Iterable[TableSummary]) -> list[Standing]:
+    """Compare our method with the best other one in each row that has both.
+
+    Parameters
+    ----------
+    summaries : iterable of TableSummary
+        The tables.
+
+    Returns
+    -------
+    found : list of Standing
+        One for each row and metric.
+    """
+    found = []
+    for summary in summaries:
+        for row in summary.rows:
+            for metric in METRICS:
+                means = {
+                    method: cell.metrics[metric].mean
+                    for method, cell in row.cells.items()
+                    if metric in cell.metrics
+                }
+                ours = means.pop(OURS, None)
+                if ours is None or not means:
+                    continue
+                rival = max(means, key=lambda method: means[method])
+                place = 1 + sum(round(mean, 4) > round(ours, 4) for mean in means.values())
+                found.append(
+                    Standing(
+                        summary.name,
+                        row.name,
+                        metric,
+                        ours,
+                        rival,
+                        means[rival],
+                        place,
+                        _speedup(row),
+                    )
+                )
+    return found
+
+
+def _agreement(table: str, row: str, metric: str, cell: CellSummary) -> Agreement | None:
+    found = cell.metrics.get(metric)
+    if found is None or found.paper is None or found.difference is None:
+        return None
+    error = agrees = None
+    if found.variance is not None and found.paper.variance is not None:
+        # The paper's mean is over as many runs as its row has; ours over those done.
+        variance = found.variance / cell.done + found.paper.variance / cell.expected
+        error = variance**0.5
+        agrees = abs(found.difference) <= STANDARD_ERRORS * error
+    return Agreement(table, row, metric, found.mean, found.paper.mean, error, agrees)
+
+
+def agreements(summaries: Iterable[TableSummary]) -> list[Agreement]:
+    """Compare our runs of the paper's own method with its numbers, where the data are the same.
+
+    Parameters
+    ----------
+    summaries : iterable of TableSummary
+        The tables.
+
+    Returns
+    -------
+    found : list of Agreement
+        One for each row and metric.
+    """
+    found = []
+    for summary in summaries:
+        for row in summary.rows:
+            for metric in METRICS:
+                cell = row.cells.get(PAPERS_OWN)
+                if cell is not None:
+                    found.append(_agreement(summary.name, row.name, metric, cell))
+    return [agreement for agreement in found if agreement is not None]
+
+
+def _answer(agrees: bool | None) -> str:
+    return "single run" if agrees is None else "yes" if agrees else "no"
+
+
+def overview_markdown(summaries: Iterable[TableSummary]) -> str:
+    """Render both comparisons in Markdown."""
+    summaries = list(summaries)
+    standing = standings(summaries)
+    lines = [
+        "# Overview",
+        "",
+        f"## {OURS} beside the best other method of each row",
+        "",
+        *markdown_table(
+            ["table", "row", "metric", OURS, "best other", "", "difference", "place", "faster"],
+            (
+                [
+                    found.table,
+                    found.row,
+                    found.metric,
+                    f"{found.ours:.4f}",
+                    found.rival,
+                    f"{found.theirs:.4f}",
+                    f"{found.ours - found.theirs:+.4f}",
+                    f"**{found.place}**" if found.place == 1 else str(found.place),
+                    "–" if found.speedup is None else f"{found.speedup:.0f} ×",
+                ]
+                for found in standing
+            ),
+        ),
+        "",
+        f'"faster": processor time of {PAPERS_OWN} over that of {OURS}.',
+        "",
+        f"First in {sum(found.place == 1 for found in standing)} of {len(standing)} comparisons.",
+        "",
+        f"## {PAPERS_OWN} here and in the paper",
+        "",
+        *markdown_table(
+            ["table", "row", "metric", "here", "paper", "difference", "two errors", "agrees"],
+            (
+                [
+                    found.table,
+                    found.row,
+                    found.metric,
+                    f"{found.here:.4f}",
+                    f"{found.printed:.4f}",
+                    f"{found.here - found.printed:+.4f}",
+                    "–" if found.error is None else f"{STANDARD_ERRORS * found.error:.4f}",
+                    _answer(found.agrees),
+                ]
+                for found in agreements(summaries)
+            ),
+        ),
+        "",
+        '"two errors": twice the standard error of the difference of the two means.',
+    ]
+    return "\n".join(lines) + "\n"
