@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from tuckermix._array_api import blocks, to_numpy
+from tuckermix._array_api import asarray_like, blocks, is_numpy, to_numpy
 
 RESPONSES = ("predict_proba", "memberships")
 
@@ -21,6 +21,14 @@ def fitted(estimator: Any, owner: str, attribute: str) -> Any:
             "does not set: use TuckerClustering."
         )
     return getattr(estimator, attribute)
+
+
+def as_fitted(estimator: Any, X: Any) -> Any:
+    """Return NumPy samples in the library and on the device on which the estimator was fitted."""
+    core = getattr(estimator, "core_", None)
+    if core is None or is_numpy(core) or not is_numpy(X):
+        return X
+    return asarray_like(X, core)
 
 
 def centroids_of(estimator: Any, owner: str) -> np.ndarray:
@@ -42,7 +50,7 @@ def labels_of(estimator: Any, X: Any, owner: str) -> np.ndarray:
             f"{owner} needs the samples that the {type(estimator).__name__} was fitted on: "
             f"X has {X.shape[0]} samples, labels_ has {0 if stored is None else stored.shape[0]}."
         )
-    return to_numpy(estimator.predict(X))
+    return to_numpy(estimator.predict(as_fitted(estimator, X)))
 
 
 def distances_to(X: Any, centroids: np.ndarray, labels: np.ndarray) -> np.ndarray:
@@ -82,4 +90,4 @@ def subspace_of(estimator: Any, X: Any) -> np.ndarray:
     """Return the samples in the learned subspace, shape (n, L): rows of Z, or mixing weights."""
     check_is_fitted(estimator)
     name = "_subspace" if hasattr(estimator, "_subspace") else "transform"
-    return to_numpy(getattr(estimator, name)(X))
+    return to_numpy(getattr(estimator, name)(as_fitted(estimator, X)))

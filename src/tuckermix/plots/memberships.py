@@ -8,7 +8,7 @@ import numpy as np
 
 from tuckermix._array_api import to_numpy
 from tuckermix._validation import check_option
-from tuckermix.plots._estimator import RESPONSES, even_subsample
+from tuckermix.plots._estimator import RESPONSES, as_fitted, even_subsample
 from tuckermix.plots._style import INK, axes_for, colour_of, hatch_of, marker_of, plain_axes
 
 STYLES = ("auto", "bars", "ternary")
@@ -80,9 +80,9 @@ class MembershipDisplay:
         """
         check_option(response, "response", cls.__name__, RESPONSES)
         if response == "predict_proba":
-            weights, title = estimator.predict_proba(X), "Soft labels"
+            weights, title = estimator.predict_proba(as_fitted(estimator, X)), "Soft labels"
         else:
-            weights, title = estimator.transform(X), "Mixing weights"
+            weights, title = estimator.transform(as_fitted(estimator, X)), "Mixing weights"
         return cls(to_numpy(weights), title=title).plot(ax, style=style)
 
     def plot(self, ax: Any = None, *, style: str = "auto") -> MembershipDisplay:

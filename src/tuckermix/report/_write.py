@@ -10,7 +10,7 @@ import numpy as np
 
 from tuckermix._array_api import to_numpy
 from tuckermix._files import write_text
-from tuckermix.plots._estimator import labels_of
+from tuckermix.plots._estimator import as_fitted, labels_of
 from tuckermix.plots._style import COLOURS
 from tuckermix.report import _content, _svg
 
@@ -73,7 +73,7 @@ def render_report(
     except ImportError as error:
         raise ImportError("The report needs pillow: install tuckermix[report].") from error
     labels = labels_of(model, X, "The report")
-    proba = to_numpy(model.predict_proba(X) if proba is None else proba)
+    proba = to_numpy(model.predict_proba(as_fitted(model, X)) if proba is None else proba)
     named = _content.sample_names(names, X.shape[0])
     if truth is not None:
         truth = np.asarray(to_numpy(truth) if hasattr(truth, "shape") else truth)

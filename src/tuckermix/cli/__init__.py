@@ -1,0 +1,39 @@
+"""The command line: ``tuckermix demo``, ``cluster``, ``predict``, ``datasets`` and the others.
+
+Importing this package loads neither typer nor anything numerical, so that a missing extra can be
+told in one line and ``tuckermix --help`` comes at once.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+__all__ = ["main"]
+
+EXIT_FAILED = 1
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit code.
+
+    Parameters
+    ----------
+    arguments : sequence of str, default=None
+        The words after ``tuckermix``; None takes those of the process.
+
+    Returns
+    -------
+    code : int
+        0 done, 1 failed, 2 wrong use or unreadable input, 3 done but not converged,
+        130 interrupted.
+    """
+    for package in ("typer", "rich"):
+        try:
+            __import__(package)
+        except ImportError:
+            sys.stderr.write(f"The tuckermix command needs {package}: install tuckermix[cli].\n")
+            return EXIT_FAILED
+    from tuckermix.cli._app import run
+
+    return run(list(sys.argv[1:] if arguments is None else arguments))

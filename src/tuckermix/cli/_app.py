@@ -1,0 +1,159 @@
+"""The commands put together, and what happens when one of them fails."""
+
+from __future__ import annotations
+
+import errno
+import os
+import platform
+import sys
+from importlib import import_module, metadata
+from typing import Annotated, Any
+
+import typer
+
+from tuckermix._version import __version__
+from tuckermix.cli._console import (
+    EXIT_DONE,
+    EXIT_FAILED,
+    EXIT_INTERRUPTED,
+    EXIT_USAGE,
+    UsageError,
+    one_line,
+)
+from tuckermix.cli.bench import bench
+from tuckermix.cli.cluster import EXAMPLES as CLUSTER_EXAMPLES
+from tuckermix.cli.cluster import cluster
+from tuckermix.cli.datasets import datasets
+from tuckermix.cli.demo import demo
+from tuckermix.cli.predict import EXAMPLES as PREDICT_EXAMPLES
+from tuckermix.cli.predict import predict
+
+PACKAGES = ("numpy", "scikit-learn", "torch")
+TRACEBACK = "TUCKERMIX_TRACEBACK"
+"""Set this variable to see where an unexpected error comes from."""
+
+REPRODUCE_HELP = "Compute the tables and figures of the paper anew."
+INTERRUPTED = "Interrupted; nothing half-written is left behind."
+DISK_ERRORS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+
+HELP = """Cluster stacks of images, videos, volumes and other N-way arrays.
+
+Start with 'tuckermix demo', or 'tuckermix cluster FOLDER -k 10' on images of your own. Progress
+goes to stderr, results to stdout. Exit codes: 0 done, 1 failed, 2 wrong use or unreadable input,
+3 done but not converged, 130 interrupted.
+"""
+
+
+def _version(wanted: bool) -> None:
+    if not wanted:
+        return
+    found = [f"python {platform.python_version()}"]
+    for package in PACKAGES:
+        try:
+            found.append(f"{package} {metadata.version(package)}")
+        except metadata.PackageNotFoundError:
+            continue
+    sys.stdout.write(f"tuckermix {__version__} ({', '.join(found)})\n")
+    raise typer.Exit(EXIT_DONE)
+
+
+def _callback(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_version, is_eager=True, help="Show versions and leave."
+        ),
+    ] = False,
+) -> None:
+    """Hold the options of the whole program."""
+
+
+def build(with_reproduce: bool = False) -> typer.Typer:
+    """Put the commands together.
+
+    Parameters
+    ----------
+    with_reproduce : bool, default=False
+        Whether to load the experiments; without, only the name of their command is known.
+
+    Returns
+    -------
+    app : typer.Typer
+        The program.
+    """
+    app = typer.Typer(
+        no_args_is_help=True,
+        rich_markup_mode=None,  # boxes take a third of the screen that the help must fit on
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback(help=HELP)(_callback)
+    app.command()(demo)
+    app.command(epilog=CLUSTER_EXAMPLES)(cluster)
+    app.command(epilog=PREDICT_EXAMPLES)(predict)
+    app.command()(datasets)
+    if with_reproduce:
+        module = import_module("tuckermix.cli.reproduce")
+        app.add_typer(module.app, name="reproduce", help=REPRODUCE_HELP)
+    else:
+        app.command("reproduce", help=REPRODUCE_HELP)(_never)
+    app.command()(bench)
+    return app
+
+
+def _never() -> None:
+    """Stand for a command that is loaded when it is called."""
+
+
+def run(arguments: list[str]) -> int:
+    """Run the program and turn every way to fail into one line and an exit code."""
+    completing = any(name.endswith("_COMPLETE") and "TUCKERMIX" in name for name in os.environ)
+    try:
+        app = build("reproduce" in arguments[:1] or completing)
+        code = typer.main.get_command(app).main(
+            arguments, prog_name="tuckermix", standalone_mode=False
+        )
+        sys.stdout.flush()
+        if code == EXIT_INTERRUPTED and "reproduce" not in arguments[:1]:
+            return _fail(INTERRUPTED, code)  # typer has caught Ctrl-C itself
+        return int(code or EXIT_DONE)
+    except (KeyboardInterrupt, typer.Abort):
+        return _fail(INTERRUPTED, EXIT_INTERRUPTED)
+    except BrokenPipeError:
+        # The reader of stdout has gone, which is its right; Python must not complain at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_FAILED
+    except Exception as error:
+        if os.environ.get(TRACEBACK):
+            raise
+        return _explain(error)
+
+
+def _explain(error: Exception) -> int:
+    """Say in one line what went wrong, and choose the exit code."""
+    message: Any = getattr(error, "format_message", None)
+    if message is not None:  # what typer raises for wrong options and arguments
+        name = type(error).__name__
+        if name == "NoArgsIsHelpError":
+            sys.stderr.write(message() + "\n")
+            return EXIT_USAGE
+        text = " ".join(message().split()).rstrip(".")
+        return _fail(f"{text}. Try 'tuckermix --help'.", EXIT_USAGE)
+    if isinstance(error, UsageError | ValueError | FileNotFoundError | IsADirectoryError):
+        return _fail(one_line(error), EXIT_USAGE)
+    if isinstance(error, OSError) and error.errno in DISK_ERRORS:
+        where = f" {error.filename}" if error.filename else " the results"
+        return _fail(f"Cannot write{where}: {error.strerror}. Free some space.", EXIT_FAILED)
+    if isinstance(error, ImportError | OSError):
+        return _fail(one_line(error), EXIT_FAILED)
+    if isinstance(error, MemoryError):
+        return _fail("The data do not fit into memory: use fewer or smaller samples.", EXIT_FAILED)
+    return _fail(
+        f"Unexpected {type(error).__name__}: {one_line(error)} (set {TRACEBACK}=1 to see where).",
+        EXIT_FAILED,
+    )
+
+
+def _fail(message: str, code: int) -> int:
+    sys.stderr.write(f"tuckermix: {message}\n")
+    return code

@@ -1,0 +1,130 @@
+"""What the commands say: results on stdout, everything else on stderr."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+import time
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+EXIT_DONE = 0
+EXIT_FAILED = 1
+EXIT_USAGE = 2
+EXIT_NOT_CONVERGED = 3
+EXIT_INTERRUPTED = 130
+"""What shells report for a program that Ctrl-C ended."""
+
+INDENT = 2
+
+
+class UsageError(Exception):
+    """The user asked for something that cannot be; the message is one line."""
+
+
+class Console:
+    """Progress and messages of one command.
+
+    On a terminal a spinner shows what is going on; elsewhere each stage writes one line when it
+    is done. With `quiet` there are only errors.
+
+    Parameters
+    ----------
+    quiet : bool, default=False
+        Whether progress and notes are left out.
+    """
+
+    def __init__(self, quiet: bool = False) -> None:
+        self.quiet = quiet
+        self.live = sys.stderr.isatty() and not quiet
+        self.seconds: dict[str, float] = {}
+
+    def note(self, text: str) -> None:
+        """Say something on stderr."""
+        if not self.quiet:
+            sys.stderr.write(text + "\n")
+
+    @contextmanager
+    def stage(self, doing: str) -> Iterator[None]:
+        """Show that something is going on, say how long it took, and show warnings as notes.
+
+        What the library logs at level INFO appears beside the spinner.
+        """
+        start = time.perf_counter()
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            if self.live:
+                with _spinner(doing):
+                    yield
+            else:
+                yield
+        self.seconds[doing] = time.perf_counter() - start
+        self.note(f"{doing}: {self.seconds[doing]:.2f} s")
+        for warning in caught:
+            if issubclass(warning.category, UserWarning | RuntimeWarning):
+                self.note(f"warning: {' '.join(str(warning.message).split())}")
+
+    def result(self, values: dict[str, Any], rows: list[tuple[str, str]], as_json: bool) -> None:
+        """Write the result to stdout: all `values` as JSON, or `rows` as a small table."""
+        if as_json:
+            sys.stdout.write(json.dumps(values, indent=INDENT) + "\n")
+            return
+        self.table(None, rows)
+
+    def table(self, head: tuple[str, ...] | None, rows: Any) -> None:
+        """Write a table to stdout: with rules on a terminal, aligned words elsewhere."""
+        rows = [tuple(row) for row in rows]
+        if not sys.stdout.isatty():
+            lines = rows if head is None else [head, *rows]
+            widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+            for line in lines:
+                cells = (cell.ljust(width) for cell, width in zip(line, widths, strict=True))
+                sys.stdout.write("  ".join(cells).rstrip() + "\n")
+            return
+        from rich import box
+        from rich.console import Console as RichConsole
+        from rich.table import Table
+        from rich.text import Text
+
+        table = Table(
+            box=box.SIMPLE_HEAD, show_header=head is not None, pad_edge=False, header_style="bold"
+        )
+        columns = head or ("", "")
+        for index, name in enumerate(columns):
+            # Names are short and stay whole; only the last column may wrap.
+            table.add_column(name, no_wrap=index < len(columns) - 1, overflow="fold")
+        for row in rows:
+            table.add_row(*(Text(cell) for cell in row))  # names may hold what looks like markup
+        RichConsole(file=sys.stdout, highlight=False).print(table)
+
+
+@contextmanager
+def _spinner(doing: str) -> Iterator[None]:
+    """Show a spinner with what the library logs."""
+    from rich.console import Console as RichConsole
+    from rich.markup import escape
+
+    with RichConsole(stderr=True).status(escape(doing)) as status:
+
+        class Handler(logging.Handler):
+            def emit(self, record: logging.LogRecord) -> None:
+                status.update(f"{escape(doing)} · {escape(record.getMessage())}")
+
+        logger, handler = logging.getLogger("tuckermix"), Handler(logging.INFO)
+        level = logger.level
+        logger.addHandler(handler)
+        logger.setLevel(logging.INFO)
+        try:
+            yield
+        finally:
+            logger.removeHandler(handler)
+            logger.setLevel(level)
+
+
+def one_line(error: BaseException) -> str:
+    """Return the message of an error on a single line."""
+    text = " ".join(str(error).split())
+    return text or type(error).__name__

@@ -1,0 +1,72 @@
+"""``tuckermix predict``: label new data with a model that was saved."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tuckermix.cli import _options as options
+from tuckermix.cli._console import Console
+
+EXAMPLES = """\b
+Examples:
+  tuckermix predict photos-clusters/model.tuckermix new-photos/ > labels.csv
+  tuckermix predict model.tuckermix scans.h5 --key volumes -o labels.csv
+"""
+
+
+def predict(
+    model_path: Annotated[
+        Path,
+        typer.Argument(
+            metavar="MODEL", help="A model.tuckermix that 'cluster' wrote.", show_default=False
+        ),
+    ],
+    source: options.Input,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="File for the labels; else stdout.")
+    ] = None,
+    device: options.Device = "cpu",
+    key: options.Key = None,
+    sample_axis: options.SampleAxis = None,
+    sample_shape: options.SampleShape = None,
+    size: options.Size = None,
+    grey: options.Grey = None,
+    frames: options.Frames = None,
+    quiet: options.Quiet = False,
+) -> int:
+    """Label new samples with a saved model.
+
+    Writes name or index, label, confidence and soft labels as CSV. On the samples of the fit this
+    gives the same labels.csv again.
+    """
+    from tuckermix._array_api import to_numpy
+    from tuckermix._files import write_text
+    from tuckermix.cli import _input, _results
+    from tuckermix.persistence import load
+
+    console = Console(quiet)
+    model = load(model_path)
+    with console.stage(f"Reading {source}"):
+        data = _input.read_input(
+            source,
+            key=key,
+            sample_axis=sample_axis,
+            sample_shape=options.sizes(sample_shape, "--sample-shape"),
+            size=options.sizes(size, "--size"),
+            grey=grey,
+            frames=frames,
+        )
+        X = _input.floating(data.X)
+    with console.stage("Labelling"):
+        proba = to_numpy(model.predict_proba(X))
+    text = _results.labels_text(data.names, proba, proba.argmax(axis=1))
+    if out is None:
+        sys.stdout.write(text)
+    else:
+        write_text(out, text)
+        console.note(f"{data.n_samples} labels in {out}")
+    return 0

@@ -1,0 +1,96 @@
+"""Running the command line, and small inputs of every kind."""
+
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+pytest.importorskip("typer")
+
+
+@pytest.fixture
+def run(capfd):
+    """Return a function that runs the command line in this process."""
+    from tuckermix.cli import main
+
+    def call(*words):
+        code = main([str(word) for word in words])
+        out, err = capfd.readouterr()
+        return code, out, err
+
+    return call
+
+
+@pytest.fixture
+def shell():
+    """Return a function that runs the command line in a process of its own."""
+
+    def call(*words, **options):
+        environment = {**os.environ, **options.pop("env", {})}
+        return subprocess.run(
+            [sys.executable, "-m", "tuckermix.cli", *map(str, words)],
+            capture_output=True,
+            text=True,
+            env=environment,
+            timeout=120,
+            **options,
+        )
+
+    return call
+
+
+@pytest.fixture(scope="session")
+def planted():
+    """Three planted clusters of 12 × 10 pictures, as bytes, and their classes."""
+    from tuckermix.datasets import make_tensor_clusters
+
+    data = make_tensor_clusters(60, (12, 10), 3, noise=0.05, random_state=0)
+    low, high = data.X.min(), data.X.max()
+    return np.rint(255 * (data.X - low) / (high - low)).astype(np.uint8), data.labels
+
+
+@pytest.fixture(scope="session")
+def archive(planted, tmp_path_factory):
+    path = tmp_path_factory.mktemp("input") / "planted.npz"
+    np.savez(path, images=planted[0], classes=planted[1])
+    return path
+
+
+@pytest.fixture(scope="session")
+def folder(planted, tmp_path_factory):
+    """A folder of PNG files."""
+    Image = pytest.importorskip("PIL.Image")
+    path = tmp_path_factory.mktemp("input") / "photos"
+    path.mkdir()
+    for index, picture in enumerate(planted[0]):
+        Image.fromarray(picture).save(path / f"{index:03d}.png")
+    return path
+
+
+@pytest.fixture
+def summary():
+    """Return a function that reads the summary of a folder of results."""
+    return lambda path: json.loads((path / "summary.json").read_text())
+
+
+def assert_one_line(text):
+    assert text.endswith("\n")
+    assert text.count("\n") == 1, text
+
+
+@pytest.fixture
+def fails(run):
+    """Return a function that runs a command which must fail with one line."""
+
+    def call(*words, code=2):
+        got, out, err = run(*words)
+        assert got == code
+        assert out == ""
+        assert_one_line(err)
+        assert err.startswith("tuckermix: ")
+        return err
+
+    return call

@@ -1,0 +1,59 @@
+import logging
+import sys
+import warnings
+
+import pytest
+
+from tuckermix.cli._console import Console, one_line
+
+
+def test_stages_say_how_long_they_took(capsys):
+    console = Console()
+    with console.stage("Fitting"):
+        pass
+    assert capsys.readouterr().err.startswith("Fitting: 0.0")
+    assert set(console.seconds) == {"Fitting"}
+
+
+def test_quiet_says_nothing(capsys):
+    with Console(quiet=True).stage("Fitting"):
+        warnings.warn("careful", stacklevel=1)
+    assert capsys.readouterr() == ("", "")
+
+
+def test_warnings_become_notes(capsys):
+    with Console().stage("Fitting"):
+        warnings.warn("stopped\n  early", RuntimeWarning, stacklevel=1)
+        warnings.warn("old name", DeprecationWarning, stacklevel=1)
+    err = capsys.readouterr().err
+    assert "warning: stopped early\n" in err
+    assert "old name" not in err
+
+
+def test_spinner_on_a_terminal_shows_the_log(capsys, monkeypatch):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    console = Console()
+    assert console.live
+    logger = logging.getLogger("tuckermix")
+    before = (logger.level, list(logger.handlers))
+    with console.stage("Fitting [1]"):
+        logger.info("sweep %d", 1)
+    assert (logger.level, list(logger.handlers)) == before
+
+
+def test_tables_are_plain_off_a_terminal(capsys):
+    Console().table(("name", "value"), [("a", "1"), ("long", "[red]2")])
+    assert capsys.readouterr().out == "name  value\na     1\nlong  [red]2\n"
+
+
+def test_tables_on_a_terminal_keep_markup_as_text(capsys, monkeypatch):
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
+    Console().table(None, [("a", "[red]2")])
+    assert "[red]2" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("error", "text"), [(ValueError("a\n b"), "a b"), (ValueError(), "ValueError")]
+)
+def test_messages_fit_one_line(error, text):
+    assert one_line(error) == text

@@ -1,0 +1,139 @@
+import errno
+import os
+import subprocess
+import sys
+
+import pytest
+
+from tuckermix.cli import _app, main
+
+COMMANDS = ["demo", "cluster", "predict", "datasets", "reproduce", "bench"]
+SCREEN = (80, 24)
+
+
+def test_help_fits_one_screen(run, monkeypatch):
+    monkeypatch.setenv("COLUMNS", str(SCREEN[0]))
+    code, out, _ = run("--help")
+    lines = out.splitlines()
+    assert code == 0
+    assert len(lines) <= SCREEN[1]
+    assert max(map(len, lines)) <= SCREEN[0]
+    for command in COMMANDS:
+        assert f"\n  {command} " in out
+    assert "..." not in out.split("Commands:")[1]  # no description is cut
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_help(run, command):
+    code, out, _ = run(command, "--help")
+    assert code == 0
+    assert "Usage: tuckermix" in out
+
+
+def test_version_names_what_it_depends_on(run):
+    import numpy
+    import sklearn
+
+    from tuckermix import __version__
+
+    code, out, _ = run("--version")
+    assert code == 0
+    assert out.startswith(f"tuckermix {__version__} (python ")
+    assert f"numpy {numpy.__version__}" in out
+    assert f"scikit-learn {sklearn.__version__}" in out
+
+
+def test_without_words_it_shows_the_help(run):
+    code, _, err = run()
+    assert code == 2
+    assert "Commands:" in err
+
+
+def test_wrong_words_get_one_line(fails):
+    assert "--colour-blind" in fails("cluster", "x.npz", "--colour-blind")
+    assert "klassify" in fails("klassify")
+    assert "INPUT" in fails("cluster")
+    assert "-k" in fails("cluster", "x.npz", "-k", "ten")
+
+
+def test_importing_the_command_line_is_light():
+    code = (
+        "import sys, tuckermix.cli; heavy = {'matplotlib', 'torch', 'typer', 'jinja2', 'dask'};"
+        "print(sorted(heavy & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_help_loads_no_picture_or_tensor_library():
+    code = (
+        "import sys; from tuckermix.cli import main; main(['--help']);"
+        "heavy = {'matplotlib', 'torch', 'jinja2', 'dask', 'tuckermix.experiments'};"
+        "print(sorted(heavy & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+@pytest.mark.parametrize("package", ["typer", "rich"])
+def test_missing_extra_is_named(capsys, monkeypatch, package):
+    monkeypatch.setitem(sys.modules, package, None)
+    assert main(["--help"]) == 1
+    assert capsys.readouterr().err == (
+        f"The tuckermix command needs {package}: install tuckermix[cli].\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "text"),
+    [
+        (ValueError("n_samples=5 must be\n >= 8."), 2, "n_samples=5 must be >= 8."),
+        (OSError(errno.ENOSPC, "No space left on device", "a/labels.csv"), 1, "a/labels.csv: No"),
+        (OSError(errno.EDQUOT, "Quota exceeded"), 1, "Cannot write the results: Quota"),
+        (PermissionError(errno.EACCES, "Permission denied", "out"), 1, "Permission denied"),
+        (ImportError("The report needs jinja2: install tuckermix[report]."), 1, "needs jinja2"),
+        (MemoryError(), 1, "do not fit into memory"),
+        (KeyError("x"), 1, "Unexpected KeyError: 'x' (set TUCKERMIX_TRACEBACK=1"),
+        (KeyboardInterrupt(), 130, "Interrupted"),
+    ],
+)
+def test_every_failure_is_one_line(capsys, monkeypatch, error, code, text):
+    def broken(with_reproduce):
+        raise error
+
+    monkeypatch.setattr(_app, "build", broken)
+    assert main(["demo"]) == code
+    err = capsys.readouterr().err
+    assert text in err
+    assert err.count("\n") == 1
+
+
+def test_traceback_on_demand(monkeypatch):
+    def broken(with_reproduce):
+        raise KeyError("x")
+
+    monkeypatch.setattr(_app, "build", broken)
+    monkeypatch.setenv("TUCKERMIX_TRACEBACK", "1")
+    with pytest.raises(KeyError):
+        main(["demo"])
+
+
+def test_shell_completion_knows_the_commands(shell):
+    environment = {
+        "_TUCKERMIX_COMPLETE": "complete_bash",
+        "COMP_WORDS": "tuckermix clu",
+        "COMP_CWORD": "1",
+        "_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1",
+    }
+    done = shell(env=environment)
+    assert done.stdout.split() == ["cluster"]
+
+
+def test_reader_of_the_output_may_leave_early(archive, tmp_path):
+    words = f"{sys.executable} -m tuckermix.cli"
+    command = f"set -o pipefail; {words} datasets | true"
+    done = subprocess.run(
+        ["bash", "-c", command], capture_output=True, text=True, cwd=tmp_path, env=dict(os.environ)
+    )
+    assert "Traceback" not in done.stderr
+    assert "BrokenPipe" not in done.stderr
