@@ -200,10 +200,11 @@ class _State:
         self.xp = xp
         self.B = B
         self.U = xp.asarray(U, copy=True)
-        self.S_inverse = _inverse(xp, xp.matmul(U.T, U))
-        self.C = xp.matmul(U.T, B)
-        self.W = xp.matmul(self.S_inverse, self.C)
-        self.cost = -0.5 * float(xp.matmul(xp.reshape(self.C, (-1,)), xp.reshape(self.W, (-1,))))
+        Q, X = _orthonormal(xp, U)
+        C = xp.matmul(Q.T, B)
+        self.cost = -0.5 * float(xp.matmul(xp.reshape(C, (-1,)), xp.reshape(C, (-1,))))
+        self.W = xp.matmul(X, C)
+        self.S_inverse = xp.matmul(X, X.T)
         self.preconditioner: RowPreconditioner | None = None
         self._gradient: Array | None = None
         self._T: Array | None = None
@@ -237,14 +238,20 @@ class _State:
         return hessian
 
 
-def _inverse(xp: Any, S: Array) -> Array:
-    """Return the inverse of a Gram matrix; dependent columns of U count once.
+def _orthonormal(xp: Any, U: Array) -> tuple[Array, Array]:
+    """Return an orthonormal basis Q = U X of the columns of U; dependent ones count once.
 
-    The eigenvalues that rounding alone can produce are treated as zero, so that the cost stays
-    the projection onto the columns of U where a Cholesky factor would not exist.
+    One whitening by the eigenvectors of UᵀU would leave an error of the square of the condition
+    of U, which a trust region takes for a change of the cost and stalls on; the second round
+    removes it. Directions that rounding alone can produce are left out, so that the cost is the
+    projection onto the columns of U even where UᵀU has no inverse.
     """
+    S = xp.matmul(U.T, U)
     values, vectors = xp.linalg.eigh(S)
-    floor = S.shape[0] * epsilon(S) * float(xp.max(values))
-    keep = values > floor
-    inverse = xp.where(keep, 1.0 / xp.where(keep, values, xp.ones_like(values)), 0.0 * values)
-    return xp.matmul(vectors * inverse, vectors.T)
+    floor = S.shape[0] * epsilon(S) * float(values[-1])
+    n_dropped = int(xp.sum(xp.astype(values <= floor, xp.int64)))
+    X = vectors[:, n_dropped:] / xp.sqrt(values[n_dropped:])
+    Q = xp.matmul(U, X)
+    values, vectors = xp.linalg.eigh(xp.matmul(Q.T, Q))
+    polish = xp.matmul(vectors / xp.sqrt(values), vectors.T)
+    return xp.matmul(Q, polish), xp.matmul(X, polish)
