@@ -1,1 +1,17 @@
 """The methods with which the paper compares, with the interface of `TuckerClustering`."""
+
+from tuckermix.baselines.alternating import AlternatingNMF
+from tuckermix.baselines.asit import ASIT
+from tuckermix.baselines.bayesian import BayesianNMF
+from tuckermix.baselines.drcc import DRCC
+from tuckermix.baselines.multiplicative import MultiplicativeNMF
+from tuckermix.baselines.projected_gradient import ProjectedGradientNMF
+
+__all__ = [
+    "MultiplicativeNMF",
+    "AlternatingNMF",
+    "BayesianNMF",
+    "ProjectedGradientNMF",
+    "DRCC",
+    "ASIT",
+]

@@ -14,7 +14,6 @@ from sklearn.base import (
     ClusterMixin,
     TransformerMixin,
 )
-from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 
 from tuckermix._array_api import Array, asarray_like, get_namespace, is_numpy, to_numpy
@@ -27,6 +26,7 @@ from tuckermix._validation import (
     check_tensor,
 )
 from tuckermix.baselines.nonnegative import scale_of, solve_components
+from tuckermix.labels.kmeans import kmeans
 
 __all__ = ["BaselineClustering", "ComponentClustering", "Run", "Step", "label_memberships"]
 
@@ -134,11 +134,7 @@ def label_memberships(
     if rule == "argmax":
         labels = np.argmax(rows, axis=1).astype(np.int64)
     else:
-        seed = int(rng.integers(2**31 - 1))
-        kmeans = KMeans(n_clusters, n_init=KMEANS_STARTS, random_state=seed)
-        with warnings.catch_warnings():  # fewer distinct rows than clusters: mended below
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            labels = kmeans.fit_predict(rows).astype(np.int64)
+        labels = kmeans(rows, n_clusters, n_init=KMEANS_STARTS, rng=rng).labels
     labels = _occupy(rows, labels, n_clusters)
     counts = np.bincount(labels, minlength=n_clusters)
     sums = np.zeros((n_clusters, rows.shape[1]))
@@ -166,12 +162,15 @@ class BaselineClustering(ClusterMixin, BaseEstimator):
     """Base of the comparison methods: the loop over starts around one run of a method.
 
     A method implements `_run`, and may override `_check_parameters`, `_prepare` and `_label`.
-    Runs see NumPy float64 arrays; the fitted arrays follow the library, device and floating type
-    of `X`.
+    Runs see NumPy arrays, float64 unless the class says otherwise; the fitted arrays follow the
+    library, device and floating type of `X`.
     """
 
     _positive_only = False
     """Whether negative data are refused."""
+
+    _keeps_precision = False
+    """Whether runs see float32 data as they are, for methods without small linear systems."""
 
     n_clusters: int
     n_init: int
@@ -230,7 +229,9 @@ class BaselineClustering(ClusterMixin, BaseEstimator):
             The fitted estimator.
         """
         X = check_tensor(self, X, reset=True, positive=self._positive_only)
-        host = to_numpy(X).astype(np.float64, copy=False)
+        host = to_numpy(X)
+        if not self._keeps_precision:
+            host = host.astype(np.float64, copy=False)
         self._check_parameters(host)
         rng = check_random_state(self.random_state)
         data = self._prepare(host)

@@ -12,6 +12,8 @@ from __future__ import annotations
 import numpy as np
 from scipy.optimize import nnls
 
+from tuckermix._array_api import blocks
+
 __all__ = [
     "least_squares_cost",
     "nonnegative_least_squares",
@@ -39,6 +41,10 @@ MAX_ROUNDS_PER_COMPONENT = 5
 """Exchanges per component before a row is handed to the active-set method of SciPy. Rows need
 three to eight rounds in all; only rounding on nearly singular systems makes them cycle."""
 
+PADDING = 4
+"""Passive sets are solved in batches of this many neighbouring sizes: four keeps the wasted work
+small for ten components and the batches few for a hundred."""
+
 
 def nonnegative_least_squares(
     gram: np.ndarray, cross: np.ndarray, *, start: np.ndarray | None = None
@@ -52,8 +58,8 @@ def nonnegative_least_squares(
     Each row `h` with gradient :math:`y = A h - r` is optimal when :math:`h \ge 0`,
     :math:`y \ge 0` and :math:`h_i y_i = 0`. A passive set F fixes :math:`h_F = A_{FF}^{-1} r_F` and
     zeros elsewhere; indices with the wrong sign are exchanged, all at once as long as that makes
-    progress. Rows with the same passive set share one factorisation; passive sets of the same
-    size are solved in one batch.
+    progress. All rows are pivoted together, and passive sets of about the same size are solved in
+    one batch.
 
     Parameters
     ----------
@@ -128,36 +134,33 @@ def _pivot(A: np.ndarray, R: np.ndarray, passive: np.ndarray) -> np.ndarray:
 
 
 def _solve_passive(A: np.ndarray, R: np.ndarray, passive: np.ndarray) -> np.ndarray:
-    """Solve each row on its passive set, one batch for each size of set."""
-    h = np.zeros_like(R)
+    """Solve each row on its passive set, in batches of systems of nearly equal size.
+
+    A set is filled up to a multiple of `PADDING` with variables of their own equation x = 0, so
+    that a few batches serve all sizes.
+    """
+    n_components = A.shape[0]
+    if passive.all():
+        return np.linalg.solve(A, R.T).T
     sizes = np.count_nonzero(passive, axis=1)
-    for size in np.unique(sizes):
-        if size == 0:
-            continue
-        rows = np.flatnonzero(sizes == size)
-        if size == A.shape[0]:
-            h[rows] = np.linalg.solve(A, R[rows].T).T
-            continue
-        # The sets as packed bits: equal sets are factorised once.
-        codes = np.packbits(passive[rows], axis=1)
-        _, first, group = np.unique(
-            codes.view(f"V{codes.shape[1]}"), return_index=True, return_inverse=True
-        )
-        index = np.nonzero(passive[rows[first]])[1].reshape(len(first), size)
-        blocks = A[index[:, :, None], index[:, None, :]]
-        columns = index[group.ravel()]
-        right = np.take_along_axis(R[rows], columns, axis=1)
-        if 2 * len(first) > len(rows):  # few sets in common: factorise for each row
-            values = np.linalg.solve(blocks[group.ravel()], right[:, :, None])[:, :, 0]
-        else:
-            inverses = np.linalg.inv(blocks)[group.ravel()]
-            blocks = blocks[group.ravel()]
-            values = np.matmul(inverses, right[:, :, None])
-            # Products with an inverse are not backward stable; one step of refinement is.
-            values += np.matmul(inverses, right[:, :, None] - np.matmul(blocks, values))
-            values = values[:, :, 0]
-        h[rows[:, None], columns] = values
-    return h
+    padded = np.eye(n_components + PADDING)
+    padded[:n_components, :n_components] = A
+    h = np.zeros((len(R), n_components + PADDING))
+    right = np.hstack([R, np.zeros((len(R), PADDING))])
+    order = np.argsort(~passive, axis=1, kind="stable")  # the passive indices first
+    width = -(-sizes // PADDING) * PADDING
+    for size in np.unique(width[sizes > 0]):
+        batch = np.flatnonzero(width == size)
+        slots = np.arange(size)
+        for part in blocks(len(batch), 8 * int(size) ** 2):
+            rows = batch[part]
+            spare = slots - sizes[rows, None]  # counts up from 0 behind the passive indices
+            index = order[rows[:, None], np.minimum(slots, n_components - 1)]
+            index = np.where(spare < 0, index, n_components + spare)
+            systems = padded[index[:, :, None], index[:, None, :]]
+            values = np.linalg.solve(systems, right[rows[:, None], index][:, :, None])
+            h[rows[:, None], index] = values[:, :, 0]
+    return h[:, :n_components]
 
 
 def _active_set(A: np.ndarray, R: np.ndarray) -> np.ndarray:
@@ -251,8 +254,8 @@ def projected_gradient_norm(*pairs: tuple[np.ndarray, np.ndarray]) -> float:
     """
     total = 0.0
     for variable, gradient in pairs:
-        free = gradient[(gradient < 0) | (variable > 0)]
-        total += float(np.dot(free, free))
+        free = gradient * ((gradient < 0) | (variable > 0))
+        total += float(np.vdot(free, free))
     return float(np.sqrt(total))
 
 
