@@ -52,16 +52,9 @@ def test_flat_samples_get_a_shape(save):
         read(save(X=X), sample_shape=(2, 2))
 
 
-def test_grey(save):
-    rng = np.random.default_rng(0)
-    X = rng.integers(0, 256, (5, 4, 4, 3), dtype=np.uint8)
-    grey = read(save(X=X), grey=True).X
-    assert grey.dtype == np.uint8
-    assert np.abs(grey - X @ [0.299, 0.587, 0.114]).max() <= 0.5 + 1e-9
-    same = np.repeat(rng.random((5, 4, 4, 1)), 3, axis=3)
-    assert np.allclose(read(save(X=same), grey=True).X, same[..., 0])
-    with pytest.raises(ReadError, match=r"grey=True needs a last axis .* shape \(4, 5\). Leave"):
-        read(save(X=np.zeros((3, 4, 5))), grey=True)
+def test_colours_can_be_made_grey(save):
+    X = np.random.default_rng(0).random((5, 4, 4, 3))
+    assert np.allclose(read(save(X=X), grey=True).X, X @ [0.299, 0.587, 0.114])
 
 
 @pytest.mark.parametrize(

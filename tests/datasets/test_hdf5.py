@@ -38,14 +38,6 @@ def test_out_of_core(stored):
     assert not isinstance(read(path, lazy="auto").X, da.Array)
 
 
-def test_chunks_of_the_file_are_not_torn(tmp_path, monkeypatch):
-    pytest.importorskip("dask", reason="Dask is not installed")
-    monkeypatch.setattr("tuckermix.datasets._lazy.BLOCK_BYTES", 8 * 3 * 10)
-    with h5py.File(tmp_path / "a.h5", "w") as file:
-        file.create_dataset("X", data=np.zeros((50, 3)), chunks=(4, 3))
-    assert read(tmp_path / "a.h5", lazy=True).X.chunks[0] == (8, 8, 8, 8, 8, 8, 2)
-
-
 def test_values_in_other_files_are_not_read(tmp_path):
     (tmp_path / "secret").write_bytes(b"x" * 64)
     with h5py.File(tmp_path / "b.h5", "w") as file:

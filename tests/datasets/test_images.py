@@ -45,12 +45,6 @@ def test_one_subfolder_is_no_class(tmp_path):
     assert read(tmp_path).labels is None
 
 
-def test_a_circle_of_links_ends(tmp_path):
-    save(tmp_path / "a" / "a.png", picture(0))
-    (tmp_path / "a" / "again").symlink_to(tmp_path)
-    assert read(tmp_path).names == ["a/a.png"]
-
-
 def test_colour(tmp_path):
     colour, grey = picture(0, (6, 5, 3)), picture(1)
     save(tmp_path / "a.png", colour)

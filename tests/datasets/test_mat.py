@@ -1,6 +1,3 @@
-import struct
-import zlib
-
 import numpy as np
 import pytest
 import scipy.io
@@ -89,29 +86,6 @@ def test_what_is_not_numeric_is_refused_unread(tmp_path):
         read(tmp_path / "a.mat")
 
 
-def test_bombs(tmp_path):
-    save7(tmp_path / "a.mat", X=np.zeros((1000, 1000)))
-    with pytest.raises(ReadError, match=r"'X' \(1000, 1000\) float64 would take 8000000 bytes"):
-        read(tmp_path / "a.mat", max_bytes=1_000_000)
-    # A small declared shape before values without end.
-    head = (tmp_path / "a.mat").read_bytes()[:128]
-    matrix = struct.pack("<II", 14, 2**31) + struct.pack("<IIII", 6, 8, 6, 0)
-    matrix += struct.pack("<IIii", 5, 8, 2, 3) + struct.pack("<HHI", 1, 1, ord("X"))
-    values = struct.pack("<II", 9, 50_000_000) + b"\0" * 50_000_000
-    for content, message in (
-        (values, "an element of 50000000 bytes passes the limit of 4000000"),
-        (struct.pack("<II", 9, 48) + b"\0" * 50_000_000, "more is packed than the values of"),
-        (struct.pack("<II", 9, 40) + b"\0" * 40, r"'X' has 5 values for \(2, 3\)"),
-    ):
-        packed = zlib.compress(matrix + content)
-        (tmp_path / "b.mat").write_bytes(head + struct.pack("<II", 15, len(packed)) + packed)
-        with pytest.raises(ReadError, match=rf"b\.mat: it is damaged .*{message}"):
-            read(tmp_path / "b.mat", max_bytes=4_000_000)
-    save5(tmp_path / "c.mat", X=np.zeros((1000, 100)))
-    with pytest.raises(ReadError, match=r"'X' \(1000, 100\) float64 would take 800000 bytes"):
-        read(tmp_path / "c.mat", max_bytes=799_999)
-
-
 def test_version_4(tmp_path):
     X = np.random.default_rng(0).random((6, 4))
     scipy.io.savemat(tmp_path / "a.mat", {"fea": X, "gnd": np.arange(6.0)}, format="4")
@@ -120,15 +94,6 @@ def test_version_4(tmp_path):
     assert data.labels.tolist() == [0, 1, 2, 3, 4, 5]
     scipy.io.savemat(tmp_path / "a.mat", {"t": "text"}, format="4")
     with pytest.raises(ReadError, match="'t' holds a MATLAB char, and samples are"):
-        read(tmp_path / "a.mat")
-
-
-def test_a_checksum_that_fails(tmp_path):
-    save7(tmp_path / "a.mat", X=np.random.default_rng(0).random((20, 20)))
-    whole = bytearray((tmp_path / "a.mat").read_bytes())
-    whole[-3] ^= 1
-    (tmp_path / "a.mat").write_bytes(whole)
-    with pytest.raises(ReadError, match=r"a\.mat: it is damaged .*incorrect data check"):
         read(tmp_path / "a.mat")
 
 

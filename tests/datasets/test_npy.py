@@ -53,18 +53,6 @@ def test_npy_lazy_only_where_needed(tmp_path):
     assert not isinstance(read(tmp_path / "a.npy", lazy="auto", max_bytes=800).X, np.memmap)
 
 
-def test_chunks_travel_to_other_processes(tmp_path):
-    pytest.importorskip("dask", reason="Dask is not installed")
-    import pickle
-
-    X = np.arange(60.0).reshape(10, 6)
-    np.save(tmp_path / "a.npy", X)
-    lazy = read(tmp_path / "a.npy", chunks=3).X
-    sent = pickle.dumps(lazy)
-    assert len(sent) < 4000 + X.nbytes  # the way to the file, not its content
-    assert np.array_equal(pickle.loads(sent).compute(scheduler="synchronous"), X)
-
-
 @pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
 def test_npz_by_common_names(tmp_path, save):
     X = np.random.default_rng(0).integers(0, 256, (7, 5, 4), dtype=np.uint8)

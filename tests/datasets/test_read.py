@@ -1,4 +1,3 @@
-import builtins
 import os
 import random
 
@@ -8,36 +7,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tuckermix.datasets import ReadError, read
-from tuckermix.datasets._options import default_limit
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"key": 3}, "'key' parameter of read must be None or the name of an array. Got 3"),
-        ({"label_key": True}, "'label_key' parameter of read must be None, False or the name"),
-        ({"sample_axis": 1.5}, "'sample_axis' parameter of read must be None or an integer"),
-        ({"sample_axis": True}, "'sample_axis' parameter of read must be None or an integer"),
-        ({"sample_shape": (2, 0)}, "'sample_shape' parameter of read must be an integer >= 1"),
-        ({"size": (1, 2, 3)}, "'size' parameter of read must be an integer or a pair"),
-        ({"size": 0}, "'size' parameter of read must be an integer >= 1"),
-        ({"grey": "yes"}, "'grey' parameter of read must be None, True or False"),
-        ({"frames": 0}, "'frames' parameter of read must be an integer >= 1"),
-        ({"lazy": "maybe"}, "'lazy' parameter of read must be True, False or 'auto'"),
-        ({"chunks": 0}, "'chunks' parameter of read must be an integer >= 1"),
-        ({"max_bytes": -1}, "'max_bytes' parameter of read must be an integer >= 1"),
-    ],
-)
-def test_options_are_checked_before_the_file_is_touched(options, message):
-    with pytest.raises(ValueError, match=message) as caught:
-        read("no such file", **options)
-    assert not isinstance(caught.value, ReadError)
-
-
-def test_the_limit_follows_the_machine(monkeypatch):
-    assert default_limit() > 2**20
-    monkeypatch.delattr(os, "sysconf", raising=False)
-    assert default_limit() == 4 * 2**30
 
 
 @pytest.mark.parametrize("kind", ["npy", "npz"])
@@ -79,74 +48,6 @@ def test_special_files_are_not_opened(tmp_path):
     os.mkfifo(tmp_path / "pipe.npy")  # opening it would wait for ever
     with pytest.raises(ReadError, match=r"pipe.npy: it is no regular file. Name one of these"):
         read(tmp_path / "pipe.npy")
-
-
-def test_errors_of_the_system(tmp_path, monkeypatch):
-    np.save(tmp_path / "a.npy", np.zeros((3, 3)))
-    for error, message in (
-        (PermissionError(), "permission is denied. Check who may read it"),
-        (MemoryError(), "its content does not fit into memory. Store it as"),
-        (FileNotFoundError(), "it does not exist. Check the path"),
-        (RecursionError("deep\n\n" + 400 * "x"), r"\(RecursionError: deep x+\). Get the file anew"),
-    ):
-
-        def fail(*args, error=error, **kwargs):
-            raise error
-
-        monkeypatch.setattr("tuckermix.datasets._npy._header", fail)
-        with pytest.raises(ReadError, match=f"a.npy: .*{message}") as caught:
-            read(tmp_path / "a.npy")
-        assert len(str(caught.value)) < 600
-        assert caught.value.__cause__ is error
-
-
-@pytest.mark.parametrize(
-    ("name", "package", "message"),
-    [
-        ("a.h5", "h5py", r"Reading HDF5 needs h5py: install tuckermix\[io\]\."),
-        ("folder.zarr", "zarr", r"Reading Zarr needs zarr: install tuckermix\[io\]\."),
-        ("images", "PIL", r"Reading images needs pillow: install tuckermix\[io\]\."),
-        ("a.tif", "tifffile", r"Reading TIFF needs tifffile: install tuckermix\[io\]\."),
-        ("a.avi", "av", r"Reading videos needs av: install tuckermix\[io\]\."),
-        ("a.npy", "dask", r"Reading in chunks needs dask: install tuckermix\[dask\]\."),
-    ],
-)
-def test_absent_packages(tmp_path, monkeypatch, name, package, message):
-    real = builtins.__import__
-
-    def without(module, *args, **kwargs):
-        if module.split(".")[0] == package:
-            raise ImportError(module)
-        return real(module, *args, **kwargs)
-
-    if name == "folder.zarr":
-        (tmp_path / name).mkdir()
-        (tmp_path / name / ".zgroup").write_text("{}")
-    elif name == "images":
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "a.png").write_bytes(b"x")
-    elif name == "a.npy":
-        np.save(tmp_path / name, np.zeros((4, 4)))
-    else:
-        (tmp_path / name).write_bytes(b"x")
-    monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(ImportError, match=message):
-        read(tmp_path / name, **({"chunks": 2} if package == "dask" else {}))
-
-
-def test_resizing_without_pillow(monkeypatch):
-    from tuckermix.datasets._pixels import resize
-
-    real = builtins.__import__
-
-    def without(module, *args, **kwargs):
-        if module.split(".")[0] == "PIL":
-            raise ImportError(module)
-        return real(module, *args, **kwargs)
-
-    monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(ImportError, match=r"Resizing images needs pillow: install tuckermix\[io\]"):
-        resize(np.zeros((4, 4)), (2, 2))
 
 
 def samples_of_every_kind(folder):

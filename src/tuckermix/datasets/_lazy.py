@@ -84,6 +84,8 @@ def to_dask(slices: Any, axis: int, chunks: int | None, stored: int | None = Non
         if stored:
             chunks = max(stored, chunks // stored * stored)
     sizes = tuple(chunks if mode == axis else -1 for mode in range(len(shape)))
-    X = da.from_array(slices, chunks=sizes, asarray=True, fancy=False)
+    # With an empty array to look at, Dask has no need to open the file for a first guess.
+    meta = np.empty((0,) * len(shape), dtype=dtype)
+    X = da.from_array(slices, chunks=sizes, asarray=True, fancy=False, meta=meta)
     X = da.moveaxis(X, axis, 0)
     return X.astype(dtype.newbyteorder("=")) if not dtype.isnative else X

@@ -1,0 +1,54 @@
+import numpy as np
+import pytest
+
+from tuckermix.datasets import ReadError
+from tuckermix.datasets._folder import files_in, natural_key, stack_files
+from tuckermix.datasets._options import Options
+
+
+def touch(path):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.touch()
+
+
+def test_numbers_sort_as_numbers():
+    names = ["s10/a", "s2/b", "S1/a", "s2/a10", "s2/a9", "s", "10", "9"]
+    expected = ["9", "10", "s", "S1/a", "s2/a9", "s2/a10", "s2/b", "s10/a"]
+    assert sorted(names, key=natural_key) == expected
+
+
+def test_what_is_listed(tmp_path):
+    for name in ("b.PNG", "a/x.png", "a/x.txt", ".git/x.png", "a/.x.png"):
+        touch(tmp_path / name)
+    assert files_in(tmp_path, {".png"}) == ["a/x.png", "b.PNG"]
+
+
+def test_a_circle_of_links_ends(tmp_path):
+    touch(tmp_path / "a" / "a.png")
+    (tmp_path / "a" / "again").symlink_to(tmp_path)
+    assert files_in(tmp_path, {".png"}) == ["a/a.png"]
+
+
+def test_samples_are_stacked_with_names_and_classes(tmp_path):
+    samples = {"x/1": np.ones((2, 2), np.uint8), "y/1": np.full((2, 2), 300, np.uint16)}
+
+    def read_one(path, options):
+        return samples[path.relative_to(tmp_path).as_posix()]
+
+    data = stack_files(tmp_path, list(samples), read_one, Options.checked(), "things")
+    assert data.X.dtype == np.uint16
+    assert data.X[:, 0, 0].tolist() == [1, 300]
+    assert (data.names, data.class_names) == (["x/1", "y/1"], ["x", "y"])
+    with pytest.raises(ReadError, match=r"2 samples of shape \(2, 2\) would take 8 bytes"):
+        stack_files(tmp_path, list(samples), read_one, Options.checked(max_bytes=7), "things")
+    samples["y/1"] = np.ones((2, 3), np.uint8)
+    with pytest.raises(ReadError, match=r"'x/1' has shape \(2, 2\) and 'y/1' has shape \(2, 3\)"):
+        stack_files(tmp_path, list(samples), read_one, Options.checked(), "things")
+
+
+def test_an_error_names_the_file(tmp_path):
+    def fail(path, options):
+        raise KeyError("inside")
+
+    with pytest.raises(ReadError, match=r"b\.png: it is damaged .*KeyError"):
+        stack_files(tmp_path, ["b.png"], fail, Options.checked(), "images")

@@ -1,0 +1,46 @@
+import os
+
+import pytest
+
+from tuckermix.datasets import ReadError, read
+from tuckermix.datasets._options import Options, default_limit
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"key": 3}, "'key' parameter of read must be None or the name of an array. Got 3"),
+        ({"label_key": True}, "'label_key' parameter of read must be None, False or the name"),
+        ({"sample_axis": 1.5}, "'sample_axis' parameter of read must be None or an integer"),
+        ({"sample_axis": True}, "'sample_axis' parameter of read must be None or an integer"),
+        ({"sample_shape": (2, 0)}, "'sample_shape' parameter of read must be an integer >= 1"),
+        ({"size": (1, 2, 3)}, "'size' parameter of read must be an integer or a pair"),
+        ({"size": 0}, "'size' parameter of read must be an integer >= 1"),
+        ({"grey": "yes"}, "'grey' parameter of read must be None, True or False"),
+        ({"frames": 0}, "'frames' parameter of read must be an integer >= 1"),
+        ({"lazy": "maybe"}, "'lazy' parameter of read must be True, False or 'auto'"),
+        ({"chunks": 0}, "'chunks' parameter of read must be an integer >= 1"),
+        ({"max_bytes": -1}, "'max_bytes' parameter of read must be an integer >= 1"),
+    ],
+)
+def test_options_are_checked_before_the_file_is_touched(options, message):
+    with pytest.raises(ValueError, match=message) as caught:
+        read("no such file", **options)
+    assert not isinstance(caught.value, ReadError)
+
+
+def test_the_limit_follows_the_machine(monkeypatch):
+    assert default_limit() > 2**20
+    monkeypatch.delattr(os, "sysconf", raising=False)
+    assert default_limit() == 4 * 2**30
+
+
+def test_what_was_given_is_kept_in_one_form():
+    options = Options.checked(size=3, sample_shape=[2, 2], frames=4)
+    assert options.size == (3, 3)
+    assert options.sample_shape == (2, 2)
+    assert options.max_bytes == default_limit()
+    assert options.pixel_options == ["size", "frames"]
+    assert Options.checked(size=[2, 3], max_bytes=7).size == (2, 3)
+    assert Options.checked(max_bytes=7).max_bytes == 7
+    assert Options.checked().pixel_options == []

@@ -1,0 +1,53 @@
+import builtins
+
+import numpy as np
+import pytest
+
+from tuckermix.datasets import ReadError
+from tuckermix.datasets._pixels import grey_array, match, resize
+
+
+def test_grey():
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 256, (5, 4, 4, 3), dtype=np.uint8)
+    grey = grey_array("a", X)
+    assert grey.dtype == np.uint8
+    assert np.abs(grey - X @ [0.299, 0.587, 0.114]).max() <= 0.5 + 1e-9
+    same = np.repeat(rng.random((5, 4, 4, 1)), 3, axis=3)
+    assert np.allclose(grey_array("a", same), same[..., 0])
+    with pytest.raises(ReadError, match=r"grey=True needs a last axis .* shape \(4, 5\). Leave"):
+        grey_array("a", np.zeros((3, 4, 5)))
+
+
+def test_match():
+    colour, grey = np.ones((4, 5, 3)), np.ones((4, 5))
+    assert match("a", colour, None).shape == match("a", grey, False).shape == (4, 5, 3)
+    assert match("a", colour, True).shape == match("a", grey, None).shape == (4, 5)
+
+
+@pytest.mark.parametrize("dtype", ["u1", "u2", "f4", "f8", "?"])
+@pytest.mark.parametrize("shape", [(6, 8), (6, 8, 3)])
+def test_constant_images_stay_constant(dtype, shape):
+    pytest.importorskip("PIL", reason="pillow is not installed")
+    image = np.ones(shape, dtype)
+    small = resize(image, (3, 5))
+    assert small.shape == (3, 5, *shape[2:])
+    assert small.dtype == image.dtype
+    assert np.allclose(small, 1)
+    assert resize(image, (6, 8)) is image
+    assert resize(image, None) is image
+
+
+def test_resizing_without_pillow(monkeypatch):
+    from tuckermix.datasets._pixels import resize
+
+    real = builtins.__import__
+
+    def without(module, *args, **kwargs):
+        if module.split(".")[0] == "PIL":
+            raise ImportError(module)
+        return real(module, *args, **kwargs)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    with pytest.raises(ImportError, match=r"Resizing images needs pillow: install tuckermix\[io\]"):
+        resize(np.zeros((4, 4)), (2, 2))
