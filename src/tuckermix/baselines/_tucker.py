@@ -10,7 +10,7 @@ import numpy as np
 from tuckermix._records import Record
 from tuckermix.decomposition.ranks import check_ranks, ranks_from_energy
 from tuckermix.decomposition.start import start_factors
-from tuckermix.sources import MemorySource
+from tuckermix.sources import Source, as_source
 
 __all__ = ["TuckerStart", "start_tucker"]
 
@@ -21,7 +21,7 @@ class TuckerStart(Record):
 
     Attributes
     ----------
-    source : MemorySource
+    source : Source
         The samples, scaled to ordinary size; costs are divided by ``source.scale ** 2``.
     ranks : tuple of int
         One rank for each feature mode.
@@ -29,7 +29,7 @@ class TuckerStart(Record):
         Leading singular vectors of each unfolding, the paper's first initialisation.
     """
 
-    source: MemorySource
+    source: Source
     ranks: tuple[int, ...]
     factors: list[np.ndarray]
 
@@ -52,7 +52,7 @@ def start_tucker(X: np.ndarray, ranks: Any, owner: str) -> TuckerStart:
         Source, ranks and factors.
     """
     chosen = check_ranks(ranks, tuple(X.shape[1:]), owner)
-    source = MemorySource(X)
+    source = as_source(X)
     grams = source.mode_grams()
     if isinstance(chosen, float):
         chosen = ranks_from_energy(source, grams, chosen)
