@@ -5,7 +5,9 @@ from tuckermix.baselines.asit import ASIT
 from tuckermix.baselines.bayesian import BayesianNMF
 from tuckermix.baselines.drcc import DRCC
 from tuckermix.baselines.multiplicative import MultiplicativeNMF
+from tuckermix.baselines.pcab import PCAB
 from tuckermix.baselines.projected_gradient import ProjectedGradientNMF
+from tuckermix.baselines.tri_ontd import TriONTD
 
 __all__ = [
     "MultiplicativeNMF",
@@ -13,5 +15,7 @@ __all__ = [
     "BayesianNMF",
     "ProjectedGradientNMF",
     "DRCC",
+    "TriONTD",
     "ASIT",
+    "PCAB",
 ]
