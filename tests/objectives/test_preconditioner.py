@@ -78,6 +78,7 @@ def test_it_saves_hessian_products():
     assert 3 * better <= plain
 
 
+@pytest.mark.slow
 def test_it_saves_hessian_products_on_faces(data_home):
     path = data_home / "pie_pose27.npz"
     if not path.is_file():

@@ -1,0 +1,123 @@
+"""Our manifolds for Pymanopt's optimizers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tuckermix._validation import check_random_state
+
+__all__ = ["to_pymanopt"]
+
+METHODS = (
+    *("inner", "norm", "projection", "rgrad", "rhess", "retraction", "exp", "log", "dist"),
+    *("transport", "random_point", "random_tangent"),
+)
+"""What a manifold must have to be handed over."""
+
+
+def to_pymanopt(manifold: Any, *, random_state: Any = None) -> Any:
+    """Return a Pymanopt manifold with the geometry of `manifold`.
+
+    Every Pymanopt optimizer runs on it: trust regions, conjugate gradients, steepest descent and
+    the derivative-free ones; it may be a factor of Pymanopt's `Product`.
+
+    Parameters
+    ----------
+    manifold : object
+        A manifold with the methods of `tuckermix.manifolds.Multinomial`.
+    random_state : None, int or Generator, default=None
+        Where the random points and tangent vectors come from, which Pymanopt asks for without
+        a seed.
+
+    Returns
+    -------
+    manifold : pymanopt.manifolds.manifold.Manifold
+        The same manifold.
+
+    Examples
+    --------
+    >>> import numpy as np, pymanopt
+    >>> from tuckermix.manifolds import Multinomial, to_pymanopt
+    >>> from tuckermix.objectives import MembershipObjective
+    >>> objective = MembershipObjective(np.random.default_rng(0).standard_normal((30, 5)))
+    >>> manifold = to_pymanopt(Multinomial(30, 3), random_state=0)
+    >>> on_arrays = pymanopt.function.numpy(manifold)
+    >>> problem = pymanopt.Problem(
+    ...     manifold,
+    ...     on_arrays(objective.cost),
+    ...     euclidean_gradient=on_arrays(objective.egrad),
+    ...     euclidean_hessian=on_arrays(objective.ehess),
+    ... )
+    >>> result = pymanopt.optimizers.TrustRegions(verbosity=0).run(problem)
+    >>> bool(np.isclose(result.cost, objective.optimum(3)))
+    True
+    """
+    try:
+        from pymanopt.manifolds.manifold import Manifold
+    except ImportError as error:
+        raise ImportError("to_pymanopt needs pymanopt: install tuckermix[pymanopt].") from error
+    missing = [name for name in METHODS if not hasattr(manifold, name)]
+    if missing:
+        raise TypeError(
+            f"{type(manifold).__name__} lacks {', '.join(missing)}, which to_pymanopt needs."
+        )
+    rng = check_random_state(random_state)
+
+    class Exported(Manifold):
+        """A manifold of this package under Pymanopt's names."""
+
+        def __init__(self) -> None:
+            self.original = manifold
+            super().__init__(repr(manifold), int(manifold.dim))
+
+        @property
+        def typical_dist(self) -> float:
+            return float(manifold.typical_dist)
+
+        def inner_product(self, point: Any, tangent_vector_a: Any, tangent_vector_b: Any) -> float:
+            return float(manifold.inner(point, tangent_vector_a, tangent_vector_b))
+
+        def norm(self, point: Any, tangent_vector: Any) -> float:
+            return float(manifold.norm(point, tangent_vector))
+
+        def projection(self, point: Any, vector: Any) -> Any:
+            return manifold.projection(point, vector)
+
+        to_tangent_space = projection
+
+        def euclidean_to_riemannian_gradient(self, point: Any, euclidean_gradient: Any) -> Any:
+            return manifold.rgrad(point, euclidean_gradient)
+
+        def euclidean_to_riemannian_hessian(
+            self, point: Any, euclidean_gradient: Any, euclidean_hessian: Any, tangent_vector: Any
+        ) -> Any:
+            return manifold.rhess(point, euclidean_gradient, euclidean_hessian, tangent_vector)
+
+        def retraction(self, point: Any, tangent_vector: Any) -> Any:
+            return manifold.retraction(point, tangent_vector)
+
+        def exp(self, point: Any, tangent_vector: Any) -> Any:
+            return manifold.exp(point, tangent_vector)
+
+        def log(self, point_a: Any, point_b: Any) -> Any:
+            return manifold.log(point_a, point_b)
+
+        def dist(self, point_a: Any, point_b: Any) -> float:
+            return float(manifold.dist(point_a, point_b))
+
+        def transport(self, point_a: Any, point_b: Any, tangent_vector_a: Any) -> Any:
+            return manifold.transport(point_a, point_b, tangent_vector_a)
+
+        def pair_mean(self, point_a: Any, point_b: Any) -> Any:
+            return manifold.exp(point_a, 0.5 * manifold.log(point_a, point_b))
+
+        def random_point(self) -> Any:
+            return manifold.random_point(rng)
+
+        def random_tangent_vector(self, point: Any) -> Any:
+            return manifold.random_tangent(point, rng)
+
+        def zero_vector(self, point: Any) -> Any:
+            return 0.0 * point
+
+    return Exported()
