@@ -9,10 +9,9 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 import tuckermix
-from tuckermix import TuckerClustering
-from tuckermix.baselines import MultiplicativeNMF
+from tuckermix import TuckerClustering, baselines
 from tuckermix.datasets import make_tensor_clusters
-from tuckermix.persistence import FORMAT_VERSION, ModelFileError
+from tuckermix.persistence import CLASSES, FORMAT_VERSION, ModelFileError
 
 X = make_tensor_clusters(60, (6, 5), 3, positive=True, random_state=0).X
 NEW = make_tensor_clusters(20, (6, 5), 3, positive=True, random_state=1).X
@@ -62,13 +61,23 @@ def test_the_loaded_model_answers_the_same(tmp_path, assign_labels, dtype):
     clone(loaded).fit(X)
 
 
-def test_a_baseline(tmp_path):
-    model = MultiplicativeNMF(3, n_init=1, max_iter=1000, random_state=0).fit(X)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("name", baselines.__all__)
+def test_the_baselines(tmp_path, name):
+    model = getattr(baselines, name)(3, max_iter=5, random_state=0).fit(X)
     tuckermix.save(model, tmp_path / "model")
     loaded = tuckermix.load(tmp_path / "model")
-    assert type(loaded) is MultiplicativeNMF
-    assert np.array_equal(loaded.predict(NEW), model.predict(NEW))
-    assert loaded.history_[-1].cost == model.history_[-1].cost
+    assert type(loaded) is type(model)
+    assert loaded.get_params() == model.get_params()
+    assert set(vars(loaded)) == set(vars(model))
+    assert all(same(value, getattr(loaded, key)) for key, value in vars(model).items())
+    if hasattr(model, "predict"):
+        assert np.array_equal(loaded.predict(NEW), model.predict(NEW))
+    assert loaded.history_[-1].cost == model.history_[-1]["cost"]
+
+
+def test_every_estimator_of_the_package_can_be_saved():
+    assert set(CLASSES) >= set(baselines.__all__)
 
 
 def test_arrays_of_another_library_come_back_as_numpy(tmp_path):
