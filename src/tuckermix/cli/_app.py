@@ -119,6 +119,8 @@ def run(arguments: list[str]) -> int:
         return int(code or EXIT_DONE)
     except (KeyboardInterrupt, typer.Abort):
         return _fail(INTERRUPTED, EXIT_INTERRUPTED)
+    except SystemExit as error:  # completion scripts end the program themselves
+        return int(error.code or EXIT_DONE)
     except BrokenPipeError:
         # The reader of stdout has gone, which is its right; Python must not complain at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -15,8 +15,8 @@ from tuckermix.cli._console import EXIT_NOT_CONVERGED, Console
 EXAMPLES = """\b
 Examples:
   tuckermix cluster photos/ -k 10
-  tuckermix cluster faces.mat -k 40 --sample-shape 32x32 --ranks 12x12 --truth gnd
-  tuckermix cluster scans.h5 -k 5 --key volumes --device cuda --json > summary.json
+  tuckermix cluster faces.mat -k 4 --sample-shape 16x16 --ranks 8x8 --truth gnd
+  tuckermix cluster scans.h5 -k 3 --key volumes --json --quiet
 """
 
 

@@ -13,8 +13,8 @@ from tuckermix.cli._console import Console
 
 EXAMPLES = """\b
 Examples:
-  tuckermix predict photos-clusters/model.tuckermix new-photos/ > labels.csv
-  tuckermix predict model.tuckermix scans.h5 --key volumes -o labels.csv
+  tuckermix predict photos-clusters/model.tuckermix new-photos/
+  tuckermix predict photos-clusters/model.tuckermix new-photos/ -o new-labels.csv
 """
 
 

@@ -26,6 +26,26 @@ FRAME_MILLISECONDS = 120
 """About eight frames a second, slow enough to follow."""
 
 
+LEFT_INCHES, TITLE_INCHES, LEAST_INCHES = 0.5, 0.4, 4.6
+"""Room for the names of rows and for the title, and the width that a title needs."""
+
+
+def _gap_and_top(height: int, width: int, named: bool) -> tuple[int, int]:
+    """Return the pixels between tiles and above them, where a line of text may stand."""
+    return max(1, round(max(height, width) / 12)), round(0.28 * height) if named else 0
+
+
+def figure_size(tiles: np.ndarray, columns: int, named: bool, inches: float) -> tuple[float, float]:
+    """Return the size of a figure whose tiles are `inches` wide."""
+    height, width = tiles.shape[1:3]
+    gap, top = _gap_and_top(height, width, named)
+    rows = math.ceil(len(tiles) / columns)
+    scale = inches / width
+    wide = scale * columns * (width + gap) + LEFT_INCHES
+    high = scale * rows * (height + top + gap) + TITLE_INCHES
+    return max(wide, LEAST_INCHES), high
+
+
 def draw_tiles(
     ax: Any, tiles: np.ndarray, columns: int, row_names: list[str], tile_names: list[str]
 ) -> Any:
@@ -37,8 +57,7 @@ def draw_tiles(
         The montage.
     """
     height, width = tiles.shape[1:3]
-    gap = max(1, round(max(height, width) / 12))
-    top = round(0.28 * height) if tile_names else 0  # room for a line of text above each tile
+    gap, top = _gap_and_top(height, width, bool(tile_names))
     padded = np.pad(
         tiles,
         ((0, 0), (top, 0), (0, 0)) + ((0, 0),) * (tiles.ndim - 3),
@@ -49,7 +68,7 @@ def draw_tiles(
     ax.set_axis_off()
     for index, name in enumerate(tile_names):
         x = index % columns * (width + gap) + width / 2
-        y = index // columns * (height + top + gap) + 0.82 * top
+        y = index // columns * (height + top + gap) + top - 0.5 - 0.05 * height
         ax.text(x, y, name, ha="center", va="bottom", fontsize=8, color=INK)
     for row, name in enumerate(row_names):
         y = row * (height + top + gap) + top + height / 2
@@ -156,22 +175,14 @@ class CentroidDisplay:
         length = squeezed_shape(centroids.shape[1:])[0] if animate else N_FRAMES
         pictures = views(centroids, kind, limits=value_range(centroids), n_frames=length)
         n_views = 1 if animate else pictures.shape[1]
-        height, width = pictures.shape[2:4]
         columns = min(n_clusters, 5) if n_views == 1 else n_views
-        rows = math.ceil(n_clusters * n_views / columns)
-        figure_size = (
-            TILE_INCHES * columns + (0 if n_views == 1 else 0.6),
-            TILE_INCHES * 1.25 * rows * height / width + 0.4,
-        )
-        ax = axes_for(owner, ax, figure_size)
         names = self._names()
         tiles = pictures[:, 0] if n_views == 1 else pictures.reshape(-1, *pictures.shape[2:])
+        ax = axes_for(owner, ax, figure_size(tiles, columns, n_views == 1, TILE_INCHES))
         row_names, tile_names = ([], names) if n_views == 1 else (names, [])
         self.image_ = draw_tiles(ax, tiles, columns, row_names, tile_names)
-        what = {"volume": ", middle slices along each axis", "video": ", frames in time"}
-        ax.set_title(
-            f"The mean of each cluster in the learned subspace{what.get(kind, '')}", fontsize=9
-        )
+        what = {"volume": ", middle slices", "video": " over time"}
+        ax.set_title(f"The mean of each cluster{what.get(kind, '')}", fontsize=9)
         self.ax_, self.figure_ = ax, ax.figure
         self.animation_ = self._animate(pictures, columns) if animate else None
         return self
@@ -182,7 +193,7 @@ class CentroidDisplay:
 
         sheet = self.image_.get_array()
         height, width = pictures.shape[2:4]
-        gap, top = max(1, round(max(height, width) / 12)), round(0.28 * height)
+        gap, top = _gap_and_top(height, width, True)
 
         def show(frame: int) -> list[Any]:
             picture = np.array(sheet)

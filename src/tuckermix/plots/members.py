@@ -11,9 +11,11 @@ from tuckermix._validation import check_integer
 from tuckermix.plots._estimator import centroids_of, distances_to, labels_of
 from tuckermix.plots._pictures import picture, value_range
 from tuckermix.plots._style import INK, axes_for, require_matplotlib
-from tuckermix.plots.centroids import draw_tiles
+from tuckermix.plots.centroids import draw_tiles, figure_size
 
-TILE_INCHES = 0.62
+TILE_INCHES = 0.55
+HEAD_INCHES = 0.2
+"""Room for the line between the title and the first row."""
 
 
 def extreme_members(
@@ -144,11 +146,8 @@ class MemberDisplay:
         tiles = np.concatenate(rows)
         columns = n_near + n_far + 3
         height, width = tiles.shape[1:3]
-        size = (
-            TILE_INCHES * columns + 0.5,
-            TILE_INCHES * 1.1 * len(centroids) * height / width + 0.8,
-        )
-        ax = axes_for(owner, ax, size)
+        wide, high = figure_size(tiles, columns, False, TILE_INCHES)
+        ax = axes_for(owner, ax, (wide, high + HEAD_INCHES))
         names = [str(cluster) for cluster in range(len(centroids))]
         self.image_ = draw_tiles(ax, tiles, columns, names, [])
         step = width + max(1, round(max(height, width) / 12))
@@ -156,7 +155,15 @@ class MemberDisplay:
         if n_far:
             heads.append(("farthest first", 3 + n_near + n_far / 2))
         for text, column in heads:
-            ax.text(column * step, -1.5, text, ha="center", va="bottom", fontsize=8, color=INK)
-        ax.set_title("Each cluster: its centroid, typical and doubtful members", fontsize=9, pad=14)
+            ax.text(
+                column * step,
+                -0.5 - 0.12 * height,
+                text,
+                ha="center",
+                va="bottom",
+                fontsize=8,
+                color=INK,
+            )
+        ax.set_title("Each cluster: its centroid, typical and doubtful members", fontsize=9, pad=18)
         self.ax_, self.figure_ = ax, ax.figure
         return self

@@ -181,4 +181,5 @@ class MembershipDisplay:
             ax.text(x, y, name, ha=align, va="bottom" if k == 2 else "top", color=INK)
         ax.set_aspect("equal")
         ax.set_axis_off()
-        ax.set_title(f"{self.title or 'Weights'}: the nearer a corner, the larger", fontsize=10)
+        title = f"{self.title or 'Weights'}: the nearer a corner, the larger"
+        ax.set_title(title, fontsize=10, pad=16)

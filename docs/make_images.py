@@ -1,0 +1,147 @@
+"""Draw the pictures of the documentation: ``python docs/make_images.py``.
+
+They come from scikit-learn's digits and from synthetic data only. The pictures of the report need
+Playwright and a Chromium; without them they are left as they are.
+"""
+
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+import matplotlib
+
+matplotlib.use("Agg")
+
+import numpy as np
+from PIL import Image
+
+from tuckermix import TuckerClustering
+from tuckermix.datasets import load
+from tuckermix.plots import (
+    CentroidDisplay,
+    ConfusionDisplay,
+    ConvergenceDisplay,
+    EnergyDisplay,
+    MapDisplay,
+    MemberDisplay,
+    MembershipDisplay,
+)
+from tuckermix.report import write_report
+
+HERE = Path(__file__).parent / "_static"
+DOTS_PER_INCH = 110
+COLOURS = 256
+SCREENS = {"report": (1180, 800), "report-phone": (390, 800)}
+CHROMIUM = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-sync"]
+
+
+def shrink(path):
+    """Store a picture with few colours: drawings need no more, and a repository keeps them all."""
+    with Image.open(path) as image:
+        small = image.convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE)
+    small.save(path, optimize=True)
+
+
+def keep(display, name):
+    """Write the figure of a display."""
+    path = HERE / f"{name}.png"
+    display.figure_.savefig(path, dpi=DOTS_PER_INCH)
+    shrink(path)
+
+
+def moving_blobs(n_samples=90, n_frames=12, side=16):
+    """Make videos of a blob that goes right, goes down, or stays and pulses."""
+    rng = np.random.default_rng(0)
+    y, x = np.mgrid[:side, :side]
+    videos = []
+    for index in range(n_samples):
+        kind, size = index % 3, rng.uniform(2, 3)
+        for frame in range(n_frames):
+            way = 3 + 10 * frame / (n_frames - 1)
+            centre = [(8, way), (way, 8), (8, 8)][kind]
+            light = 1 if kind < 2 else 0.55 + 0.45 * np.sin(frame)
+            blob = light * np.exp(-((y - centre[0]) ** 2 + (x - centre[1]) ** 2) / size**2)
+            videos.append(blob + 0.05 * rng.normal(size=(side, side)))
+    return np.reshape(videos, (n_samples, n_frames, side, side))
+
+
+def boxes(n_samples=90, side=18):
+    """Make volumes that hold a ball, a rod or a plate."""
+    rng = np.random.default_rng(0)
+    z, y, x = np.mgrid[:side, :side, :side] - (side - 1) / 2
+    volumes = []
+    for index in range(n_samples):
+        radius = rng.uniform(4, 5)
+        ball = np.hypot(np.hypot(x, y), z) < radius
+        rod = np.hypot(x, y) < radius / 1.6
+        plate = np.abs(z) < radius / 2
+        volumes.append((ball, rod, plate)[index % 3] + 0.05 * rng.normal(size=ball.shape))
+    return np.stack(volumes)
+
+
+def screenshots(page):
+    """Photograph the report at the width of a desktop and of a phone."""
+    try:
+        from playwright.sync_api import sync_playwright
+    except ImportError:
+        return
+    found = shutil.which("chromium") or shutil.which("google-chrome")
+    if found is None:
+        return
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=found, args=CHROMIUM)
+        for name, (width, height) in SCREENS.items():
+            tab = browser.new_page(viewport={"width": width, "height": height})
+            tab.goto(page.as_uri())
+            tab.locator("#field").focus()
+            for _ in range(30):
+                tab.keyboard.press("ArrowDown")
+            tab.evaluate("document.activeElement.blur(); scrollTo(0, 0)")
+            tab.wait_for_timeout(300)
+            box = tab.locator(".card").nth(2 if width > 760 else 0).bounding_box()
+            clip = {"x": 0, "y": 0, "width": width, "height": box["y"] + box["height"] + 18}
+            tab.screenshot(path=HERE / f"{name}.png", clip=clip, full_page=True)
+            shrink(HERE / f"{name}.png")
+        browser.close()
+
+
+def main():
+    """Draw everything."""
+    HERE.mkdir(exist_ok=True)
+    digits = load("digits")
+    X, y = digits.X.astype(float), digits.labels
+    model = TuckerClustering(10, random_state=0).fit(X)
+    keep(CentroidDisplay.from_estimator(model), "centroids")
+    keep(MemberDisplay.from_estimator(model, X), "members")
+    keep(MembershipDisplay.from_estimator(model, X), "soft-labels")
+    keep(MapDisplay.from_estimator(model, X), "map")
+    keep(EnergyDisplay.from_estimator(model, X), "energy")
+    keep(ConfusionDisplay.from_estimator(model, X, y), "confusion")
+    few = X[np.isin(y, [1, 7, 8])]
+    three = TuckerClustering(3, random_state=0).fit(few)
+    keep(MembershipDisplay.from_estimator(three, few), "ternary")
+    iterative = TuckerClustering(10, init="random", n_init=1, random_state=0)
+    if "--trust-region" in sys.argv:
+        iterative.set_params(solver="trust-region", max_iter=30)
+    keep(ConvergenceDisplay.from_estimator(iterative.fit(X)), "convergence")
+    videos = TuckerClustering(3, random_state=0).fit(moving_blobs())
+    keep(CentroidDisplay.from_estimator(videos, kind="video"), "centroids-video")
+    volumes = TuckerClustering(3, assign_labels="subspace", random_state=0).fit(boxes())
+    keep(CentroidDisplay.from_estimator(volumes), "centroids-volume")
+    with tempfile.TemporaryDirectory() as folder:
+        page = Path(folder) / "report.html"
+        write_report(
+            page,
+            model,
+            X,
+            truth=y,
+            title="Handwritten digits",
+            source="scikit-learn's handwritten digits",
+            seconds=0.42,
+        )
+        screenshots(page)
+
+
+if __name__ == "__main__":
+    main()

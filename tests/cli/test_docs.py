@@ -1,0 +1,62 @@
+"""Every command that the documentation or the help shows is run as it stands."""
+
+import re
+import shlex
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tuckermix.cli import cluster, predict
+from tuckermix.datasets import make_tensor_clusters
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "cli.rst"
+
+
+def commands():
+    shown = re.findall(r"^   \$ tuckermix (.*)$", PAGE.read_text(), re.MULTILINE)
+    for examples in (cluster.EXAMPLES, predict.EXAMPLES):
+        shown += re.findall(r"^  tuckermix (.*)$", examples, re.MULTILINE)
+    return list(dict.fromkeys(shown))
+
+
+@pytest.fixture(scope="module")
+def desk(tmp_path_factory):
+    """A folder with every input that the examples name."""
+    from scipy.io import savemat
+
+    Image = pytest.importorskip("PIL.Image")
+    h5py = pytest.importorskip("h5py")
+    path = tmp_path_factory.mktemp("desk")
+    faces = make_tensor_clusters(40, (16, 16), 4, random_state=0)
+    flat = faces.X.transpose(0, 2, 1).reshape(40, -1)  # MATLAB stores columns one by one
+    savemat(path / "faces.mat", {"fea": flat, "gnd": faces.labels})
+    scans = make_tensor_clusters(30, (6, 7, 8), 3, random_state=0)
+    with h5py.File(path / "scans.h5", "w") as file:
+        file["volumes"] = scans.X
+    photos = make_tensor_clusters(36, (12, 12), 3, random_state=0)
+    bytes_ = np.rint(255 * (photos.X - photos.X.min()) / np.ptp(photos.X)).astype(np.uint8)
+    for name in ("photos", "new-photos"):
+        (path / name).mkdir()
+        for index, picture in enumerate(bytes_):
+            Image.fromarray(picture).save(path / name / f"{index:02d}.png")
+    rows = [f"{index:02d}.png,{label},k{label}" for index, label in enumerate(photos.labels)]
+    (path / "classes.csv").write_text("\n".join(["name,label,kind", *rows]))
+    return path
+
+
+def test_every_command_is_shown():
+    shown = {words.split()[0] for words in commands()}
+    assert {"demo", "cluster", "predict", "datasets", "bench", "--help"} <= shown
+
+
+def test_all_examples_work(run, desk, monkeypatch):
+    pytest.importorskip("matplotlib")
+    monkeypatch.chdir(desk)
+    for words in commands():
+        code, out, err = run(*shlex.split(words))
+        assert code == 0, f"{words}\n{err}"
+        assert out or "-o" in words
+    assert (desk / "photos-clusters" / "report.html").is_file()
+    assert (desk / "tuckermix-demo" / "clusters.png").is_file()
+    assert (desk / "new-labels.csv").read_text().startswith("name,label,confidence,p0")
