@@ -158,6 +158,7 @@ for _method in (
         "PGM",
         f"{_BASELINES}:ProjectedGradientNMF",
         quick_settings=_FEW_ITERATIONS,
+        cost=LONG,
         role="paper",
         description="nonnegative matrix factorisation by projected gradients",
     ),
