@@ -81,7 +81,7 @@ def test_all_methods_see_the_same_samples(fakes, tmp_path):
     [
         ("failing", "ArithmeticError: The matrix is singular."),
         ("collapsing", "All samples fell into one cluster."),
-        ("giving-up", "The method reports that its result is meaningless."),
+        ("giving-up", "The method reports a meaningless result."),
     ],
 )
 def test_a_failing_method_costs_its_own_cells_only(fakes, tmp_path, method, message):

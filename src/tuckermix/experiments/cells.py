@@ -290,7 +290,7 @@ def execute(
             if str(reason) == "failed" or np.unique(labels).size < min(2, n_clusters):
                 outcome["status"] = FAILED
                 outcome["error"] = (
-                    "The method reports that its result is meaningless."
+                    getattr(estimator, "failure_", "") or "The method reports a meaningless result."
                     if str(reason) == "failed"
                     else "All samples fell into one cluster."
                 )
