@@ -180,7 +180,9 @@ def test_libraries_are_not_mixed_between_fit_and_predict():
     strict = pytest.importorskip("array_api_strict")
     fitted, came = np.ones(2), strict.ones(2)
     validation.check_same_library(fitted, np.zeros(3), "Model")
-    with pytest.raises(ValueError, match=r"to Model must use the same namespace and device.*but X is a"):
+    with pytest.raises(
+        ValueError, match=r"to Model must use the same namespace and device.*but X is a"
+    ):
         validation.check_same_library(came, fitted, "Model")
 
 

@@ -19,6 +19,7 @@ __all__ = [
     "check_option",
     "check_random_state",
     "check_real",
+    "check_sample_shape",
     "check_same_library",
     "check_tensor",
 ]
@@ -122,14 +123,11 @@ def check_tensor(
     name = type(estimator).__name__
     if is_array(X) and not is_numpy(X):
         X = _check_foreign(X, name, min_samples)
-        if reset:
-            estimator.n_features_in_ = int(X.shape[1])
-            if hasattr(estimator, "feature_names_in_"):
-                del estimator.feature_names_in_
     else:
         if is_dask(X):
             raise TypeError(f"{name} cannot take a Dask array here: call X.compute() first.")
-        _check_shape_of_sample(estimator, np.shape(X) if is_numpy(X) else None, reset)
+        if is_numpy(X) and not reset:
+            check_sample_shape(estimator, X.shape, reset)
         X = validate_data(
             estimator,
             X,
@@ -139,7 +137,7 @@ def check_tensor(
             ensure_min_samples=min_samples,
         )
         _check_not_empty(X.shape, name)
-    _check_shape_of_sample(estimator, X.shape, reset)
+    check_sample_shape(estimator, X.shape, reset, named=is_numpy(X))
     if positive:
         xp = get_namespace(X)
         if float(xp.min(X)) < 0:
@@ -147,8 +145,6 @@ def check_tensor(
                 f"Negative values in data passed to {name}: "
                 "shift or clip X, or use a method that takes any sign, such as TuckerClustering."
             )
-    if reset:
-        estimator.sample_shape_ = tuple(int(size) for size in X.shape[1:])
     return X
 
 
@@ -225,14 +221,38 @@ def _check_not_empty(shape: Sequence[int], name: str) -> None:
         )
 
 
-def _check_shape_of_sample(estimator: Any, shape: Sequence[int] | None, reset: bool) -> None:
-    """Compare the whole sample shape, of which scikit-learn compares the first axis only."""
-    if reset or shape is None or len(shape) < 2:
+def check_sample_shape(
+    estimator: Any, shape: Sequence[int], reset: bool, *, named: bool = False
+) -> None:
+    """Store the whole sample shape at a fit, or compare it; scikit-learn compares one axis only.
+
+    Parameters
+    ----------
+    estimator : object
+        The estimator.
+    shape : sequence of int
+        The shape of the samples, the number of samples first.
+    reset : bool
+        Whether this is a fit.
+    named : bool, default=False
+        Whether the names of the features are those of these samples.
+    """
+    came = tuple(int(size) for size in shape[1:])
+    if reset:
+        estimator.sample_shape_ = came
+        estimator.n_features_in_ = came[0]
+        if not named and hasattr(estimator, "feature_names_in_"):
+            del estimator.feature_names_in_
         return
     fitted = tuple(estimator.sample_shape_)
-    came = tuple(int(size) for size in shape[1:])
+    if len(shape) < 2 or (len(came) == 1 and len(fitted) == 1 and came == fitted):
+        return
     if len(came) == 1 and len(fitted) == 1:
-        return  # the order-2 case: scikit-learn's own message is the one its users know
+        # The order-2 case: the words are those that users of scikit-learn know.
+        raise ValueError(
+            f"X has {came[0]} features, but {type(estimator).__name__} is expecting {fitted[0]} "
+            "features as input."
+        )
     if came != fitted:
         raise ValueError(
             f"X has per-sample shape {came}, but this {type(estimator).__name__} was fitted on "

@@ -16,7 +16,7 @@ from sklearn.base import (
 from sklearn.exceptions import ConvergenceWarning
 
 from tuckermix import inference
-from tuckermix._array_api import Array, asarray_like, get_namespace
+from tuckermix._array_api import Array, asarray_like, is_dask
 from tuckermix._records import StopReason
 from tuckermix._validation import (
     check_integer,
@@ -24,15 +24,16 @@ from tuckermix._validation import (
     check_random_state,
     check_real,
     check_same_library,
+    check_sample_shape,
     check_tensor,
 )
 from tuckermix.decomposition import INITS, SOLVERS, Decomposition
 from tuckermix.decomposition.fit import decompose_source
 from tuckermix.decomposition.ranks import check_ranks
 from tuckermix.decomposition.result import SweepRecord
-from tuckermix.labels import choose_landmarks, fit_labels, normalize_rows
+from tuckermix.labels import choose_landmarks, fit_labels
 from tuckermix.memberships import SIMPLICES
-from tuckermix.sources import Source, as_source
+from tuckermix.sources import Source, as_blocks, as_source
 from tuckermix.tensor import multi_mode_dot
 
 __all__ = ["ASSIGN_LABELS", "TuckerClustering"]
@@ -198,7 +199,7 @@ class TuckerClustering(
         before = dict(vars(self))
         try:
             self._check_params()
-            X = check_tensor(self, X, reset=True)
+            X = self._checked(X, reset=True)
             if X.shape[0] < self.n_clusters:
                 raise ValueError(f"n_samples={X.shape[0]} must be >= n_clusters={self.n_clusters}.")
             ranks = check_ranks(self.ranks, self.sample_shape_, type(self).__name__)
@@ -282,10 +283,9 @@ class TuckerClustering(
     def _set_labels(self, X: Array, rng: np.random.Generator) -> None:
         """Find the clusters, label all samples by the same route as `predict`, average them."""
         landmarks = choose_landmarks(X.shape[0], rng)
-        chosen = X
-        if landmarks is not None:
-            xp = get_namespace(X)
-            chosen = xp.take(X, asarray_like(landmarks, X, dtype=xp.int64), axis=0)
+        if landmarks is None and is_dask(X):
+            landmarks = np.arange(X.shape[0])
+        chosen = X if landmarks is None else as_blocks(X).take(landmarks)
         Z, U = inference.views(self._model_, chosen, self.assign_labels)
         self._labeller_ = fit_labels(
             self.assign_labels,
@@ -296,15 +296,26 @@ class TuckerClustering(
             n_init=self.n_init,
             rng=rng,
         )
-        self.labels_, means = inference.label_and_average(
-            self._model_, self._labeller_, self.n_clusters, X
-        )
+        self.labels_ = inference.labels(self._model_, self._labeller_, X)
+        means = inference.cluster_means(self._model_, self.n_clusters, X, self.labels_)
         self.centroids_ = inference.lift(self._model_, means)
 
     def _validated(self, X: Any, method: str) -> Array:
-        X = check_tensor(self, X, reset=False)
+        X = self._checked(X, reset=False)
+        if is_dask(X):
+            return X.astype(self.core_.dtype)
         check_same_library(X, self.core_, f"{type(self).__name__}.{method}()")
         return asarray_like(X, self.core_)
+
+    def _checked(self, X: Any, *, reset: bool) -> Array:
+        """Validate samples; a Dask array stays lazy, its values are looked at when it is read."""
+        if not is_dask(X):
+            return check_tensor(self, X, reset=reset)
+        from tuckermix.sources.dask import check_dask
+
+        X = check_dask(X)
+        check_sample_shape(self, X.shape, reset)
+        return X
 
     def predict_proba(self, X: Any) -> Array:
         """Give soft labels: the share of votes of the nearest fitted samples.
@@ -386,7 +397,9 @@ class TuckerClustering(
             The samples that the model has for these weights.
         """
         model = self._model_of()
-        weights = asarray_like(memberships, self.core_)
+        weights = memberships
+        if not is_dask(memberships):
+            weights = asarray_like(memberships, self.core_)
         if weights.ndim != 2 or weights.shape[1] != self.n_components_:
             raise ValueError(
                 f"memberships must have shape (n_samples, {self.n_components_}), one column for "
@@ -413,9 +426,7 @@ class TuckerClustering(
 
     def _subspace(self, X: Any) -> Array:
         """Return the rows of the samples in the subspace from which labels are read."""
-        return normalize_rows(
-            inference.subspace_rows(self._model_of(), self._validated(X, "_subspace"))
-        )
+        return inference.subspace_rows(self._model_of(), self._validated(X, "_subspace"))
 
     def _model_of(self) -> inference.FittedModel:
         from sklearn.utils.validation import check_is_fitted

@@ -1,36 +1,31 @@
 """What a fitted model says of samples: subspace rows, mixing weights, soft labels, rebuilt samples.
 
-All functions are pure and treat each sample on its own, so they work on blocks of samples as well.
+Each function of samples is a pure function of a block, so that it serves arrays in memory and
+Dask arrays alike: the public ones below only send it over the blocks.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from tuckermix._array_api import (
-    Array,
-    asarray_like,
-    blocks,
-    device,
-    double,
-    gather_rows,
-    get_namespace,
-)
+from tuckermix._array_api import Array, asarray_like, device, double, get_namespace
 from tuckermix._records import Record
 from tuckermix.decomposition import Decomposition
-from tuckermix.decomposition.subspace import tall_svd
+from tuckermix.decomposition.factors import leading_eigenvectors
 from tuckermix.labels import normalize_rows
 from tuckermix.memberships import choose_simplex, simplex_least_squares
+from tuckermix.sources import as_blocks
+from tuckermix.sources.blocks import add_parts
 from tuckermix.tensor import mode_dot, multi_mode_dot, squared_norm
 
 __all__ = [
     "FittedModel",
-    "label_and_average",
+    "cluster_means",
     "labels",
     "lift",
     "mean_squared_error",
@@ -93,135 +88,103 @@ def model_from(fit: Decomposition, rng: np.random.Generator) -> tuple[FittedMode
     gap : float
         Their distance from the optimum.
     """
-    xp = get_namespace(fit.Q)
+    xp = get_namespace(fit.core)
+    core_rows = xp.reshape(double(fit.core), (fit.core.shape[0], math.prod(fit.ranks)))
     if fit.memberships is None:
         simplex = choose_simplex(fit.Q[:, 1:], rng)
         memberships = simplex.weights
         # Coordinates are in units of the singular values, vertices in units of the samples.
         vertices = simplex.vertices * fit.singular_values
-        gap = _gap_of(memberships, fit)
+        gap = _gap_of(memberships, fit.Q, core_rows)
     else:
         memberships = fit.memberships
         gap = fit.gap
-        core_rows = xp.reshape(double(fit.core), (fit.core.shape[0], -1))
-        mix = _components_of(memberships, fit.Q, core_rows)
-        vertices = xp.matmul(mix - fit.mean, fit.directions)
+        small = xp.matmul(double(fit.Q).T, double(memberships))  # memberships = Q @ small
+        vertices = xp.matmul(xp.linalg.solve(small, core_rows) - fit.mean, fit.directions)
     rows = xp.matmul(vertices, fit.directions.T) + fit.mean
-    core = xp.reshape(rows, (rows.shape[0], *fit.ranks))
     model = FittedModel(
         factors=fit.factors,
-        core=asarray_like(core, fit.Q),
-        mean=asarray_like(fit.mean, fit.Q),
-        directions=asarray_like(fit.directions, fit.Q),
-        singular_values=asarray_like(fit.singular_values, fit.Q),
-        vertices=asarray_like(vertices, fit.Q),
+        core=asarray_like(xp.reshape(rows, (rows.shape[0], *fit.ranks)), fit.core),
+        mean=asarray_like(fit.mean, fit.core),
+        directions=asarray_like(fit.directions, fit.core),
+        singular_values=asarray_like(fit.singular_values, fit.core),
+        vertices=asarray_like(vertices, fit.core),
         n_samples=int(fit.Q.shape[0]),
     )
     return model, memberships, gap
 
 
-def _gap_of(memberships: Array, fit: Decomposition) -> float:
-    """Measure how much of the optimum the memberships miss, from their column space."""
-    xp = get_namespace(memberships)
-    basis, _, _ = tall_svd(double(memberships))
-    overlap = xp.matmul(basis.T, double(fit.Q))
-    core = xp.reshape(double(fit.core), (fit.core.shape[0], -1))
-    peak = float(xp.max(xp.abs(core)))
+def _gap_of(memberships: Array, Q: Array, core_rows: Array) -> float:
+    """Measure how much of the optimum the column space of the memberships misses."""
+    xp = get_namespace(core_rows)
+    peak = float(xp.max(xp.abs(core_rows)))
     if peak == 0.0:
         return 0.0
-    core = core / peak
-    reached = squared_norm(xp.matmul(overlap, core))
-    optimum = squared_norm(core)
+    core_rows = core_rows / peak
+    gram, cross = as_blocks(memberships).reduce(_gram_and_cross, add_parts, Q)
+    values, vectors = leading_eigenvectors(gram, gram.shape[0])
+    basis = vectors / xp.sqrt(values)  # memberships @ basis has orthonormal columns
+    optimum = squared_norm(core_rows)
+    reached = squared_norm(xp.matmul(xp.matmul(basis.T, cross), core_rows))
     return max(0.0, optimum - reached) / optimum
 
 
-def _components_of(memberships: Array, Q: Array, core_rows: Array) -> Array:
-    """Return the components for which mixing weights rebuild ``Q @ core_rows``."""
-    xp = get_namespace(Q)
-    small = xp.matmul(double(Q).T, double(memberships))  # memberships = Q @ small
-    return xp.linalg.solve(small, core_rows)
+def _gram_and_cross(memberships: Array, Q: Array) -> tuple[Array, Array]:
+    xp = get_namespace(memberships)
+    U = double(memberships)
+    return xp.matmul(U.T, U), xp.matmul(U.T, double(Q))
 
 
-def projected(model: FittedModel, X: Array) -> Array:
-    """Project samples on the factors; rows of shape (n_samples, product of r_n)."""
-    xp = get_namespace(X)
-    return xp.reshape(multi_mode_dot(X, model.factors, transpose=True), (X.shape[0], -1))
+def subspace_rows(model: FittedModel, X: Any) -> Array:
+    """Return the rows of `Q` that belong to samples, the constant column first, normalised."""
+    return as_blocks(X).map(partial(_subspace_block, model=model))
 
 
-def offsets(model: FittedModel, X: Array) -> Array:
-    """Return where samples lie along the directions, in units of the samples."""
-    xp = get_namespace(X)
-    return xp.matmul(projected(model, X) - model.mean, model.directions)
-
-
-def subspace_rows(model: FittedModel, X: Array) -> Array:
-    """Return the rows of `Q` that belong to samples, the constant column first."""
-    xp = get_namespace(X)
-    constant = xp.full_like(X[:, :1, ...], model.n_samples**-0.5)
-    constant = xp.reshape(constant, (X.shape[0], -1))[:, :1]
-    return xp.concat([constant, offsets(model, X) / model.singular_values], axis=1)
-
-
-def mixing_weights(model: FittedModel, X: Array) -> Array:
+def mixing_weights(model: FittedModel, X: Any) -> Array:
     """Return the best convex mixture of the components for each sample."""
-    return _by_blocks(lambda block: simplex_least_squares(offsets(model, block), model.vertices), X)
+    return as_blocks(X).map(partial(_weights_block, model=model))
 
 
-def views(model: FittedModel, X: Array, assign_labels: str) -> tuple[Array | None, Array | None]:
+def probabilities(model: FittedModel, labeller: Any, X: Any) -> Array:
+    """Return soft labels of samples."""
+    return as_blocks(X).map(partial(_probabilities_block, model=model, labeller=labeller))
+
+
+def labels(model: FittedModel, labeller: Any, X: Any) -> Array:
+    """Return the label of each sample."""
+    return as_blocks(X).map(partial(_labels_block, model=model, labeller=labeller))
+
+
+def views(model: FittedModel, X: Any, assign_labels: str) -> tuple[Array | None, Array | None]:
     """Return what a way of labelling looks at: normalised subspace rows, or mixing weights."""
     if assign_labels in ("graph", "subspace"):
-        return _by_blocks(lambda block: normalize_rows(subspace_rows(model, block)), X), None
+        return subspace_rows(model, X), None
     return None, mixing_weights(model, X)
 
 
-def probabilities(model: FittedModel, labeller: Any, X: Array) -> Array:
-    """Return soft labels of samples."""
-    return _by_blocks(lambda block: _probabilities(model, labeller, block), X)
-
-
-def _probabilities(model: FittedModel, labeller: Any, X: Array) -> Array:
-    if labeller.uses == "subspace":
-        return labeller.predict_proba(normalize_rows(subspace_rows(model, X)), None)
-    return labeller.predict_proba(None, mixing_weights(model, X))
-
-
-def labels(model: FittedModel, labeller: Any, X: Array) -> Array:
-    """Return the label of each sample."""
-    xp = get_namespace(X)
-    return _by_blocks(lambda block: xp.argmax(_probabilities(model, labeller, block), axis=1), X)
-
-
-def label_and_average(
-    model: FittedModel, labeller: Any, n_clusters: int, X: Array
-) -> tuple[Array, Array]:
-    """Label all samples and average each cluster along the directions.
+def cluster_means(model: FittedModel, n_clusters: int, X: Any, found: Array) -> Array:
+    """Average each cluster along the directions.
 
     Parameters
     ----------
     model : FittedModel
         The model.
-    labeller : object
-        The fitted way of labelling.
     n_clusters : int
         The number of clusters.
     X : array of shape (n_samples, d_1, ...)
         The samples.
+    found : array of shape (n_samples,)
+        Their labels.
 
     Returns
     -------
-    labels : array of shape (n_samples,)
-        The labels.
     means : array of shape (n_clusters, n_components - 1)
-        The mean offset of each cluster.
+        The mean offset of each cluster; zero, the mean of all, for a cluster without samples.
     """
-    xp = get_namespace(X)
-    found = labels(model, labeller, X)
-    names = xp.arange(n_clusters, dtype=found.dtype, device=device(X))
-    one_hot = xp.astype(found[:, None] == names, xp.float64)
-    sums = xp.matmul(one_hot.T, double(_by_blocks(lambda block: offsets(model, block), X)))
-    # A cluster without samples, which only equal samples can cause, stays at the mean.
-    counts = xp.clip(xp.sum(one_hot, axis=0), 1.0, None)
-    return found, sums / counts[:, None]
+    xp = get_namespace(model.core)
+    function = partial(_sums_block, model=model, n_clusters=n_clusters)
+    sums, counts = as_blocks(X).reduce(function, add_parts, found)
+    return sums / xp.clip(counts, 1.0, None)[:, None]
 
 
 def lift(model: FittedModel, offset: Array) -> Array:
@@ -234,23 +197,60 @@ def lift(model: FittedModel, offset: Array) -> Array:
 
 def rebuild(model: FittedModel, weights: Array) -> Array:
     """Mix the components with given weights."""
+    return as_blocks(weights).map(partial(_rebuild_block, model=model))
+
+
+def mean_squared_error(model: FittedModel, X: Any) -> float:
+    """Average the squared error of rebuilt samples over all entries."""
+    samples = as_blocks(X)
+    (total,) = samples.reduce(partial(_error_block, model=model), add_parts)
+    return total / (samples.n_samples * math.prod(samples.sample_shape))
+
+
+def _offsets_block(block: Array, model: FittedModel) -> Array:
+    """Return where samples lie along the directions, in units of the samples."""
+    xp = get_namespace(block)
+    small = multi_mode_dot(block, model.factors, transpose=True)
+    rows = xp.reshape(small, (small.shape[0], math.prod(small.shape[1:])))
+    return xp.matmul(rows - model.mean, model.directions)
+
+
+def _subspace_block(block: Array, model: FittedModel) -> Array:
+    xp = get_namespace(block)
+    constant = xp.full(
+        (block.shape[0], 1), model.n_samples**-0.5, dtype=block.dtype, device=device(block)
+    )
+    coordinates = _offsets_block(block, model) / model.singular_values
+    return normalize_rows(xp.concat([constant, coordinates], axis=1))
+
+
+def _weights_block(block: Array, model: FittedModel) -> Array:
+    return simplex_least_squares(_offsets_block(block, model), model.vertices)
+
+
+def _probabilities_block(block: Array, model: FittedModel, labeller: Any) -> Array:
+    if labeller.uses == "subspace":
+        return labeller.predict_proba(_subspace_block(block, model), None)
+    return labeller.predict_proba(None, _weights_block(block, model))
+
+
+def _labels_block(block: Array, model: FittedModel, labeller: Any) -> Array:
+    xp = get_namespace(block)
+    return xp.argmax(_probabilities_block(block, model, labeller), axis=1)
+
+
+def _sums_block(
+    block: Array, found: Array, model: FittedModel, n_clusters: int
+) -> tuple[Array, Array]:
+    xp = get_namespace(block)
+    names = xp.arange(n_clusters, dtype=found.dtype, device=device(block))
+    one_hot = xp.astype(found[:, None] == names, xp.float64)
+    return xp.matmul(one_hot.T, double(_offsets_block(block, model))), xp.sum(one_hot, axis=0)
+
+
+def _rebuild_block(weights: Array, model: FittedModel) -> Array:
     return multi_mode_dot(mode_dot(model.core, weights, 0), model.factors)
 
 
-def mean_squared_error(model: FittedModel, X: Array) -> float:
-    """Average the squared error of rebuilt samples over all entries."""
-    total = 0.0
-    for part in blocks(X.shape[0], 16 * math.prod(X.shape[1:])):
-        block = X[part, ...]
-        total += squared_norm(block - rebuild(model, mixing_weights(model, block)))
-    return total / math.prod(X.shape)
-
-
-def _by_blocks(function: Callable[[Array], Array], X: Array) -> Array:
-    """Apply a function of samples block by block, to bound the memory for intermediate arrays."""
-
-    def results() -> Iterator[tuple[slice, Array]]:
-        for part in blocks(X.shape[0], 8 * math.prod(X.shape[1:])):
-            yield part, function(X[part, ...])
-
-    return gather_rows(results(), X.shape[0], X)
+def _error_block(block: Array, model: FittedModel) -> tuple[float]:
+    return (squared_norm(block - _rebuild_block(_weights_block(block, model), model)),)

@@ -15,7 +15,7 @@ from tuckermix.decomposition.exact import solve_exact, widened
 from tuckermix.decomposition.factors import update_factors
 from tuckermix.decomposition.start import start_factors
 from tuckermix.decomposition.subspace import closed_form
-from tuckermix.sources import MemorySource
+from tuckermix.sources import MemoryBlocks, Source, as_source
 from tuckermix.tensor import tucker_to_tensor
 
 
@@ -27,7 +27,7 @@ def noisy(seed, shape=(60, 7, 8)):
 
 def plain_alternation(X, n_components, ranks, n_sweeps):
     """The textbook scheme: closed form, factors, closed form, ..."""
-    source = MemorySource(X)
+    source = as_source(X)
     factors = start_factors(source, ranks, "hosvd", np.random.default_rng(0))
     for _ in range(n_sweeps):
         found = closed_form(source.project(factors), n_components - 1)
@@ -173,7 +173,7 @@ def test_many_samples_start_from_a_part_of_them(monkeypatch, seed):
 
 
 def test_a_sweep_reads_the_samples_once():
-    class Counted(MemorySource):
+    class Counted(Source):
         reads = 0
 
         def project(self, *args):
@@ -184,7 +184,7 @@ def test_a_sweep_reads_the_samples_once():
             type(self).reads += 1
             return super().sketch(*args, **options)
 
-    source = Counted(noisy(0))
+    source = Counted(MemoryBlocks(noisy(0)))
     factors = start_factors(source, (3, 3), "hosvd", np.random.default_rng(0))
     fit = solve_exact(source, factors, 4, max_iter=50, tol=1e-10)
     assert Counted.reads == fit.n_iter + 2  # one before the sweeps, one after them

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tuckermix.decomposition.ranks import DEFAULT_ENERGY, check_ranks, ranks_from_energy
-from tuckermix.sources import MemorySource
+from tuckermix.sources import as_source
 
 
 @pytest.mark.parametrize(
@@ -47,12 +47,12 @@ def test_energy_finds_planted_ranks(seed):
     V = np.linalg.qr(rng.standard_normal((15, 2)))[0]
     X = np.einsum("mab,ia,jb->mij", rng.standard_normal((60, 3, 2)), U, V) + 7.0
     X += 1e-3 * rng.standard_normal(X.shape)
-    source = MemorySource(X)
+    source = as_source(X)
     assert ranks_from_energy(source, source.mode_grams(), 0.95) == (3, 2)
 
 
 def test_small_modes_are_kept_whole_and_constant_data_get_rank_one():
-    source = MemorySource(np.random.default_rng(0).standard_normal((9, 3)))
+    source = as_source(np.random.default_rng(0).standard_normal((9, 3)))
     assert ranks_from_energy(source, source.mode_grams(), 0.1) == (3,)
-    source = MemorySource(np.ones((9, 8)))
+    source = as_source(np.ones((9, 8)))
     assert ranks_from_energy(source, source.mode_grams(), 0.95) == (1,)

@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 
@@ -26,16 +27,17 @@ from tuckermix._array_api import (
     device,
     epsilon,
     get_namespace,
+    is_dask,
     to_numpy,
 )
 from tuckermix._records import StopReason
-from tuckermix.decomposition.factors import leading_eigenvectors, update_factors
+from tuckermix.decomposition.factors import leading_eigenvectors, signs_of, update_factors
 from tuckermix.decomposition.result import Decomposition, SweepRecord
-from tuckermix.decomposition.subspace import Subspace, closed_form
-from tuckermix.sources import Source
+from tuckermix.decomposition.subspace import DENSE_SIDE, KRYLOV_LIMIT, Subspace, closed_form
+from tuckermix.sources import Source, as_blocks
 from tuckermix.tensor import mode_dot, multi_mode_dot, relative_error, squared_norm
 
-__all__ = ["assemble", "constant_direction", "solve_exact"]
+__all__ = ["assemble", "optimal_subspace", "solve_exact", "with_constant"]
 
 MIN_OVERSAMPLING = 8
 MAX_OVERSAMPLING = 96
@@ -53,6 +55,9 @@ INNER_SHARE = 0.1
 SKETCH_FLOOR = 1e-11
 """Directions of the sketch that are this dependent on the others are dropped: what they would add
 is rounding."""
+
+RESOLVED = 1e-13
+"""Relative growth of the captured energy at which passes with a narrow basis have converged."""
 
 Callback = Callable[[SweepRecord], bool | None]
 
@@ -151,7 +156,63 @@ def optimal_subspace(
     subspace : Subspace
         The optimum; its coordinates are a Dask array where the source is lazy.
     """
+    if source.lazy:
+        return _subspace_by_passes(source, factors, n_directions, start)
     return closed_form(source.project(factors), n_directions, start=start)
+
+
+def _subspace_by_passes(
+    source: Source, factors: Sequence[Array], n_directions: int, start: Array | None
+) -> Subspace:
+    """Find the subspace from sums over the samples, with lazy coordinates.
+
+    One pass gives the Gram matrix of the projected samples. Where that is too large, passes with
+    a narrow basis converge to its leading directions instead.
+    """
+    xp = get_namespace(source.mean)
+    n_features = math.prod(factor.shape[1] for factor in factors)
+    width = min(n_features, source.n_samples - 1, widened(n_directions))
+    if n_features <= DENSE_SIDE:
+        basis = xp.eye(n_features, dtype=xp.float64, device=device(source.mean))
+        gram = source.sketch(factors, basis, cross=False).gram
+    else:
+        basis = _random_basis(source, n_features, width) if start is None else start
+        captured = 0.0
+        for _ in range(KRYLOV_LIMIT):
+            T, energies = _contracted(source, factors, basis)
+            if float(np.sum(energies[:n_directions])) <= captured * (1 + RESOLVED):
+                break
+            captured = float(np.sum(energies[:n_directions]))
+            rows = multi_mode_dot(T[1:, ...], list(factors), transpose=True)
+            basis = _row_space(xp.reshape(rows, (rows.shape[0], n_features)))
+        gram = source.sketch(factors, basis, cross=False).gram
+    values, vectors = leading_eigenvectors(gram, min(n_directions, gram.shape[0]))
+    fixed = _energy_of_mean(source, factors)
+    mean = multi_mode_dot(source.mean[None, ...], list(factors), transpose=True)
+    mean = xp.reshape(mean, (n_features,))
+    host = np.sqrt(np.clip(to_numpy(values), 0.0, None))
+    # Squares were summed, so what lies below the root of the rounding is noise.
+    floor = (n_features * epsilon(source.mean)) ** 0.5
+    rank = int(np.sum(host > floor * (fixed + float(np.sum(host**2))) ** 0.5))
+    sigma = asarray_like(host[:rank], source.mean)
+    directions = xp.matmul(basis, vectors[:, :rank])
+    directions = directions * signs_of(directions)
+    whiten = directions / sigma
+    offset = asarray_like(xp.matmul(mean, whiten), source.like)
+    rows = source.project(factors, whiten)
+    coordinates = rows.map_blocks(_subtract, offset, dtype=rows.dtype, meta=rows._meta)
+    explained = fixed + float(xp.vecdot(sigma, sigma))
+    return Subspace(mean, directions, sigma, coordinates, explained)
+
+
+def _subtract(rows: Array, offset: Array) -> Array:
+    return rows - offset
+
+
+def _random_basis(source: Source, n_features: int, width: int) -> Array:
+    rng = np.random.default_rng(0)
+    guess = np.linalg.qr(rng.standard_normal((n_features, width)))[0]
+    return asarray_like(guess, source.mean)
 
 
 def assemble(
@@ -162,7 +223,7 @@ def assemble(
     stop: StopReason,
 ) -> Decomposition:
     """Put the solution together in the units of the samples."""
-    xp = get_namespace(source.like)
+    xp = get_namespace(subspace.mean)
     scale = source.scale
     Q = with_constant(subspace.coordinates)
     mean_row = subspace.mean * (source.n_samples**0.5)
@@ -186,17 +247,20 @@ def assemble(
     )
 
 
-def constant_direction(n_samples: int, like: Array) -> Array:
-    """Return the constant unit vector as a column."""
-    xp = get_namespace(like)
-    return xp.full((n_samples, 1), n_samples**-0.5, dtype=like.dtype, device=device(like))
-
-
 def with_constant(coordinates: Array) -> Array:
     """Put the constant unit vector before orthonormal centred coordinates."""
-    xp = get_namespace(coordinates)
-    constant = constant_direction(coordinates.shape[0], coordinates)
-    return xp.concat([constant, coordinates], axis=1)
+    function = partial(_with_constant_block, n_samples=coordinates.shape[0])
+    if coordinates.shape[1] == 0 and not is_dask(coordinates):
+        return function(coordinates)
+    return as_blocks(coordinates).map(function)
+
+
+def _with_constant_block(block: Array, n_samples: int) -> Array:
+    xp = get_namespace(block)
+    constant = xp.full(
+        (block.shape[0], 1), n_samples**-0.5, dtype=block.dtype, device=device(block)
+    )
+    return xp.concat([constant, block], axis=1)
 
 
 def widened(n_directions: int) -> int:
@@ -216,7 +280,12 @@ def _resolution(error: float, eps: float) -> float:
 
 def _first_basis(source: Source, factors: list[Array], width: int) -> Array:
     """Find directions of the projected samples to begin with."""
-    return closed_form(source.project(factors), width).directions
+    if not source.lazy:
+        return closed_form(source.project(factors), width).directions
+    n_features = math.prod(factor.shape[1] for factor in factors)
+    if n_features > DENSE_SIDE:
+        return _random_basis(source, n_features, min(n_features, width))
+    return _subspace_by_passes(source, factors, width, None).directions
 
 
 def _energy_of_mean(source: Source, factors: Sequence[Array]) -> float:

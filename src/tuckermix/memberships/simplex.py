@@ -10,12 +10,14 @@ just far enough.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from tuckermix._array_api import Array, asarray_like, double, get_namespace, to_numpy
 from tuckermix._records import Record
 from tuckermix.labels.kmeans import kmeans
+from tuckermix.sources import Blocks, as_blocks
 
 __all__ = ["SIMPLICES", "Simplex", "choose_simplex"]
 
@@ -69,35 +71,49 @@ def choose_simplex(coordinates: Array, rng: np.random.Generator) -> Simplex:
     simplex : Simplex
         Vertices and weights.
     """
-    xp = get_namespace(coordinates)
+    rows = as_blocks(coordinates)
     n_samples, n_directions = coordinates.shape
     n_components = n_directions + 1
-    anchors = _anchors(coordinates, rng)
+    anchors = _anchors(rows, rng)
     if anchors is None:
         anchors = _regular_simplex(n_directions) * n_samples**-0.5
     inverse = np.linalg.inv(np.column_stack([np.ones(n_components), anchors]))
-    # [1 | z] times the inverse, without building the matrix [1 | z].
-    linear = asarray_like(inverse[1:, :], coordinates)
-    weights = xp.matmul(coordinates, linear) + asarray_like(inverse[0, :], coordinates)
-    growth = MARGIN * max(1.0, 1.0 - n_components * float(xp.min(weights)))
-    weights = (weights - 1.0 / n_components) / growth + 1.0 / n_components
-    weights = weights / xp.sum(weights, axis=1, keepdims=True)
+    lowest = rows.reduce(partial(_least_weight, inverse=inverse), min)
+    growth = MARGIN * max(1.0, 1.0 - n_components * lowest)
+    weights = rows.map(partial(_grown_weights, inverse=inverse, growth=growth))
     centre = anchors.mean(axis=0)
     vertices = centre + growth * (anchors - centre)
-    return Simplex(asarray_like(vertices, double(coordinates[:1, :])), weights)
+    return Simplex(asarray_like(vertices, double(rows.like)), weights)
 
 
-def _anchors(coordinates: Array, rng: np.random.Generator) -> np.ndarray | None:
+def _barycentric(block: Array, inverse: np.ndarray) -> Array:
+    """Multiply [1 | z] by the inverse of [1 | anchors], without building the first matrix."""
+    xp = get_namespace(block)
+    return xp.matmul(block, asarray_like(inverse[1:, :], block)) + asarray_like(
+        inverse[0, :], block
+    )
+
+
+def _least_weight(block: Array, inverse: np.ndarray) -> float:
+    return float(get_namespace(block).min(_barycentric(block, inverse)))
+
+
+def _grown_weights(block: Array, inverse: np.ndarray, growth: float) -> Array:
+    xp = get_namespace(block)
+    mean = 1.0 / inverse.shape[1]
+    weights = (_barycentric(block, inverse) - mean) / growth + mean
+    return weights / xp.sum(weights, axis=1, keepdims=True)
+
+
+def _anchors(rows: Blocks, rng: np.random.Generator) -> np.ndarray | None:
     """Return the means of as many groups as components, or None where they are degenerate."""
-    xp = get_namespace(coordinates)
-    n_samples, n_directions = coordinates.shape
-    chosen = coordinates
-    if n_samples > ANCHOR_SAMPLES:
-        index = np.sort(rng.choice(n_samples, size=ANCHOR_SAMPLES, replace=False))
-        chosen = xp.take(coordinates, asarray_like(index, coordinates, dtype=xp.int64), axis=0)
+    n_samples, n_directions = rows.n_samples, rows.sample_shape[0]
     if n_directions == 0:
         return np.zeros((1, 0))
-    found = kmeans(chosen, n_directions + 1, n_init=1, rng=rng)
+    index = np.arange(n_samples)
+    if n_samples > ANCHOR_SAMPLES:
+        index = np.sort(rng.choice(n_samples, size=ANCHOR_SAMPLES, replace=False))
+    found = kmeans(rows.take(index), n_directions + 1, n_init=1, rng=rng)
     anchors = to_numpy(found.centers).astype(np.float64)
     spread = np.column_stack([np.ones(n_directions + 1), anchors * n_samples**0.5])
     if not np.all(np.isfinite(spread)) or np.linalg.cond(spread) > WORST_CONDITION:

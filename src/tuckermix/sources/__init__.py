@@ -1,6 +1,6 @@
-"""The data as the solvers see them: three reductions over the samples."""
+"""The data as the solvers see them: blocks of samples and reductions over them."""
 
-from tuckermix.sources.base import Sketch, Source, as_source
-from tuckermix.sources.memory import MemorySource
+from tuckermix.sources.blocks import Blocks, MemoryBlocks, as_blocks
+from tuckermix.sources.source import Sketch, Source, as_source
 
-__all__ = ["MemorySource", "Sketch", "Source", "as_source"]
+__all__ = ["Blocks", "MemoryBlocks", "Sketch", "Source", "as_blocks", "as_source"]

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 from tuckermix._array_api import to_numpy
-from tuckermix.sources import MemorySource, memory
+from tuckermix.sources import as_source, blocks
 
 
 @pytest.fixture(params=["one block", "many blocks"])
 def block_size(request, monkeypatch):
     if request.param == "many blocks":
-        monkeypatch.setattr(memory, "HOST_BLOCK_BYTES", 500)
-        monkeypatch.setattr(memory, "DEVICE_BLOCK_BYTES", 500)
+        monkeypatch.setattr(blocks, "HOST_BLOCK_BYTES", 500)
+        monkeypatch.setattr(blocks, "DEVICE_BLOCK_BYTES", 500)
 
 
 def problem(seed, shape=(23, 4, 5, 3)):
@@ -26,7 +26,7 @@ def problem(seed, shape=(23, 4, 5, 3)):
 @pytest.mark.usefixtures("block_size")
 def test_reductions_agree_with_einsum(xp, seed):
     X, factors, Q = problem(seed)
-    source = MemorySource(xp.asarray(X))
+    source = as_source(xp.asarray(X))
     moved = [xp.asarray(factor) for factor in factors]
     expected = np.einsum("mijk,ia,jb,kc->mabc", X, *factors).reshape(23, -1)
     np.testing.assert_allclose(to_numpy(source.project(moved)), expected, atol=1e-12)
@@ -51,7 +51,7 @@ def test_reductions_agree_with_einsum(xp, seed):
 
 def test_take_picks_samples(xp):
     X, _, Q = problem(0)
-    part = MemorySource(xp.asarray(X)).take(np.array([2, 5, 11]))
+    part = as_source(xp.asarray(X)).take(np.array([2, 5, 11]))
     np.testing.assert_allclose(
         to_numpy(part.contract(xp.asarray(Q[:3]))),
         np.einsum("mijk,mq->qijk", X[[2, 5, 11]], Q[:3]),
@@ -62,7 +62,7 @@ def test_take_picks_samples(xp):
 @pytest.mark.parametrize(("dtype", "size"), [(np.float64, 1e150), (np.float64, 1e-150)])
 def test_scale_is_a_power_of_two_that_keeps_squares_finite(dtype, size):
     X = (np.random.default_rng(0).standard_normal((9, 4)) * size).astype(dtype)
-    source = MemorySource(X)
+    source = as_source(X)
     assert np.log2(source.scale) == round(np.log2(source.scale))
     assert 1e-3 < source.squared_norm < 1e3
     np.testing.assert_allclose(source.project([np.eye(4)]) / source.scale, X, rtol=1e-15)
@@ -70,12 +70,12 @@ def test_scale_is_a_power_of_two_that_keeps_squares_finite(dtype, size):
 
 def test_float32_far_from_one_is_scaled_too():
     X = (np.random.default_rng(0).standard_normal((9, 4)) * 1e-30).astype(np.float32)
-    assert MemorySource(X).squared_norm > 1e-3
-    assert MemorySource(np.ones((3, 2), dtype=np.float32)).scale == 1.0
+    assert as_source(X).squared_norm > 1e-3
+    assert as_source(np.ones((3, 2), dtype=np.float32)).scale == 1.0
 
 
 def test_all_zero_samples_keep_their_scale():
-    source = MemorySource(np.zeros((3, 2)))
+    source = as_source(np.zeros((3, 2)))
     assert source.scale == 1.0
     assert source.squared_norm == 0.0
 
@@ -85,7 +85,7 @@ def test_values_that_are_not_finite_are_refused(bad):
     X = np.ones((3, 2))
     X[1, 1] = bad
     with pytest.raises(ValueError, match="NaN or infinity"):
-        MemorySource(X)
+        as_source(X)
 
 
 def test_extra_memory_stays_below_the_size_of_the_samples():
@@ -94,7 +94,7 @@ def test_extra_memory_stays_below_the_size_of_the_samples():
     Q = np.random.default_rng(1).standard_normal((20000, 5))
     strided = X.transpose(0, 2, 1)  # not contiguous: a careless reshape would copy all of it
     tracemalloc.start()
-    source = MemorySource(strided)
+    source = as_source(strided)
     source.mode_grams()
     source.contract(Q)
     source.project(factors)

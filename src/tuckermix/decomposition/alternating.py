@@ -1,0 +1,344 @@
+r"""The paper's solver: alternate a Riemannian trust region and the closed form of the factors.
+
+The membership step minimises :math:`F(U) = -\tfrac12 \operatorname{tr}(B^\top P_U B)` over the
+multinomial manifold for the projected samples `B`; the factor step is that of the exact solver,
+with an orthonormal basis of the columns of `U` in place of the optimal one.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tuckermix._array_api import Array, asarray_like, double, get_namespace, is_dask
+from tuckermix._records import Record, StopReason
+from tuckermix.decomposition.exact import with_constant
+from tuckermix.decomposition.factors import update_factors
+from tuckermix.decomposition.result import Decomposition, SweepRecord
+from tuckermix.decomposition.subspace import closed_form
+from tuckermix.manifolds import Multinomial
+from tuckermix.objectives import MembershipObjective
+from tuckermix.solvers import trust_region
+from tuckermix.sources import Source
+from tuckermix.tensor import relative_error
+
+__all__ = [
+    "PAPER",
+    "Alternation",
+    "Recipe",
+    "alternate",
+    "assemble_memberships",
+    "projected",
+    "solve_alternating",
+]
+
+GRADIENT_SHARE = 1e-9
+"""The trust region stops at a gradient of this share of the energy of the samples: the gap is
+then near the rounding of the cost."""
+
+REGAIN = 4.0
+"""Factor on the radius from one call of the trust region to the next: room for it to grow where
+the factors have changed, at the price of one rejected step where they have not."""
+
+
+@dataclass(frozen=True)
+class Recipe(Record):
+    """How the trust region is called within the alternation.
+
+    Attributes
+    ----------
+    first_iter, later_iter : int
+        Iterations of the trust region in the first sweep and in each later one.
+    max_inner : int
+        Hessian products of an iteration.
+    factor_loops : int
+        How often a sweep goes through the factors.
+    gradient_tol : float or None
+        Norm of the gradient at which the trust region stops; None follows the energy of the data.
+    preconditioned : bool
+        Whether it uses the preconditioner of the objective.
+    keeps_radius : bool
+        Whether a call starts with the radius of the last one, within the diameter of the manifold;
+        otherwise it starts as Manopt does, at an eighth of ``typical_dist``.
+    starts_orthogonal : bool
+        Whether the first record is that of the best orthonormal sample factor, with which a
+        higher-order singular value decomposition comes, in place of the random memberships.
+    """
+
+    first_iter: int = 1000
+    later_iter: int = 5
+    max_inner: int = 30
+    factor_loops: int = 2
+    gradient_tol: float | None = None
+    preconditioned: bool = True
+    keeps_radius: bool = True
+    starts_orthogonal: bool = False
+
+
+PAPER = Recipe(gradient_tol=1e-6, preconditioned=False, keeps_radius=False, starts_orthogonal=True)
+"""The experiments of the paper, section 5.3: Manopt's defaults with at most 30 inner iterations,
+1000 iterations at first and 5 in each later call, the factors twice."""
+
+Callback = Callable[[SweepRecord], bool | None]
+
+
+@dataclass(frozen=True)
+class Alternation(Record):
+    """Where the alternation ended.
+
+    Attributes
+    ----------
+    memberships : array of shape (n_samples, n_components)
+        The mixing weights, in float64.
+    factors : list of arrays of shape (d_n, r_n)
+        The factors, in float64.
+    B : array of shape (n_samples, product of r_n)
+        The samples projected on the factors, in float64 and in units of the source.
+    history : list of SweepRecord
+        One record a sweep, the start first.
+    stop_reason : StopReason
+        Why it ended.
+    """
+
+    memberships: Array
+    factors: list[Array]
+    B: Array
+    history: list[SweepRecord]
+    stop_reason: StopReason
+
+
+def alternate(
+    source: Source,
+    factors: Sequence[Array],
+    n_components: int,
+    *,
+    max_iter: int,
+    tol: float,
+    rng: np.random.Generator,
+    recipe: Recipe,
+    callback: Callback | None = None,
+) -> Alternation:
+    """Alternate between memberships and factors, from a random point of the manifold.
+
+    Parameters
+    ----------
+    source : Source
+        The samples.
+    factors : sequence of arrays of shape (d_n, r_n)
+        Orthonormal factors to start from, in float64.
+    n_components : int
+        The number of columns of the memberships.
+    max_iter : int
+        Most sweeps.
+    tol : float
+        Stop when a sweep lowers the relative error by less than this.
+    rng : numpy.random.Generator
+        Where the first memberships come from.
+    recipe : Recipe
+        How the trust region is called.
+    callback : callable or None, default=None
+        Called with each record; a true return value stops the solver.
+
+    Returns
+    -------
+    alternation : Alternation
+        The last memberships and factors.
+    """
+    began = time.perf_counter()
+    total = source.squared_norm
+    factors = list(factors)
+    B = projected(source, factors)
+    objective = MembershipObjective(B)
+    manifold = Multinomial(source.n_samples, n_components)
+    U = manifold.random_point(rng, like=B)
+    gradient_tol = recipe.gradient_tol
+    if gradient_tol is None:
+        gradient_tol = GRADIENT_SHARE * max(total, float(np.finfo(float).tiny))
+    max_radius = manifold.diameter if recipe.keeps_radius else None
+    radius: float | None = None
+    history: list[SweepRecord] = []
+
+    def record(explained: float, gap: float) -> bool:
+        entry = SweepRecord(
+            iteration=len(history),
+            cost=0.5 * max(0.0, total - explained) / source.scale**2,
+            relative_error=relative_error(total, explained),
+            gap=gap,
+            time=time.perf_counter() - began,
+        )
+        history.append(entry)
+        return bool(callback(entry)) if callback is not None else False
+
+    if recipe.starts_orthogonal:
+        wanted_to_stop = record(_explained_by_singular_vectors(objective, n_components), math.nan)
+    else:
+        wanted_to_stop = record(-2.0 * objective.cost(U), gap_of(objective, U))
+    stop = StopReason.MAX_ITER
+    for sweep in range(max_iter):
+        if wanted_to_stop:
+            stop = StopReason.CALLBACK
+            break
+        result = trust_region(
+            objective,
+            manifold,
+            U,
+            max_iter=recipe.later_iter if sweep else recipe.first_iter,
+            max_inner=recipe.max_inner,
+            tol=gradient_tol,
+            max_radius=max_radius,
+            initial_radius=radius,
+            preconditioner=objective.preconditioner if recipe.preconditioned else None,
+        )
+        U = result.point
+        if max_radius is not None:
+            radius = min(max_radius, REGAIN * result.history[-1].radius)
+        if result.stop_reason is not StopReason.INTERRUPTED:
+            T = source.contract(orthonormal_columns(U))
+            factors = update_factors(T, factors, n_loops=recipe.factor_loops)
+            B = projected(source, factors)
+            objective = MembershipObjective(B)
+        wanted_to_stop = record(-2.0 * objective.cost(U), gap_of(objective, U))
+        if result.stop_reason is StopReason.INTERRUPTED:
+            stop = StopReason.INTERRUPTED
+            break
+        # The orthonormal factor of the first record fits better than any memberships can.
+        comparable = sweep > 0 or not recipe.starts_orthogonal
+        if comparable and history[-2].relative_error - history[-1].relative_error <= tol:
+            stop = StopReason.TOLERANCE
+            break
+    return Alternation(U, factors, B, history, stop)
+
+
+def solve_alternating(
+    source: Source,
+    factors: Sequence[Array],
+    n_components: int,
+    *,
+    max_iter: int,
+    tol: float,
+    rng: np.random.Generator,
+    callback: Callback | None = None,
+) -> Decomposition:
+    """Fit the model by the paper's alternation, with a preconditioned trust region.
+
+    It differs from `PAPER` in what costs time and changes no result: the trust region is
+    preconditioned, keeps its radius from sweep to sweep, and its tolerance follows the data.
+
+    Parameters
+    ----------
+    source : Source
+        The samples. Their projection is held in memory.
+    factors : sequence of arrays of shape (d_n, r_n)
+        Orthonormal factors to start from, in float64.
+    n_components : int
+        The number of components L, at most the number of samples. Fewer are fitted where the
+        projected samples have a lower rank.
+    max_iter : int
+        Most sweeps.
+    tol : float
+        Stop when a sweep lowers the relative error by less than this.
+    rng : numpy.random.Generator
+        Where the first memberships come from.
+    callback : callable or None, default=None
+        Called with each record; a true return value stops the solver.
+
+    Returns
+    -------
+    decomposition : Decomposition
+        The factors and memberships, with the distance of the latter from their optimum.
+    """
+    rank = closed_form(projected(source, factors), n_components - 1).singular_values.shape[0]
+    reached = alternate(
+        source,
+        factors,
+        rank + 1,
+        max_iter=max_iter,
+        tol=tol,
+        rng=rng,
+        recipe=Recipe(),
+        callback=callback,
+    )
+    return assemble_memberships(
+        source,
+        reached.factors,
+        reached.memberships,
+        reached.B,
+        reached.history,
+        reached.stop_reason,
+    )
+
+
+def assemble_memberships(
+    source: Source,
+    factors: list[Array],
+    U: Array,
+    B: Array,
+    history: list[SweepRecord],
+    stop: StopReason,
+) -> Decomposition:
+    """Put a solution with memberships together in the units of the samples.
+
+    The basis `Q` is turned so that its columns belong to orthogonal directions of the projected
+    space, as those of the exact solver do: ``Q[:, 1:].T @ B`` has orthogonal rows.
+    """
+    xp = get_namespace(U)
+    objective = MembershipObjective(B)
+    gap = gap_of(objective, U)
+    explained = -2.0 * objective.cost(U)
+    mean = xp.mean(B, axis=0)
+    # Row sums of 1 make the centred columns dependent: one of the L directions is void.
+    left = xp.linalg.svd(U - xp.mean(U, axis=0), full_matrices=False)[0][:, : U.shape[1] - 1]
+    left = left - xp.mean(left, axis=0)
+    turn, values, right = xp.linalg.svd(xp.matmul(left.T, B - mean), full_matrices=False)
+    Q = with_constant(xp.matmul(left, turn))
+    scale = source.scale
+    core = xp.matmul(Q.T, B) / scale
+    ranks = [factor.shape[1] for factor in factors]
+    return Decomposition(
+        factors=[asarray_like(factor, source.like) for factor in factors],
+        Q=asarray_like(Q, source.like),
+        core=asarray_like(xp.reshape(core, (Q.shape[1], *ranks)), source.like),
+        mean=mean / scale,
+        directions=right.T,
+        singular_values=values / scale,
+        memberships=asarray_like(U, source.like),
+        cost=0.5 * max(0.0, source.squared_norm - explained) / scale**2,
+        relative_error=relative_error(source.squared_norm, explained),
+        gap=gap,
+        history=history,
+        n_iter=max(1, len(history) - 1),
+        stop_reason=stop,
+    )
+
+
+def gap_of(objective: MembershipObjective, U: Array) -> float:
+    """Return how far memberships are from the optimum for their projected samples, relative."""
+    optimum = objective.optimum(U.shape[1])
+    return max(0.0, objective.cost(U) - optimum) / -optimum if optimum < 0 else 0.0
+
+
+def projected(source: Source, factors: Sequence[Array]) -> Array:
+    """Return the projected samples in memory and in float64, which the derivatives need."""
+    B: Any = source.project(factors)
+    return double(B.compute() if is_dask(B) else B)
+
+
+def orthonormal_columns(U: Array) -> Array:
+    """Return an orthonormal basis of the columns of the memberships, the constant one first."""
+    xp = get_namespace(U)
+    left, values, _ = xp.linalg.svd(U - xp.mean(U, axis=0), full_matrices=False)
+    noise = U.shape[0] * float(xp.finfo(U.dtype).eps)
+    rank = int(xp.sum(xp.astype(values > noise * (1.0 + float(values[0])), xp.int64)))
+    return with_constant(left[:, : min(rank, U.shape[1] - 1)])
+
+
+def _explained_by_singular_vectors(objective: MembershipObjective, n_components: int) -> float:
+    """Return what the best orthonormal sample factor explains, without any constraint on it."""
+    xp = get_namespace(objective.B)
+    values = xp.linalg.eigvalsh(xp.matmul(objective.B.T, objective.B))
+    return float(xp.sum(xp.clip(values[-n_components:], 0.0, None)))
