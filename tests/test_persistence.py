@@ -316,3 +316,18 @@ def test_spoilt_files_are_loaded_or_refused_and_nothing_else(path, model, seed):
         else:
             assert loaded.sample_shape_ == model.sample_shape_
     assert refused > 40
+
+
+def test_arrays_that_cannot_be_parsed(path):
+    rewrite(path, add={"array_0.npy": b"\x93NUMPY\x03\x00" + b"\0" * 40})
+    with pytest.raises(ModelFileError, match=r"a\.model: .*version 3\.0 of NumPy's format"):
+        tuckermix.load(path)
+
+
+def test_a_file_of_somebody_else(path, monkeypatch):
+    def refuse(*args):
+        raise PermissionError
+
+    monkeypatch.setattr(zipfile, "ZipFile", refuse)
+    with pytest.raises(ModelFileError, match=r"permission is denied. Check who may read it"):
+        tuckermix.load(path)

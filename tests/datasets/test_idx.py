@@ -96,3 +96,15 @@ def test_a_folder_of_unlike_parts(tmp_path, X):
         write(tmp_path / f"{part}-labels-idx1-ubyte", np.zeros(9, np.uint8))
     with pytest.raises(ReadError, match=r"different shapes: \(4, 4\), \(5, 4\). Read them one by"):
         read(tmp_path)
+
+
+def test_a_damaged_package_without_a_name_that_tells(tmp_path):
+    (tmp_path / "some.bin").write_bytes(b"\x1f\x8b no package")
+    with pytest.raises(ReadError, match=r"some\.bin: its kind is not known"):
+        read(tmp_path / "some.bin")
+
+
+def test_a_folder_with_one_part(tmp_path, X):
+    write(tmp_path / "train-images-idx3-ubyte", X)
+    write(tmp_path / "train-labels-idx1-ubyte", np.zeros(9, np.uint8))
+    assert np.array_equal(read(tmp_path).X, X)

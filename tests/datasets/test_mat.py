@@ -105,3 +105,11 @@ def test_truncated(tmp_path, save):
         (tmp_path / "a.mat").write_bytes(whole[:length])
         with pytest.raises(ReadError, match=r"Cannot read .*a\.mat"):
             read(tmp_path / "a.mat")
+
+
+def test_text_in_version_73(tmp_path):
+    save73(tmp_path / "a.mat", t=np.zeros((3, 3)))
+    with h5py.File(tmp_path / "a.mat", "r+") as file:
+        file["t"].attrs["MATLAB_class"] = np.bytes_("char")
+    with pytest.raises(ReadError, match="'t' holds a MATLAB char, and samples are"):
+        read(tmp_path / "a.mat")

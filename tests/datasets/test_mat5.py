@@ -121,3 +121,28 @@ def test_values_of_an_unknown_type(tmp_path):
     )
     with pytest.raises(ReadError, match="values of 'X' have the unknown type 77"):
         read(tmp_path / "a.mat")
+
+
+@pytest.mark.parametrize(
+    ("cut", "message"),
+    [
+        (slice(0, -4), "the packed bytes end early"),
+        (slice(0, 60), "bytes more are needed than were"),
+    ],
+)
+def test_packed_bytes_that_end_early(tmp_path, cut, message):
+    save7(tmp_path / "a.mat", X=np.random.default_rng(0).random((9, 9)))
+    whole = (tmp_path / "a.mat").read_bytes()
+    packed = whole[136:][cut]
+    (tmp_path / "a.mat").write_bytes(whole[:128] + struct.pack("<II", 15, len(packed)) + packed)
+    with pytest.raises(ReadError, match=message):
+        read(tmp_path / "a.mat")
+
+
+def test_a_stream_that_ends_before_the_values(tmp_path):
+    save7(tmp_path / "a.mat", X=np.random.default_rng(0).random((9, 9)))
+    whole = (tmp_path / "a.mat").read_bytes()
+    packed = zlib.compress(zlib.decompress(whole[136:])[:200]) + b"more"
+    (tmp_path / "a.mat").write_bytes(whole[:128] + struct.pack("<II", 15, len(packed)) + packed)
+    with pytest.raises(ReadError, match="bytes more are needed than were packed"):
+        read(tmp_path / "a.mat")

@@ -165,3 +165,10 @@ def test_other_refusals(tmp_path):
             archive.writestr(str(index), b"")
     with pytest.raises(ReadError, match=r"it has 10001 members, more than 10000. Store fewer"):
         read(tmp_path / "c.npz")
+
+
+def test_long_headers(tmp_path):
+    X = np.arange(6.0).reshape(2, 3)
+    with open(tmp_path / "a.npy", "wb") as stream:
+        np.lib.format.write_array(stream, X, version=(2, 0))
+    assert np.array_equal(read(tmp_path / "a.npy").X, X)

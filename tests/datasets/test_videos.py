@@ -119,3 +119,12 @@ def test_sound_alone(tmp_path):
         ReadError, match=r"a.mkv: it has no pictures. Name a file that holds a video"
     ):
         read(tmp_path / "a.mkv")
+
+
+def test_a_video_without_frames(tmp_path):
+    with av.open(str(tmp_path / "a.avi"), "w") as container:
+        stream = container.add_stream("ffv1", rate=25)
+        stream.height, stream.width, stream.pix_fmt = 8, 8, "gray"
+        container.start_encoding()
+    with pytest.raises(ReadError, match=r"a\.avi: it has no frames. Get the file anew"):
+        read(tmp_path / "a.avi")

@@ -298,10 +298,6 @@ def _load(path: Path, entry: Entry, options: Options, axis: int) -> Any:
         return entry.lazy(axis, options.chunks)
     check_declared(path, entry, options)
     X = entry.load()
-    if X.shape != entry.shape:
-        raise read_error(
-            path, f"{entry} has {X.shape} as its real shape", "Check how the file was written"
-        )
     native = X.dtype.newbyteorder("=")
     return np.ascontiguousarray(np.moveaxis(X, axis, 0), dtype=native)
 

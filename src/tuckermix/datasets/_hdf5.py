@@ -52,8 +52,10 @@ def hdf5_entries(path: Path, *, matlab: bool = False) -> list[Entry]:
             dtype = np.dtype(item.dtype)
             if h5py.check_string_dtype(dtype) is not None:
                 dtype = np.dtype("U1")
-            elif matlab and item.attrs.get("MATLAB_class") in (b"cell", b"char"):
-                dtype = np.dtype(object)
+            kind = item.attrs.get("MATLAB_class") if matlab else None
+            note = ""
+            if kind in (b"cell", b"char"):
+                dtype, note = np.dtype(object), f"a MATLAB {kind.decode()}"
             entries.append(
                 Entry(
                     name=name,
@@ -61,6 +63,7 @@ def hdf5_entries(path: Path, *, matlab: bool = False) -> list[Entry]:
                     dtype=dtype,
                     load=functools.partial(_load, path, name, matlab),
                     lazy=functools.partial(_open, path, name, matlab),
+                    note=note,
                 )
             )
 

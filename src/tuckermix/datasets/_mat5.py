@@ -191,10 +191,9 @@ class _Packed:
                 self.packed = self.source.read(min(PIECE, self.source.left))
             piece = self.unpacker.decompress(self.packed, missing)
             self.packed = self.unpacker.unconsumed_tail
-            if not piece and not self.packed and not self.source.left:
+            ended = self.unpacker.eof or not (self.packed or self.source.left)
+            if not piece and ended:
                 raise EOFError(f"{missing} bytes more are needed than were packed")
-            if not piece and self.unpacker.eof:
-                raise EOFError("the packed bytes end early")
             pieces.append(piece)
             missing -= len(piece)
         return b"".join(pieces)
