@@ -43,7 +43,7 @@ def test_show_writes_files(db, tmp_path):
     shown = call("show", "--quick", "--db", db, "--formats", "md,csv,html", "--out", tmp_path)
     assert shown.exit_code == 0
     names = {path.name for path in tmp_path.iterdir()}
-    assert {"table1.md", "table3.md", "table6.csv", "records.csv", "index.html"} <= names
+    assert {"table1.md", "table3.md", "table6.csv", "records.csv", "results.html"} <= names
     assert "k-means" in (tmp_path / "table3.md").read_text()
 
 

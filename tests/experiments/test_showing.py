@@ -17,9 +17,9 @@ def test_all_forms_come_from_the_records_alone(fakes, db, tmp_path):
     assert sorted(path.name for path in first.files) == [
         "fake.csv",
         "fake.md",
-        "index.html",
         "overview.md",
         "records.csv",
+        "results.html",
     ]
     assert first.text == second.text
     for one, other in zip(first.files, second.files, strict=True):

@@ -119,5 +119,5 @@ def show(
             mine = [record for record in records if record.experiment in names]
             files.append(_write(folder / "records.csv", records_csv(mine)))
         if "html" in formats:
-            files.append(_write(folder / "index.html", page_html(summaries, drawn)))
+            files.append(_write(folder / "results.html", page_html(summaries, drawn)))
     return Shown(text, files, summaries)
