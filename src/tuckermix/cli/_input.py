@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tuckermix.cli._console import UsageError
-from tuckermix.datasets import Dataset, load, read
+from tuckermix.datasets import Dataset, ReadError, load, read
 
 LARGE = 20_000_000
 """Integers of more entries than this are taken as float32, which holds them exactly up to 2²⁴ and
@@ -26,6 +26,8 @@ def read_input(source: str, *, label_key: str | None = None, **options: Any) -> 
     if not Path(source).exists() and Path(source).name == source and not Path(source).suffix:
         try:
             return load(source)
+        except ReadError:
+            raise
         except ValueError as error:
             raise UsageError(f"Cannot read {source}: no such file, folder or dataset.") from error
     given = {name: value for name, value in options.items() if value is not None}

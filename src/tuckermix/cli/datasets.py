@@ -3,38 +3,58 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from tuckermix.cli import _options as options
 from tuckermix.cli._console import Console
 
-INCLUDED = ("digits",)
-"""Datasets that come with a dependency of this package."""
-
 
 def datasets(
+    name: Annotated[
+        str | None, typer.Argument(help="Tell more about this one.", show_default=False)
+    ] = None,
     data: Annotated[
         Path | None,
         typer.Option(help="Folder of the datasets; by default what TUCKERMIX_DATA names."),
     ] = None,
     as_json: options.AsJson = False,
 ) -> int:
-    """List the datasets that are known by name."""
+    """List the datasets that are known by name.
+
+    Nothing is ever downloaded: 'tuckermix datasets NAME' says what to get and where to put it.
+    """
+    from tuckermix.datasets import describe, list_datasets
+
     console = Console()
-    found = [_describe(name, data) for name in INCLUDED]
+    found = list_datasets(data) if name is None else [describe(name, data)]
     if as_json:
-        console.result({"datasets": found}, [], True)
-    else:
-        rows = [(one["name"], one["state"], one["description"]) for one in found]
-        console.table(("name", "here", "what it is"), rows)
+        console.result({"datasets": [info.to_dict() for info in found]}, [], True)
+        return 0
+    if name is not None:
+        values = found[0].to_dict()
+        values["sample_shape"] = _shape(values["sample_shape"])
+        if found[0].state != "missing":
+            del values["remedy"]  # nothing is wrong
+        console.table(
+            None, [(key.replace("_", " "), str(value)) for key, value in values.items() if value]
+        )
+        return 0
+    rows = [
+        (
+            info.name,
+            info.state,
+            str(info.n_samples),
+            _shape(info.sample_shape),
+            str(info.n_classes),
+            info.title,
+        )
+        for info in found
+    ]
+    console.table(("name", "state", "samples", "shape", "classes", "what it is"), rows)
     return 0
 
 
-def _describe(name: str, data: Path | None) -> dict[str, Any]:
-    """Say what a dataset is and whether it can be loaded."""
-    from tuckermix.datasets import load
-
-    loaded = load(name, None if data is None else str(data))
-    return {"name": name, "state": "yes", "description": loaded.description}
+def _shape(sizes: tuple[int, ...]) -> str:
+    return " × ".join(map(str, sizes))
