@@ -43,7 +43,8 @@ html_title = "tuckermix"
 html_static_path = ["_static"]
 html_css_files = ["custom.css"]
 html_show_sourcelink = False
-html_sidebars = {"getting_started": [], "notation": [], "changelog": [], "contributing": []}
+# Pages of the top folder have no pages below them to list.
+html_sidebars = {page.stem: [] for page in Path(__file__).parent.glob("*.*") if page.stem != "conf"}
 html_theme_options = {
     "show_toc_level": 2,
     "navigation_with_keys": False,
