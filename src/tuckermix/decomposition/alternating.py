@@ -37,7 +37,7 @@ __all__ = [
     "solve_alternating",
 ]
 
-GRADIENT_SHARE = 1e-9
+GRADIENT_SHARE = 1e-8
 """The trust region stops at a gradient of this share of the energy of the samples: the gap is
 then near the rounding of the cost."""
 

@@ -281,7 +281,7 @@ def _resolution(error: float, eps: float) -> float:
 def _first_basis(source: Source, factors: list[Array], width: int) -> Array:
     """Find directions of the projected samples to begin with."""
     if not source.lazy:
-        return closed_form(source.project(factors), width).directions
+        return closed_form(source.project(factors), width, rough=True).directions
     n_features = math.prod(factor.shape[1] for factor in factors)
     if n_features > DENSE_SIDE:
         return _random_basis(source, n_features, min(n_features, width))

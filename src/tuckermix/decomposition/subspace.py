@@ -42,6 +42,9 @@ KRYLOV_LIMIT = 60
 """Most block steps of the iteration; each one multiplies the accuracy, so this is never reached
 unless the singular values do not fall at all, in which case any subspace is as good."""
 
+ROUGH = 1e-3
+"""Relative growth of the captured energy at which a rough start is good enough."""
+
 RANK_FACTOR = 10.0
 """Singular values below this many roundings of the norm are noise, see `rank_of`."""
 
@@ -189,7 +192,9 @@ def rank_of(singular_values: np.ndarray, norm: float, eps: float) -> int:
     return int(np.sum(singular_values > RANK_FACTOR * eps * norm))
 
 
-def closed_form(B: Array, n_directions: int, *, start: Array | None = None) -> Subspace:
+def closed_form(
+    B: Array, n_directions: int, *, start: Array | None = None, rough: bool = False
+) -> Subspace:
     """Find the subspace of the theorem for given projected samples.
 
     Parameters
@@ -201,6 +206,8 @@ def closed_form(B: Array, n_directions: int, *, start: Array | None = None) -> S
         back where the rank of the centred rows is lower.
     start : array of shape (n_features, k) or None, default=None
         Directions from which an iteration starts, such as those of the last sweep.
+    rough : bool, default=False
+        Whether a few digits are enough, for a start that sweeps improve anyway.
 
     Returns
     -------
@@ -217,7 +224,7 @@ def closed_form(B: Array, n_directions: int, *, start: Array | None = None) -> S
     if min(n_samples, n_features) <= max(DENSE_SIDE, 3 * width):
         basis = _dense_basis(B, width)
     else:
-        basis = _krylov_basis(B, width, start)
+        basis = _krylov_basis(B, width, start, ROUGH if rough else 4 * epsilon(B))
     return ritz(B, basis, mean, fixed, width)
 
 
@@ -286,7 +293,7 @@ def _dense_basis(B: Array, width: int) -> Array:
     return orthonormal_basis(double(xp.matmul(B.T, asarray_like(left, B))))
 
 
-def _krylov_basis(B: Array, width: int, start: Array | None) -> Array:
+def _krylov_basis(B: Array, width: int, start: Array | None, tol: float) -> Array:
     """Find leading right singular vectors of a large matrix by block subspace iteration.
 
     Each step adds the image of the present block and keeps the best part of both (a block
@@ -309,7 +316,7 @@ def _krylov_basis(B: Array, width: int, start: Array | None) -> Array:
         energy = float(xp.sum(values[:width]))
         keep = asarray_like(rotation[:, :size], B)
         best = xp.matmul(trial, double(keep))
-        if energy <= captured * (1.0 + 4 * epsilon(B)):
+        if energy <= captured * (1.0 + tol):
             return best
         captured = energy
         previous = best

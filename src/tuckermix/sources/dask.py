@@ -118,7 +118,7 @@ def check_dask(X: Any) -> Any:
     if X.dtype not in (np.float32, np.float64):
         X = X.astype(np.float64)
     if any(len(sizes) > 1 for sizes in X.chunks[1:]):
-        X = X.rechunk({axis: -1 for axis in range(1, X.ndim)})
+        X = X.rechunk(dict.fromkeys(range(1, X.ndim), -1))
     if 0 in X.chunks[0]:
         X = X.rechunk({0: tuple(size for size in X.chunks[0] if size)})
     return X
