@@ -13,7 +13,8 @@ SHELL := /bin/sh
 VENV ?= .venv
 STAMPS := $(VENV)/stamps
 BIN := $(VENV)/bin
-INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check
+INSTALL = @echo "Installing what this needs into $(VENV) (once, a minute or so)"; $(PIP) --constraint constraints.txt
 
 # The first of these that is new enough, unless PYTHON names one.
 CANDIDATES := python3 python3.14 python3.13 python3.12 python3.11 python
@@ -76,7 +77,7 @@ $(STAMPS)/base:
 	@echo "Making the environment in $(VENV) (once)"
 	"$(PYTHON)" -m venv $(VENV)
 	@# Dependency groups came with pip 25.1.
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade "pip>=25.1"
+	@$(PIP) --upgrade "pip>=25.1"
 	@mkdir -p $(STAMPS) && touch $@
 
 $(STAMPS)/demo: pyproject.toml constraints.txt | $(STAMPS)/base
