@@ -23,6 +23,10 @@ HOST_EIGENPROBLEM = 512
 """Symmetric matrices up to this size are solved on the host even for data on an accelerator:
 for small matrices the launches of the device routine take longer than the whole solution."""
 
+WHOLE_EIGENPROBLEM = 256
+"""Up to this size all eigenpairs are computed even if few are wanted: the routine for a part is
+no faster there, and with many threads far slower."""
+
 
 def leading_eigenvectors(gram: Array, n_vectors: int) -> tuple[Array, Array]:
     """Find the leading eigenpairs of a symmetric matrix, eigenvalues falling.
@@ -49,7 +53,7 @@ def leading_eigenvectors(gram: Array, n_vectors: int) -> tuple[Array, Array]:
         return xp.zeros((0,), dtype=gram.dtype, device=device(gram)), gram[:, :0]
     if is_numpy(gram) or size <= HOST_EIGENPROBLEM:
         matrix = to_numpy(gram)
-        if 4 * n_vectors < size:  # computing a part only pays when it is a small part
+        if size > WHOLE_EIGENPROBLEM and 4 * n_vectors < size:
             wanted = (size - n_vectors, size - 1)
             values, vectors = scipy.linalg.eigh(matrix, subset_by_index=wanted)
         else:

@@ -33,6 +33,11 @@ DEVICE_BLOCK_BYTES = 512 * 2**20
 """On an accelerator few large launches beat many small ones."""
 
 
+PARTS = 8
+"""Least number of blocks on an accelerator: temporary arrays, some of them in float64, then stay
+well below the size of the samples."""
+
+
 class Blocks(ABC):
     """Samples as a sequence of blocks.
 
@@ -111,9 +116,11 @@ class MemoryBlocks(Blocks):
         self.like = X[:1, ...]
 
     def _slices(self) -> Iterator[slice]:
-        budget = HOST_BLOCK_BYTES if is_numpy(self._X) else DEVICE_BLOCK_BYTES
-        itemsize = 8 if is_double(self._X) else 4
-        return blocks(self.n_samples, itemsize * math.prod(self.sample_shape), budget)
+        size = math.prod(self.sample_shape) * (8 if is_double(self._X) else 4)
+        budget = HOST_BLOCK_BYTES
+        if not is_numpy(self._X):
+            budget = min(DEVICE_BLOCK_BYTES, max(HOST_BLOCK_BYTES, self.n_samples * size // PARTS))
+        return blocks(self.n_samples, size, budget)
 
     def map(self, function: Callable[[Array], Array]) -> Array:
         """Apply a function that returns one row for each sample, see `Blocks.map`."""
