@@ -166,7 +166,11 @@ class MembershipObjective:
         xp = get_namespace(self.B)
         if self._spectrum is None:
             mean = xp.mean(self.B, axis=0)
-            squares = xp.linalg.svdvals(self.B - mean) ** 2
+            centred = self.B - mean
+            # The smaller side: B has at most as many columns as rows. Sums of leading eigenvalues
+            # are as accurate as the largest one, which they contain.
+            squares = xp.flip(xp.linalg.eigvalsh(xp.matmul(centred.T, centred)))
+            squares = xp.clip(squares, 0.0, None)
             self._spectrum = (self.B.shape[0] * float(xp.sum(mean * mean)), squares)
         energy_of_mean, squares = self._spectrum
         return -0.5 * (energy_of_mean + float(xp.sum(squares[: n_components - 1])))
