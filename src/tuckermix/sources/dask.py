@@ -2,11 +2,13 @@
 
 Big arrays stay lazy, small ones are concrete. A reduction is one task for each chunk, a tree of
 sums and a single `compute`, so a pass over the data is one round with the scheduler. Tasks are
-pure functions of a chunk and small arrays: the scheduler may run them anywhere and again.
+pure functions of a chunk and small arrays: the scheduler may run them anywhere and again. Within
+a task a chunk is worked on like an array in memory, in blocks that fit a processor's cache.
 """
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -14,12 +16,25 @@ from typing import Any
 import numpy as np
 
 from tuckermix._array_api import Array
-from tuckermix.sources.blocks import Blocks
+from tuckermix.sources.blocks import Blocks, MemoryBlocks
 
 __all__ = ["DaskBlocks", "check_dask"]
 
 FAN_IN = 8
 """How many partial results one task of the tree of sums takes."""
+
+LOST_SCHEDULER = frozenset(
+    {
+        "CancelledError",
+        "ClosedClientError",
+        "CommClosedError",
+        "FutureCancelledError",
+        "FuturesCancelledError",
+        "SchedulerClosed",
+    }
+)
+"""What `dask.distributed` raises when nobody answers any more. They are told by name, so that a
+threaded run needs no `dask.distributed`."""
 
 
 class DaskBlocks(Blocks):
@@ -47,14 +62,23 @@ class DaskBlocks(Blocks):
 
     def map(self, function: Callable[[Array], Array]) -> Array:
         """Apply a function that returns one row for each sample, lazily; see `Blocks.map`."""
+        import dask.array as da
+
         sample = function(np.zeros((1, *self.sample_shape), dtype=self._X.dtype))
-        return self._X.map_blocks(
-            _apply,
-            function=function,
+        axes = tuple(range(self._X.ndim))
+        new = tuple(range(self._X.ndim, self._X.ndim + sample.ndim - 1))
+        # The feature axes are contracted: Dask hands over a nested list with the one chunk in it,
+        # where joining the chunks, its other way, would copy them.
+        return da.blockwise(
+            _map_chunk,
+            (0, *new),
+            self._X,
+            axes,
+            _shared(function),
+            None,
+            token=_task_name(function),
+            new_axes=dict(zip(new, sample.shape[1:], strict=True)),
             dtype=sample.dtype,
-            chunks=(self._X.chunks[0], *((size,) for size in sample.shape[1:])),
-            drop_axis=list(range(1, self._X.ndim)),
-            new_axis=list(range(1, sample.ndim)) or None,
             meta=sample[:0],
         )
 
@@ -63,26 +87,55 @@ class DaskBlocks(Blocks):
     ) -> Any:
         """Apply a function to every chunk and combine the results; see `Blocks.reduce`."""
         import dask
+        import dask.array as da
 
         self.n_passes += 1
-        shared = dask.delayed(function, pure=True, traverse=False)
-        apply = dask.delayed(_apply_with_rows, pure=True)
-        bounds = np.cumsum((0, *self._X.chunks[0]))
-        parts = [
-            apply(shared, chunk, [_cut(other, start, stop) for other in rows])
-            for chunk, start, stop in zip(
-                self._X.to_delayed().ravel(), bounds[:-1], bounds[1:], strict=True
-            )
-        ]
-        merge = dask.delayed(_combine, pure=True, traverse=True)
-        while len(parts) > 1:
-            parts = [merge(parts[i : i + FAN_IN], combine) for i in range(0, len(parts), FAN_IN)]
-        return _run(parts[0])
+        axes = tuple(range(self._X.ndim))
+        arguments: list[Any] = [_shared(function), None, _shared(combine), None, self._X, axes]
+        for other in rows:
+            arguments += [self._aligned(other), (0, *range(len(axes), len(axes) + other.ndim - 1))]
+            axes += arguments[-1][1:]
+        # An array in name only: its chunks are the partial results. It keeps all axes, so that
+        # nothing is contracted, and a chunk that several arguments need is read once.
+        parts = da.blockwise(
+            _reduce_chunk,
+            axes,
+            *arguments,
+            token=_task_name(function),
+            align_arrays=False,
+            dtype=object,
+            meta=np.empty((0,) * len(axes), dtype=object),
+        )
+        merge = dask.delayed(_combine, pure=True)
+        layer = list(parts.to_delayed().ravel())
+        while len(layer) > 1:
+            layer = [merge(layer[i : i + FAN_IN], combine) for i in range(0, len(layer), FAN_IN)]
+        return _run(layer[0])
+
+    def _aligned(self, rows: Any) -> Any:
+        """Cut rows as the samples are cut, whole along their other axes."""
+        import dask.array as da
+
+        chunks = (self._X.chunks[0], *((size,) for size in rows.shape[1:]))
+        return rows.rechunk(chunks) if isinstance(rows, da.Array) else da.from_array(rows, chunks)
 
     def take(self, indices: np.ndarray) -> Array:
         """Return chosen samples in memory, see `Blocks.take`."""
+        import dask
+
         self.n_passes += 1
-        return _run(self._X[indices])
+        ends = np.cumsum(self._X.chunks[0])
+        starts = ends - np.asarray(self._X.chunks[0])
+        cuts = np.searchsorted(indices, [starts, ends])
+        pick = dask.delayed(_take_from_chunk, pure=True)
+        # Only the chosen samples leave the task that reads a chunk.
+        chunks = self._X.to_delayed().ravel()
+        parts = [
+            pick(chunk, indices[first:last] - start)
+            for chunk, first, last, start in zip(chunks, *cuts, starts, strict=True)
+            if last > first
+        ]
+        return _run(dask.delayed(_join, pure=True)(parts))
 
 
 def check_dask(X: Any) -> Any:
@@ -124,27 +177,43 @@ def check_dask(X: Any) -> Any:
     return X
 
 
-def _apply(block: Array, function: Callable[[Array], Array]) -> Array:
-    return function(block)
+def _shared(function: Any) -> Any:
+    """Make one task of a function and the arrays it holds, so that a worker gets them once."""
+    import dask
+
+    return dask.delayed(function, pure=True, traverse=False)
 
 
-def _apply_with_rows(function: Callable[..., Any], block: Array, rows: list[Array]) -> Any:
-    return function(block, *rows)
+def _task_name(function: Any) -> str:
+    """Return the name under which Dask's dashboard shows the tasks of a function."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    name = getattr(function, "__name__", type(function).__name__)
+    return "tuckermix-" + name.strip("_").removesuffix("_block").replace("_", "-").lower()
+
+
+def _map_chunk(chunk: Any, function: Callable[[Array], Array]) -> Array:
+    while isinstance(chunk, list):
+        (chunk,) = chunk
+    return MemoryBlocks(chunk).map(function)
+
+
+def _reduce_chunk(
+    function: Callable[..., Any], combine: Callable[[Any, Any], Any], chunk: Array, *rows: Array
+) -> Any:
+    return MemoryBlocks(chunk).reduce(function, combine, *rows)
+
+
+def _take_from_chunk(chunk: Array, indices: np.ndarray) -> Array:
+    return MemoryBlocks(chunk).take(indices)
+
+
+def _join(parts: list[Array]) -> Array:
+    return np.concatenate(parts)
 
 
 def _combine(parts: list[Any], combine: Callable[[Any, Any], Any]) -> Any:
-    total = parts[0]
-    for part in parts[1:]:
-        total = combine(total, part)
-    return total
-
-
-def _cut(rows: Any, start: int, stop: int) -> Any:
-    """Take the rows of one chunk, from an array in memory or a lazy one."""
-    part = rows[int(start) : int(stop)]
-    if hasattr(part, "to_delayed"):
-        return part.rechunk(part.shape).to_delayed().ravel()[0]
-    return part
+    return functools.reduce(combine, parts)
 
 
 def _run(task: Any) -> Any:
@@ -153,7 +222,7 @@ def _run(task: Any) -> Any:
         return task.compute()
     except Exception as error:
         kind = type(error).__name__
-        if kind in ("CommClosedError", "SchedulerClosed", "FutureCancelledError", "CancelledError"):
+        if kind in LOST_SCHEDULER:
             raise RuntimeError(
                 "The Dask scheduler went away while the samples were read: start the cluster "
                 "again, connect a new Client and repeat the call. The data are unharmed."
