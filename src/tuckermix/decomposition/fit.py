@@ -159,7 +159,8 @@ def _solve_once(
         if init == "hosvd" and part is not source:
             factors, directions = _start_from_part(part, ranks, n_components, max_iter, rng, grams)
         else:
-            factors, directions = start_factors(source, ranks, init, rng), None
+            known = grams if part is source else None
+            factors, directions = start_factors(source, ranks, init, rng, known), None
         return solve_exact(
             source,
             factors,
