@@ -20,8 +20,8 @@ __all__ = ["METHODS", "Method", "build", "register_method", "select_methods"]
 
 ROLES = ("paper", "ours", "orientation", "extra")
 
-CHEAP, MODERATE, LONG, SLOW = 0, 1, 2, 3
-"""The order in which columns are filled: below a second, seconds, up to a minute, and minutes."""
+CHEAP, MODERATE, LONG = 0, 1, 2
+"""The order in which columns are filled: below a second, seconds, and up to minutes a cell."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Method(Record):
     quick_settings : mapping, default={}
         Parameters for the quick setting, on top of `settings`.
     cost : int, default=1
-        From 0 to 3: how early in the queue its cells stand.
+        From 0 to 2: how early in the queue its cells stand.
     role : {"paper", "ours", "orientation", "extra"}, default="extra"
         Where the method comes from.
     version : str, default="1"
@@ -199,7 +199,7 @@ for _method in (
         takes_ranks=True,
         takes_start=True,
         quick_settings=_FEW_ITERATIONS,
-        cost=SLOW,
+        cost=LONG,
         role="paper",
         description="the paper's algorithm with the paper's settings",
     ),
