@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import array_api_compat
+import array_api_compat.numpy as numpy_namespace
 import numpy as np
 
 Array = Any
@@ -42,6 +43,8 @@ def is_dask(value: object) -> bool:
 def get_namespace(*arrays: Array) -> Namespace:
     """Return the array-API namespace that all `arrays` share; `None` entries are ignored."""
     present = [array for array in arrays if array is not None]
+    if present and all(type(array) is np.ndarray for array in present):
+        return numpy_namespace  # the common case, on the path of every small operation
     try:
         return array_api_compat.array_namespace(*present)
     except TypeError as error:
@@ -64,8 +67,10 @@ def same_place(array: Array, like: Array) -> bool:
 
 def asarray_like(values: Any, like: Array, dtype: Any = None) -> Array:
     """Move `values` (anything NumPy understands) to the library, device and type of `like`."""
-    xp = get_namespace(like)
     dtype = like.dtype if dtype is None else dtype
+    if type(values) is np.ndarray and type(like) is np.ndarray and values.dtype == dtype:
+        return values
+    xp = get_namespace(like)
     if is_array(values) and not is_numpy(values):
         return xp.astype(array_api_compat.to_device(values, device(like)), dtype, copy=False)
     host = np.ascontiguousarray(values)

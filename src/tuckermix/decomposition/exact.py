@@ -33,7 +33,13 @@ from tuckermix._array_api import (
 from tuckermix._records import StopReason
 from tuckermix.decomposition.factors import leading_eigenvectors, signs_of, update_factors
 from tuckermix.decomposition.result import Decomposition, SweepRecord
-from tuckermix.decomposition.subspace import DENSE_SIDE, KRYLOV_LIMIT, Subspace, closed_form
+from tuckermix.decomposition.subspace import (
+    DENSE_SIDE,
+    KRYLOV_LIMIT,
+    Subspace,
+    closed_form,
+    rough_directions,
+)
 from tuckermix.sources import Source, as_blocks
 from tuckermix.tensor import mode_dot, multi_mode_dot, relative_error, squared_norm
 
@@ -53,8 +59,8 @@ INNER_SHARE = 0.1
 """The rounds on the contracted tensor go on until they gain less than this share of `tol`."""
 
 SKETCH_FLOOR = 1e-11
-"""Directions of the sketch that are this dependent on the others are dropped: what they would add
-is rounding."""
+"""Directions of the sketch with less than this share of the energy of the first are dropped: they
+are known to few digits only, and what they could add is at the level of rounding."""
 
 RESOLVED = 1e-13
 """Relative growth of the captured energy at which passes with a narrow basis have converged."""
@@ -281,7 +287,7 @@ def _resolution(error: float, eps: float) -> float:
 def _first_basis(source: Source, factors: list[Array], width: int) -> Array:
     """Find directions of the projected samples to begin with."""
     if not source.lazy:
-        return closed_form(source.project(factors), width, rough=True).directions
+        return rough_directions(source.project(factors), width)
     n_features = math.prod(factor.shape[1] for factor in factors)
     if n_features > DENSE_SIDE:
         return _random_basis(source, n_features, min(n_features, width))
@@ -301,18 +307,12 @@ def _contracted(source: Source, factors: Sequence[Array], basis: Array) -> tuple
         return constant, np.zeros(0)
     sketch = source.sketch(factors, basis)
     xp = get_namespace(sketch.gram)
-    lengths = xp.sqrt(xp.linalg.diagonal(sketch.gram))
-    lengths = xp.where(lengths > 0, lengths, xp.ones_like(lengths))
-    width = sketch.gram.shape[0]
-    weights, vectors = leading_eigenvectors(sketch.gram / (lengths[:, None] * lengths), width)
-    keep = int(np.sum(to_numpy(weights) > SKETCH_FLOOR))
-    whiten = vectors[:, :keep] / (lengths[:, None] * xp.sqrt(weights[:keep]))
-    # Within the span, rotate to the directions of largest energy.
-    half = xp.matmul(sketch.gram, whiten)
-    energies, rotation = leading_eigenvectors(xp.matmul(half.T, half), keep)
-    whiten = xp.matmul(whiten, rotation)
+    energies, vectors = leading_eigenvectors(sketch.gram, sketch.gram.shape[0])
+    host = to_numpy(energies)
+    keep = int(np.sum(host > SKETCH_FLOOR * max(float(host[0]), 0.0)))
+    whiten = vectors[:, :keep] / xp.sqrt(energies[:keep])
     moving = mode_dot(sketch.cross, whiten.T, 0)
-    return xp.concat([constant, moving], axis=0), to_numpy(energies)
+    return xp.concat([constant, moving], axis=0), host[:keep]
 
 
 def _settle(

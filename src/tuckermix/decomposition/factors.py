@@ -59,7 +59,8 @@ def leading_eigenvectors(gram: Array, n_vectors: int) -> tuple[Array, Array]:
         else:
             values, vectors = np.linalg.eigh(matrix)
         values, vectors = values[::-1][:n_vectors], vectors[:, ::-1][:, :n_vectors]
-        return asarray_like(values, gram), asarray_like(vectors * signs_of(vectors), gram)
+        vectors = np.ascontiguousarray(vectors) * signs_of(vectors)
+        return asarray_like(values, gram), asarray_like(vectors, gram)
     xp = get_namespace(gram)
     values, vectors = xp.linalg.eigh(gram)
     values = xp.flip(values)[:n_vectors]
@@ -69,6 +70,8 @@ def leading_eigenvectors(gram: Array, n_vectors: int) -> tuple[Array, Array]:
 
 def signs_of(vectors: Array) -> Array:
     """Return the sign that makes the largest entry of each column positive."""
+    if isinstance(vectors, np.ndarray):  # called for every small eigenproblem
+        return np.where(vectors.max(axis=0) + vectors.min(axis=0) < 0, -1.0, 1.0)
     xp = get_namespace(vectors)
     balance = xp.max(vectors, axis=0) + xp.min(vectors, axis=0)
     return xp.where(balance < 0, -xp.ones_like(balance), xp.ones_like(balance))

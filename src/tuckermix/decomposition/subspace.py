@@ -29,7 +29,15 @@ from tuckermix._array_api import (
 from tuckermix._records import Record
 from tuckermix.decomposition.factors import leading_eigenvectors, signs_of
 
-__all__ = ["Subspace", "centre_rows", "closed_form", "gram_of_columns", "ritz", "tall_svd"]
+__all__ = [
+    "Subspace",
+    "centre_rows",
+    "closed_form",
+    "gram_of_columns",
+    "ritz",
+    "rough_directions",
+    "tall_svd",
+]
 
 DENSE_SIDE = 1536
 """Up to this size of the smaller side, the Gram matrix is solved outright; beyond, a block Krylov
@@ -192,9 +200,7 @@ def rank_of(singular_values: np.ndarray, norm: float, eps: float) -> int:
     return int(np.sum(singular_values > RANK_FACTOR * eps * norm))
 
 
-def closed_form(
-    B: Array, n_directions: int, *, start: Array | None = None, rough: bool = False
-) -> Subspace:
+def closed_form(B: Array, n_directions: int, *, start: Array | None = None) -> Subspace:
     """Find the subspace of the theorem for given projected samples.
 
     Parameters
@@ -206,8 +212,6 @@ def closed_form(
         back where the rank of the centred rows is lower.
     start : array of shape (n_features, k) or None, default=None
         Directions from which an iteration starts, such as those of the last sweep.
-    rough : bool, default=False
-        Whether a few digits are enough, for a start that sweeps improve anyway.
 
     Returns
     -------
@@ -221,11 +225,41 @@ def closed_form(
     width = min(n_directions, n_samples - 1, n_features)
     if width <= 0 or not bool(xp.any(B != 0)):
         return _constant_only(B, mean, fixed)
-    if min(n_samples, n_features) <= max(DENSE_SIDE, 3 * width):
+    if is_dense(B.shape, width):
         basis = _dense_basis(B, width)
     else:
-        basis = _krylov_basis(B, width, start, ROUGH if rough else 4 * epsilon(B))
+        basis = _krylov_basis(B, width, start, 4 * epsilon(B))
     return ritz(B, basis, mean, fixed, width)
+
+
+def is_dense(shape: tuple[int, int], width: int) -> bool:
+    """Tell whether the Gram matrix of the smaller side is the way to `width` directions."""
+    return min(shape) <= max(DENSE_SIDE, 3 * width)
+
+
+def rough_directions(B: Array, n_directions: int) -> Array:
+    """Find leading directions to a few digits, as a start that sweeps improve anyway.
+
+    Parameters
+    ----------
+    B : array of shape (n_samples, n_features)
+        The projected samples as rows; overwritten.
+    n_directions : int
+        How many directions to find at most.
+
+    Returns
+    -------
+    directions : array of shape (n_features, k)
+        Orthonormal columns, in float64; none for samples that are all equal.
+    """
+    xp = get_namespace(B)
+    B, _ = centre_rows(B)
+    width = min(n_directions, B.shape[0] - 1, B.shape[1])
+    if width <= 0 or not bool(xp.any(B != 0)):
+        return xp.zeros((B.shape[1], 0), dtype=xp.float64, device=device(B))
+    if is_dense(B.shape, width):
+        return _dense_basis(B, width)
+    return _krylov_basis(B, width, None, ROUGH)
 
 
 def ritz(B: Array, basis: Array, mean: Array, fixed: float, width: int) -> Subspace:

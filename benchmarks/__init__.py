@@ -1,0 +1,1 @@
+"""Measurements of speed and quality, as ratios taken in one run."""

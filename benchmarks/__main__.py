@@ -1,0 +1,33 @@
+"""Run the benchmarks of the core: ``python -m benchmarks [--quick]``.
+
+Figures are medians from this run on this machine, ours and the peer's in turn, one BLAS thread for
+both. They are printed and stored as `core.json` and `core.md` in `benchmarks/results`.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from threadpoolctl import threadpool_limits
+
+from benchmarks import bench_core, reporting
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="small data, few repeats")
+    parser.add_argument("--only", default="", help="run the benchmarks whose name contains this")
+    parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results")
+    options = parser.parse_args()
+    rows = []
+    with threadpool_limits(1):
+        for benchmark in bench_core.BENCHMARKS:
+            if options.only in benchmark.__name__:
+                rows.extend(benchmark(quick=options.quick))
+                print(reporting.lines_of(rows[-1:])[-1], flush=True)
+    reporting.store(rows, options.out, "core", "python -m benchmarks")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,88 @@
+"""Store rows of measurements as JSON and Markdown, with what is needed to repeat them."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import os
+import platform
+import statistics
+import time
+from collections.abc import Callable
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+PACKAGES = ("tuckermix", "numpy", "scipy", "scikit-learn", "tensorly", "pymanopt", "torch")
+
+
+def in_turn(functions: dict[str, Callable[[], Any]], repeats: int) -> dict[str, float]:
+    """Time several functions in turn, so that other load hits all of them, and take medians."""
+    times: dict[str, list[float]] = {name: [] for name in functions}
+    for _ in range(repeats):
+        for name, function in functions.items():
+            began = time.perf_counter()
+            function()
+            times[name].append(time.perf_counter() - began)
+    return {name: statistics.median(values) for name, values in times.items()}
+
+
+def environment() -> dict[str, Any]:
+    """Describe the machine and the versions of the packages in play."""
+    versions = {}
+    for package in PACKAGES:
+        try:
+            versions[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return {
+        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
+        "python": platform.python_version(),
+        "processor": _processor(),
+        "cores": os.cpu_count(),
+        "load": round(os.getloadavg()[0], 1),
+        "versions": versions,
+    }
+
+
+def _processor() -> str:
+    try:
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.split(":", 1)[1].strip()
+    except OSError:
+        pass
+    return platform.processor() or platform.machine()
+
+
+def lines_of(rows: list[dict[str, Any]]) -> list[str]:
+    """Lay out rows as a Markdown table."""
+    lines = ["| what | ours | reference | ratio | goal |", "|---|---|---|---|---|"]
+    for row in rows:
+        lines.append(
+            f"| {row['what']} | {row['ours']} | {row['reference']} | {row['ratio']} "
+            f"| {row['goal']} |"
+        )
+    return lines
+
+
+def store(rows: list[dict[str, Any]], folder: Path, name: str, command: str) -> None:
+    """Write `name.json` and `name.md`, and print the table."""
+    folder.mkdir(parents=True, exist_ok=True)
+    about = environment()
+    text = "\n".join(
+        [
+            f"Command: `{command}`. Medians of one run; "
+            f"{about['processor']}, {about['cores']} cores, load {about['load']}, "
+            f"Python {about['python']}, "
+            + ", ".join(f"{package} {number}" for package, number in about["versions"].items())
+            + f"; {about['date']}.",
+            "",
+            *lines_of(rows),
+            "",
+        ]
+    )
+    document = {"command": command, "environment": about, "rows": rows}
+    (folder / f"{name}.json").write_text(json.dumps(document, indent=1) + "\n")
+    (folder / f"{name}.md").write_text(text)
+    print(text)
