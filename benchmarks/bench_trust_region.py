@@ -136,9 +136,7 @@ def main() -> None:
         ).n_iter
 
     contestants: dict[str, Callable[[], int]] = {
-        "Pymanopt, plain functions": lambda: with_pymanopt(
-            plain, manifold, U, options.iterations
-        ),
+        "Pymanopt, plain functions": lambda: with_pymanopt(plain, manifold, U, options.iterations),
         "trust_region, plain functions": lambda: ours(plain),
         "trust_region, shared work": lambda: ours(shared),
     }
