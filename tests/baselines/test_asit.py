@@ -95,3 +95,14 @@ def test_max_iter_is_reported():
 def test_ranks_must_fit_the_samples():
     with pytest.raises(ValueError, match="rank 9 of feature mode 0 is larger than 7"):
         ASIT(2, ranks=(9, 2)).fit(_hard(0))
+
+
+def test_faces(data_home):
+    # Ten persons of ORL: the paper's table has accuracies from 0.56 to 0.73.
+    with np.load(data_home / "orl.npz") as data:
+        chosen = data["labels"] <= 10
+        X, y = data["images"][chosen], data["labels"][chosen]
+    model = ASIT(10, ranks=12, random_state=0).fit(X)
+    costs = np.array([step.cost for step in model.history_])
+    assert np.all(np.diff(costs) <= 1e-12 * costs[0])
+    assert clustering_accuracy(y, model.labels_) > 0.5

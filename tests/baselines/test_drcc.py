@@ -76,3 +76,14 @@ def test_stop_reasons():
 def test_wrong_parameters_are_named(name, value, rule):
     with pytest.raises(ValueError, match=f"The '{name}' parameter of DRCC must be {rule}"):
         DRCC(2, **{name: value}).fit(np.ones((4, 3)))
+
+
+def test_faces(data_home):
+    # Ten persons of ORL: the paper's table has accuracies from 0.56 to 0.73.
+    with np.load(data_home / "orl.npz") as data:
+        chosen = data["labels"] <= 10
+        X, y = data["images"][chosen], data["labels"][chosen]
+    model = DRCC(10, random_state=0).fit(X)
+    costs = np.array([step.cost for step in model.history_])
+    assert np.all(np.diff(costs) <= 1e-12 * costs[0])
+    assert clustering_accuracy(y, model.labels_) > 0.5

@@ -143,3 +143,14 @@ def test_stop_reasons():
 def test_ranks_must_fit_the_samples():
     with pytest.raises(ValueError, match="The 'ranks' parameter of PCAB must be"):
         PCAB(2, ranks=(2, 2, 2)).fit(_noise(0))
+
+
+def test_faces(data_home):
+    # Ten persons of ORL: the paper's table has accuracies from 0.56 to 0.73.
+    with np.load(data_home / "orl.npz") as data:
+        chosen = data["labels"] <= 10
+        X, y = data["images"][chosen], data["labels"][chosen]
+    model = PCAB(10, ranks=12, random_state=0).fit(X)
+    costs = np.array([step.cost for step in model.history_])
+    assert np.all(np.diff(costs) <= 1e-12 * costs[0])
+    assert clustering_accuracy(y, model.labels_) > 0.5
