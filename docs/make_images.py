@@ -5,7 +5,6 @@ Playwright and a Chromium; without them they are left as they are.
 """
 
 import shutil
-import sys
 import tempfile
 from pathlib import Path
 
@@ -121,10 +120,10 @@ def main():
     few = X[np.isin(y, [1, 7, 8])]
     three = TuckerClustering(3, random_state=0).fit(few)
     keep(MembershipDisplay.from_estimator(three, few), "ternary")
-    iterative = TuckerClustering(10, init="random", n_init=1, random_state=0)
-    if "--trust-region" in sys.argv:
-        iterative.set_params(solver="trust-region", max_iter=30)
-    keep(ConvergenceDisplay.from_estimator(iterative.fit(X)), "convergence")
+    paper = TuckerClustering(
+        10, n_components=10, solver="trust-region", init="random", n_init=1, random_state=0
+    )
+    keep(ConvergenceDisplay.from_estimator(paper.fit(X)), "convergence")
     videos = TuckerClustering(3, random_state=0).fit(moving_blobs())
     keep(CentroidDisplay.from_estimator(videos, kind="video"), "centroids-video")
     volumes = TuckerClustering(3, assign_labels="subspace", random_state=0).fit(boxes())

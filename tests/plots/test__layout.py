@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from tuckermix.plots._layout import discriminant_map, neighbor_map
+from tuckermix.plots._layout import discriminant_map, neighbor_map, spread_out
 
 
 def blobs(seed, n_groups=6, dim=12, n=40):
@@ -63,3 +63,17 @@ def test_degenerate_samples_still_have_a_place(method, Z, labels):
     positions = method(Z, np.array(labels))
     assert positions.shape == (len(Z), 2)
     assert np.isfinite(positions).all()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_groups_that_were_points_become_discs(seed):
+    rng = np.random.default_rng(seed)
+    labels = np.repeat(np.arange(8), 40)
+    centres = rng.normal(size=(8, 2)) * 10
+    positions = spread_out(centres[labels])
+    distances = np.linalg.norm(positions[:, None] - positions, axis=2)
+    np.fill_diagonal(distances, np.inf)
+    even = np.sqrt(np.prod(np.ptp(positions, axis=0)) / len(labels))
+    assert np.median(distances.min(axis=1)) > 0.2 * even
+    moved = np.linalg.norm(positions - centres[labels], axis=1)
+    assert moved.max() < 3 * even  # and stay where they were

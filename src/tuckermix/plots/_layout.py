@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from scipy.linalg import eigh
+from scipy.spatial import cKDTree
 from sklearn.neighbors import NearestNeighbors
 
 RIDGE = 1e-6
@@ -35,6 +36,13 @@ START_SPREAD = 2.0
 
 GRAVITY = 0.05
 """A pull to the middle, relative to the distance from it: keeps apart groups from flying off."""
+
+SPACING = 0.36
+"""The distance kept between marks, relative to that of marks which fill the map evenly."""
+
+N_CROWDED, N_SPREADS, RELAXATION, DITHER = 8, 60, 0.4, 1e-3
+"""Neighbours that push in one step, steps, the part of the wanted move that is made, and the size
+of the random shift relative to the spacing."""
 
 SEED = 0
 """The draws are the same at every call: a map does not change when it is drawn again."""
@@ -127,4 +135,40 @@ def neighbor_map(Z: np.ndarray, labels: np.ndarray) -> np.ndarray:
             force += np.clip(push, -LONGEST_STEP, LONGEST_STEP)
         move = STEP * (1 - step / N_ITERATIONS) * force
         positions = positions + np.clip(move, -LONGEST_STEP, LONGEST_STEP)
-    return positions - positions.mean(axis=0)
+    return spread_out(positions - positions.mean(axis=0))
+
+
+def spread_out(positions: np.ndarray) -> np.ndarray:
+    """Push marks apart that lie on top of each other, so that each can be seen and pointed at.
+
+    Each sample is moved away from its nearest neighbours on the map until they are about a third
+    of the spacing apart that all samples would have if they filled the map evenly.
+
+    Parameters
+    ----------
+    positions : array of shape (n, 2)
+        A map.
+
+    Returns
+    -------
+    positions : array of shape (n, 2)
+        The map with groups that were points as discs.
+    """
+    n = positions.shape[0]
+    k = min(N_CROWDED, n - 1)
+    if k < 1:
+        return positions
+    draws = np.random.default_rng(SEED)
+    for _ in range(N_SPREADS):
+        extent = np.ptp(positions, axis=0)
+        width, height = np.where(extent > 0, extent, 1.0)
+        spacing = SPACING * np.sqrt(width * height / n)
+        # A tiny shift gives samples at one and the same place a direction to part in.
+        positions = positions + DITHER * spacing * draws.normal(size=positions.shape)
+        distances, neighbors = cKDTree(positions).query(positions, k + 1)
+        close = (distances < spacing) & (neighbors != np.arange(n)[:, None])
+        away = positions[:, None] - positions[neighbors]
+        lengths = np.maximum(distances, DITHER * spacing)[..., None]
+        push = np.where(close[..., None], (spacing / lengths - 1) * away, 0.0).sum(axis=1)
+        positions = positions + RELAXATION * np.clip(push, -spacing, spacing)
+    return positions

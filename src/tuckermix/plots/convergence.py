@@ -13,6 +13,10 @@ GAP_FLOOR = 1e-17
 """A gap of exactly zero is drawn here, below rounding error, so that a log scale can show it."""
 
 
+LOG_RATIO = 3.0
+"""Costs that fall by more than this factor are drawn on a log scale."""
+
+
 def history_column(history: Any, name: str) -> np.ndarray:
     """Return one quantity of all history records as floats, nan where a record lacks it."""
     values = [getattr(record, name, None) for record in history]
@@ -88,6 +92,9 @@ class ConvergenceDisplay:
         (self.cost_line_,) = ax.plot(
             iterations, self.cost, color=COLOURS[0], marker="o", markersize=4, label="cost"
         )
+        costs = np.asarray(self.cost, dtype=float)
+        if np.nanmin(costs) > 0 and np.nanmax(costs) > LOG_RATIO * np.nanmin(costs):
+            ax.set_yscale("log")  # a bad start would flatten all that follows
         ax.set_xlabel("iteration")
         ax.set_ylabel("cost ½‖X − X̂‖² (circles)")
         ax.xaxis.get_major_locator().set_params(integer=True)
@@ -109,7 +116,7 @@ class ConvergenceDisplay:
                 label="gap",
             )
             self.gap_ax_.set_yscale("log")
-            self.gap_ax_.set_ylabel("optimality gap of the memberships (squares)")
+            self.gap_ax_.set_ylabel("optimality gap (squares)")
             title = "The cost falls; the gap tells how far the memberships are from optimal"
         ax.set_title(title, fontsize=9)
         self.ax_, self.figure_ = ax, ax.figure

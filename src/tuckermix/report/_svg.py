@@ -14,8 +14,8 @@ MAP_WIDTH, MAP_HEIGHT = 1000, 660
 """The units of the map; every position is a whole number of them, which saves half the bytes."""
 
 MAP_MARGIN = 18
-MARK_SIZES = (2.6, 7.0)
-MARK_SCALE = 230.0
+MARK_SIZES = (2.2, 7.0)
+MARK_SCALE = 160.0
 """The half-width of a mark is `MARK_SCALE` / √n units, within `MARK_SIZES`."""
 
 CHART_WIDTH, CHART_HEIGHT = 420, 210
