@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import warnings
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from tuckermix import inference
 from tuckermix._array_api import Array, asarray_like, is_dask
+from tuckermix._callbacks import CallbackSupportMixin, FitProgress, with_callbacks
 from tuckermix._records import StopReason
 from tuckermix._validation import (
     check_integer,
@@ -44,7 +46,11 @@ ASSIGN_LABELS = ("graph", "subspace", "memberships", "argmax")
 
 
 class TuckerClustering(
-    ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator
+    CallbackSupportMixin,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    ClusterMixin,
+    BaseEstimator,
 ):
     r"""Cluster samples that are N-way arrays, without flattening them.
 
@@ -181,6 +187,7 @@ class TuckerClustering(
         self.tol = tol
         self.random_state = random_state
 
+    @with_callbacks
     def fit(self, X: Any, y: Any = None) -> TuckerClustering:
         """Fit the model and label the samples.
 
@@ -227,6 +234,7 @@ class TuckerClustering(
 
     def _fit(self, X: Array, source: Source, ranks: tuple[int, ...] | float) -> None:
         rng = check_random_state(self.random_state)
+        progress = FitProgress(self, X)
         n_components = self.n_components
         if n_components is None:
             n_components = self.n_clusters
@@ -242,10 +250,11 @@ class TuckerClustering(
             max_iter=self.max_iter,
             tol=self.tol,
             rng=rng,
-            callback=self._report,
+            callback=partial(_report, progress),
         )
         self._set_model(fit, source, rng)
         self._set_labels(X, rng)
+        progress.end()
         if fit.stop_reason is StopReason.MAX_ITER:
             last = fit.history[-2].relative_error - fit.history[-1].relative_error
             warnings.warn(
@@ -254,14 +263,6 @@ class TuckerClustering(
                 ConvergenceWarning,
                 stacklevel=3,
             )
-
-    def _report(self, record: SweepRecord) -> None:
-        logger.info(
-            "sweep %d: relative error %.9f after %.3f s",
-            record.iteration,
-            record.relative_error,
-            record.time,
-        )
 
     def _set_model(self, fit: Decomposition, source: Source, rng: np.random.Generator) -> None:
         """Store the model: factors, core and mixing weights."""
@@ -440,3 +441,14 @@ class TuckerClustering(
         tags.array_api_support = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+
+def _report(progress: FitProgress, record: SweepRecord) -> bool:
+    """Log a sweep and tell the callbacks of it; return whether one asks to stop."""
+    logger.info(
+        "sweep %d: relative error %.9f after %.3f s",
+        record.iteration,
+        record.relative_error,
+        record.time,
+    )
+    return progress.sweep(record.iteration)
