@@ -85,7 +85,20 @@ DATASETS: dict[str, DatasetEntry] = {}
 
 
 def register_dataset(entry: DatasetEntry, *, replace: bool = False) -> DatasetEntry:
-    """Make a dataset known by its name; `replace` allows taking the place of another."""
+    """Make a dataset known by its name.
+
+    Parameters
+    ----------
+    entry : DatasetEntry
+        The dataset.
+    replace : bool, default=False
+        Whether it may take the place of another of that name.
+
+    Returns
+    -------
+    entry : DatasetEntry
+        The same.
+    """
     if entry.name in DATASETS and not replace:
         raise ValueError(
             f"A dataset called {entry.name!r} is already registered: choose another name or pass "

@@ -73,7 +73,13 @@ class RunReport(Record):
 
 
 def log_progress(progress: Progress) -> None:
-    """Report each finished cell through logging: the display where there is no terminal."""
+    """Report each finished cell through logging: the display where there is no terminal.
+
+    Parameters
+    ----------
+    progress : Progress
+        Where the run stands.
+    """
     record = progress.last
     if record is None:
         return

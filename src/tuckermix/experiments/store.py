@@ -194,7 +194,13 @@ class Store:
         self._connection.close()
 
     def add(self, record: RunRecord) -> None:
-        """Write a record, in place of an older one of the same cell and run."""
+        """Write a record, in place of an older one of the same cell and run.
+
+        Parameters
+        ----------
+        record : RunRecord
+            What to write.
+        """
         values = [json.dumps(record[name]) if name in _JSON else record[name] for name in _COLUMNS]
         marks = ", ".join("?" for _ in values)
         with self._connection:
@@ -234,7 +240,18 @@ class Store:
         return {tuple(row[:5]): (row[5], row[6]) for row in rows}
 
     def delete(self, **where: Any) -> int:
-        """Delete records, such as all of one method: ``delete(method="MM")``; return how many."""
+        """Delete records, such as all of one method: ``delete(method="MM")``.
+
+        Parameters
+        ----------
+        **where
+            Values that fields must have; at least one.
+
+        Returns
+        -------
+        count : int
+            How many were deleted.
+        """
         if not where:
             raise ValueError(
                 "delete() without a condition would delete every record: name a field, such as "
@@ -284,7 +301,18 @@ class Store:
             lock.close()
 
     def stale(self, fingerprints: dict[str, str]) -> list[RunRecord]:
-        """Return the records of older code: `fingerprints` are today's, by method."""
+        """Return the records of older code.
+
+        Parameters
+        ----------
+        fingerprints : dict of str to str
+            Today's fingerprints, by method.
+
+        Returns
+        -------
+        records : list of RunRecord
+            Those of these methods that have another.
+        """
         return [
             record
             for record in self.records()
