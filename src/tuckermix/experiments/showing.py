@@ -73,7 +73,8 @@ def show(
     targets : str, Experiment, or iterable of them, default="all"
         Which tables and figures.
     formats : sequence of {"terminal", "md", "csv", "html"}, default=FORMATS
-        Which forms, all of them unless told. Figures are written as PNG and SVG with any form but "terminal".
+        Which forms, all of them unless told. Figures are written as PNG and SVG with any form but
+        "terminal".
     out : path or None, default=None
         The folder for files; None writes none.
     quick : bool, default=False
