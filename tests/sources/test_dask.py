@@ -1,16 +1,23 @@
 """Dask arrays: the same answer as in memory, lazily, in few passes."""
 
+import collections
+import tracemalloc
+
 import numpy as np
 import pytest
 
-from tuckermix import TuckerClustering, decompose
+from tuckermix import TuckerClustering, datasets, decompose
 from tuckermix.datasets import make_tensor_clusters
 from tuckermix.decomposition import exact
 from tuckermix.decomposition.exact import solve_exact
 from tuckermix.decomposition.start import start_factors
+from tuckermix.labels import landmarks
 from tuckermix.sources import Source, as_source
 
 da = pytest.importorskip("dask.array")
+import dask  # noqa: E402  (needs Dask)
+from dask.callbacks import Callback  # noqa: E402
+
 from tuckermix.sources.dask import DaskBlocks, check_dask  # noqa: E402  (needs Dask)
 
 CHUNKINGS = {
@@ -86,6 +93,138 @@ def test_a_sweep_is_one_pass_and_a_pass_is_one_compute(monkeypatch):
     fit = solve_exact(source, factors, 4, max_iter=20, tol=1e-10)
     assert samples.n_passes - before == fit.n_iter + 2  # one before the sweeps, one after
     assert computes == []  # every pass was a single compute of a small result
+
+
+class CountedReads:
+    """An array on some storage that counts how often each part of it is read."""
+
+    def __init__(self, X):
+        self.X, self.shape, self.dtype, self.ndim = X, X.shape, X.dtype, X.ndim
+        self.reads = collections.Counter()
+
+    def __getitem__(self, index):
+        self.reads[index[0].start] += 1
+        return self.X[index]
+
+    def chunked(self, size):
+        meta = np.empty((0,) * self.ndim, dtype=self.dtype)
+        chunks = (size, *(-1 for _ in self.shape[1:]))
+        return da.from_array(self, chunks=chunks, asarray=False, meta=meta)
+
+
+class CountedComputes(Callback):
+    """Count the rounds with the scheduler and the names of the tasks in them."""
+
+    def __init__(self):
+        super().__init__(start=self._count)
+        self.n_rounds = 0
+        self.names = set()
+
+    def _count(self, graph):
+        self.n_rounds += 1
+        self.names |= {dask.utils.key_split(key) for key in graph}
+
+
+PASSES_BESIDE_SWEEPS = 9
+"""Norm and mean, Gram matrices, first directions, last directions; anchors of the simplex, its
+size, its certificate; landmarks; cluster means."""
+
+
+@pytest.mark.parametrize("tol", [1e-2, 1e-6, 1e-12])
+def test_a_whole_fit_reads_each_chunk_once_a_pass(tol):
+    storage = CountedReads(make_tensor_clusters(240, (9, 8), 3, noise=0.5, random_state=0).X)
+    D = storage.chunked(50)
+    with CountedComputes() as computes:
+        model = TuckerClustering(3, ranks=2, tol=tol, random_state=0).fit(D)
+    n_passes = model.n_iter_ + PASSES_BESIDE_SWEEPS
+    assert computes.n_rounds == n_passes
+    assert dict(storage.reads) == dict.fromkeys((0, 50, 100, 150, 200), n_passes)
+    # What Dask's dashboard shows tells what is being done.
+    assert {"tuckermix-moments", "tuckermix-sketch", "tuckermix-sums"} <= computes.names
+
+
+def test_outputs_that_are_computed_together_read_each_chunk_once():
+    storage = CountedReads(planted().X)
+    D = storage.chunked(50)
+    model = TuckerClustering(3, random_state=0).fit(D)
+    storage.reads.clear()
+    dask.compute(model.labels_, model.memberships_, model.predict_proba(D))
+    assert set(storage.reads.values()) == {1}
+
+
+@pytest.mark.slow
+def test_memory_does_not_grow_with_the_samples(monkeypatch):
+    monkeypatch.setattr(landmarks, "MAX_LANDMARKS", 500)
+    rng = np.random.default_rng(0)
+    centres = rng.standard_normal((3, 12, 12)).astype(np.float32)
+    noise = rng.standard_normal((2000, 12, 12)).astype(np.float32)
+
+    def generated(block_info=None):
+        (start, stop), *_ = block_info[None]["array-location"]
+        labels = np.arange(start, stop) % 3
+        return centres[labels] + np.roll(noise, start // 7, axis=0)[: stop - start]
+
+    peaks = []
+    for n_chunks in (10, 10, 40):  # once more than needed: the first run imports
+        D = da.map_blocks(
+            generated,
+            chunks=((2000,) * n_chunks, (12,), (12,)),
+            dtype=np.float32,
+            meta=np.empty((0, 0, 0), np.float32),
+        )
+        with dask.config.set(scheduler="synchronous"):
+            tracemalloc.start()
+            model = TuckerClustering(3, ranks=4, random_state=0).fit(D)
+            peaks.append(tracemalloc.get_traced_memory()[1])
+            tracemalloc.stop()
+    assert peaks[2] < 1.1 * peaks[1]
+    assert peaks[-1] < D.nbytes / 4
+    assert sorted(np.bincount(model.labels_.compute())) == [26666, 26667, 26667]
+
+
+def opened(kind, X, folder):
+    """Store samples in a file of some kind and open it without reading it."""
+    path = folder / "samples"
+    if kind == "zarr":
+        pytest.importorskip("zarr")
+        da.from_array(X, chunks=(50, 5, 6)).to_zarr(str(path))
+        return da.from_zarr(str(path))
+    if kind == "hdf5":
+        h5py = pytest.importorskip("h5py")
+        file = h5py.File(path, "w")
+        return da.from_array(file.create_dataset("X", data=X, chunks=(30, 5, 6)))
+    np.save(path.with_suffix(".npy"), X)
+    if kind == "read":
+        return datasets.read(path.with_suffix(".npy"), chunks=35).X
+    return np.load(path.with_suffix(".npy"), mmap_mode="r")
+
+
+@pytest.mark.parametrize("kind", ["zarr", "hdf5", "read", "memmap"])
+def test_samples_on_disk(kind, tmp_path):
+    X = planted().X
+    stored = opened(kind, X, tmp_path)
+    model, expected = (TuckerClustering(3, random_state=0).fit(data) for data in (stored, X))
+    np.testing.assert_array_equal(np.asarray(model.labels_), expected.labels_)
+    assert model.cost_ == pytest.approx(expected.cost_, rel=1e-9)
+    np.testing.assert_array_equal(np.asarray(model.predict(stored)), expected.labels_)
+
+
+def test_a_memory_map_is_never_copied(tmp_path, monkeypatch):
+    monkeypatch.setattr(landmarks, "MAX_LANDMARKS", 500)
+    rng = np.random.default_rng(0)
+    centres = rng.standard_normal((2, 20, 20))
+    X = (centres[np.arange(20000) % 2] + rng.standard_normal((20000, 20, 20))).astype(np.float32)
+    np.save(tmp_path / "X.npy", X)
+    mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
+    model = TuckerClustering(2, ranks=3, random_state=0)
+    model.fit(mapped)  # the first run imports
+    tracemalloc.start()
+    model.fit(mapped)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    # Mapped pages are not traced. What is left are rows of small size and a few thousand samples.
+    assert peak < 0.5 * X.nbytes
+    assert sorted(np.bincount(model.labels_)) == [10000, 10000]
 
 
 def test_many_directions_are_found_by_narrow_passes(monkeypatch):
