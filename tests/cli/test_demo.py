@@ -1,4 +1,5 @@
 import json
+import sys
 
 import pytest
 
@@ -25,3 +26,16 @@ def test_demo_as_json(run, tmp_path):
     assert code == 0
     assert stderr == ""
     assert json.loads(stdout)["n_samples"] == 1797
+
+
+@pytest.mark.parametrize(
+    ("module", "words"),
+    [
+        ("jinja2", "The report needs jinja2: install tuckermix[report]."),
+        ("matplotlib.pyplot", "The demo needs matplotlib: install tuckermix[plot]."),
+    ],
+)
+def test_missing_extra_is_told_before_anything_is_done(fails, tmp_path, monkeypatch, module, words):
+    monkeypatch.setitem(sys.modules, module, None)
+    assert words in fails("demo", "-o", tmp_path / "demo", code=1)
+    assert not (tmp_path / "demo").exists()

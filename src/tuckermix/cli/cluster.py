@@ -119,7 +119,9 @@ def cluster_input(
 ) -> int:
     """Read, fit, and write what ``tuckermix cluster`` promises; return the exit code."""
     from tuckermix.cli import _input, _results
+    from tuckermix.report._write import require_packages
 
+    require_packages()  # before minutes of fitting
     place = Path(source.rstrip("/\\") or source)
     folder = out if out is not None else Path(f"{place.stem or 'input'}-clusters")
     with _results.result_folder(folder):

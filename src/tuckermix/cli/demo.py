@@ -32,7 +32,11 @@ def demo(
     from tuckermix.cli.cluster import fit_and_write
     from tuckermix.clustering import TuckerClustering
     from tuckermix.datasets import load
+    from tuckermix.plots._style import require_matplotlib
+    from tuckermix.report._write import require_packages
 
+    require_packages()
+    require_matplotlib("The demo")
     console = Console(quiet)
     data = load("digits")
     model = TuckerClustering(10, random_state=SEED)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,15 @@ TEMPLATES = Path(__file__).with_name("templates")
 
 DARK_COLOURS = {"#555555": "#bbbbbb", "#882255": "#e06c9f", "#332288": "#a89cf0"}
 """What stands for the dark tones of the palette on a dark ground."""
+
+
+def require_packages() -> None:
+    """Say what to install where a package that the report needs is missing."""
+    for module, package in (("jinja2", "jinja2"), ("PIL", "pillow")):
+        try:
+            import_module(module)
+        except ImportError as error:
+            raise ImportError(f"The report needs {package}: install tuckermix[report].") from error
 
 
 def render_report(
@@ -63,15 +73,10 @@ def render_report(
     page : str
         HTML that needs no other file and no network.
     """
-    try:
-        import jinja2
-        from markupsafe import Markup
-    except ImportError as error:
-        raise ImportError("The report needs jinja2: install tuckermix[report].") from error
-    try:
-        import PIL  # noqa: F401
-    except ImportError as error:
-        raise ImportError("The report needs pillow: install tuckermix[report].") from error
+    require_packages()
+    import jinja2
+    from markupsafe import Markup
+
     labels = labels_of(model, X, "The report")
     proba = to_numpy(model.predict_proba(as_fitted(model, X)) if proba is None else proba)
     named = _content.sample_names(names, X.shape[0])
