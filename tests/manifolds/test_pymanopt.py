@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from tuckermix.manifolds import Multinomial, to_pymanopt
+from tuckermix.manifolds.pymanopt import FromPymanopt
 from tuckermix.objectives import MembershipObjective
 from tuckermix.solvers import trust_region
 
@@ -91,3 +92,27 @@ def test_what_is_missing_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "pymanopt.manifolds.manifold", None)
     with pytest.raises(ImportError, match=r"to_pymanopt needs pymanopt: install"):
         to_pymanopt(Multinomial(3, 2))
+
+
+def test_a_manifold_of_pymanopt_serves_our_solver(seed):
+    """The leading subspace of a symmetric matrix, on Pymanopt's Grassmann manifold."""
+    rng = np.random.default_rng(seed)
+    A = rng.standard_normal((8, 8))
+    A = A + A.T
+
+    class Trace:
+        def cost(self, Y):
+            return -0.5 * np.sum(Y * (A @ Y))
+
+        def egrad(self, Y):
+            return -A @ Y
+
+        def ehess(self, Y, V):
+            return -A @ V
+
+    manifold = FromPymanopt(pymanopt.manifolds.Grassmann(8, 2))
+    assert (manifold.dim, manifold.typical_dist) == (12, pytest.approx(2**0.5))
+    assert repr(manifold) == "FromPymanopt(Grassmann manifold Gr(8,2))"
+    start = np.linalg.qr(rng.standard_normal((8, 2)))[0]
+    result = trust_region(Trace(), manifold, start)
+    assert result.cost == pytest.approx(-0.5 * np.sum(np.linalg.eigvalsh(A)[-2:]), rel=1e-9)

@@ -1,4 +1,4 @@
-"""Our manifolds for Pymanopt's optimizers."""
+"""Our manifolds for Pymanopt's optimizers, and Pymanopt's manifolds for our solvers."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 from tuckermix._validation import check_random_state
 
-__all__ = ["to_pymanopt"]
+__all__ = ["FromPymanopt", "to_pymanopt"]
 
 METHODS = (
     *("inner", "norm", "projection", "rgrad", "rhess", "retraction", "exp", "log", "dist"),
@@ -121,3 +121,35 @@ def to_pymanopt(manifold: Any, *, random_state: Any = None) -> Any:
             return 0.0 * point
 
     return Exported()
+
+
+class FromPymanopt:
+    """A Pymanopt manifold under the names of this package, for `tuckermix.solvers`.
+
+    Points and tangent vectors stay what they are for Pymanopt: arrays, or lists of arrays for its
+    products.
+
+    Parameters
+    ----------
+    manifold : pymanopt.manifolds.manifold.Manifold
+        Any manifold of Pymanopt.
+    """
+
+    def __init__(self, manifold: Any) -> None:
+        self.original = manifold
+        self.dim = int(manifold.dim)
+        self.inner = manifold.inner_product
+        self.norm = manifold.norm
+        self.projection = manifold.to_tangent_space
+        self.rgrad = manifold.euclidean_to_riemannian_gradient
+        self.rhess = manifold.euclidean_to_riemannian_hessian
+        self.retraction = manifold.retraction
+        self.transport = manifold.transport
+
+    def __repr__(self) -> str:
+        return f"FromPymanopt({self.original})"
+
+    @property
+    def typical_dist(self) -> float:
+        """The scale of the manifold."""
+        return float(self.original.typical_dist)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from tuckermix._array_api import Array, epsilon, get_namespace, is_array
 from tuckermix._validation import check_integer
 from tuckermix.objectives.preconditioner import RowPreconditioner
 
-__all__ = ["MembershipObjective"]
+__all__ = ["MembershipObjective", "orthonormal_basis"]
 
 N_STATES = 2
 """Points whose intermediate results are kept: the current one and the one on trial, between
@@ -204,7 +202,7 @@ class _State:
         self.xp = xp
         self.B = B
         self.U = xp.asarray(U, copy=True)
-        Q, X = _orthonormal(xp, U)
+        Q, X = orthonormal_basis(U)
         C = xp.matmul(Q.T, B)
         self.cost = -0.5 * float(xp.matmul(xp.reshape(C, (-1,)), xp.reshape(C, (-1,))))
         self.W = xp.matmul(X, C)
@@ -242,7 +240,7 @@ class _State:
         return hessian
 
 
-def _orthonormal(xp: Any, U: Array) -> tuple[Array, Array]:
+def orthonormal_basis(U: Array) -> tuple[Array, Array]:
     """Return an orthonormal basis Q = U X of the columns of U; dependent ones count once.
 
     One whitening by the eigenvectors of UᵀU would leave an error of the square of the condition
@@ -250,6 +248,7 @@ def _orthonormal(xp: Any, U: Array) -> tuple[Array, Array]:
     removes it. Directions that rounding alone can produce are left out, so that the cost is the
     projection onto the columns of U even where UᵀU has no inverse.
     """
+    xp = get_namespace(U)
     S = xp.matmul(U.T, U)
     values, vectors = xp.linalg.eigh(S)
     floor = S.shape[0] * epsilon(S) * float(values[-1])

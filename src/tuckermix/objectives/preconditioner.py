@@ -47,7 +47,7 @@ class RowPreconditioner:
         xp = get_namespace(U, W)
         n_samples, n_components = U.shape
         self.U = U
-        self.V = self._directions(xp, U, W)
+        self.V, self.level = self._directions(xp, U, W)
         rank = self.V.shape[1]
         if rank:
             outer = xp.reshape(self.V[:, :, None] * self.V[:, None, :], (n_components, rank * rank))
@@ -58,8 +58,8 @@ class RowPreconditioner:
             self.C_inverse = xp.linalg.inv(C)
 
     @staticmethod
-    def _directions(xp: Any, U: Array, W: Array) -> Array:
-        """Return V: the part of T above its middle eigenvalue in the mean Fisher metric."""
+    def _directions(xp: Any, U: Array, W: Array) -> tuple[Array, float]:
+        """Return V, the part of T above its middle eigenvalue in the mean Fisher metric, and δ."""
         n_samples, n_components = U.shape
         # T has one eigenvalue less than components on the tangent space, half of them are large.
         rank = (n_components - 1) // 2
@@ -71,9 +71,9 @@ class RowPreconditioner:
         values, vectors = xp.linalg.eigh(xp.matmul(root, xp.matmul(metric, root)))
         largest = float(values[-1])
         if rank == 0 or not largest > 0:
-            return U.T[:, :0]
+            return U.T[:, :0], largest if largest > 0 else 1.0
         level = max(float(values[-1 - rank]), LEAST_SHARE * largest)
-        return xp.matmul(root, vectors[:, n_components - rank :]) / level**0.5
+        return xp.matmul(root, vectors[:, n_components - rank :]) / level**0.5, level
 
     def __call__(self, xi: Array) -> Array:
         """Return the preconditioned tangent vector."""
