@@ -321,3 +321,15 @@ def test_float_input_is_not_touched():
         warnings.simplefilter("error")
         TuckerClustering(4, random_state=0).fit(X).predict(X)
     np.testing.assert_array_equal(X, copy)
+
+
+@pytest.mark.parametrize("method", ["predict", "transform", "inverse_transform", "score"])
+def test_libraries_and_devices_are_not_mixed(method):
+    strict = pytest.importorskip("array_api_strict")
+    X = make_tensor_clusters(60, (4, 5), 3, random_state=0).X
+    model = TuckerClustering(3, random_state=0).fit(strict.asarray(X))
+    given = model.memberships_ if method == "inverse_transform" else strict.asarray(X)
+    elsewhere = given.to_device(strict.Device("device1"))
+    for other in (np.asarray(given), elsewhere):
+        with pytest.raises(ValueError, match=r"same namespace and device.*Move X there, or fit"):
+            getattr(model, method)(other)

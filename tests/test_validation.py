@@ -147,6 +147,14 @@ def test_half_precision_of_other_libraries():
     torch = pytest.importorskip("torch")
     with pytest.raises(TypeError, match=r"float32 or float64, but X has dtype torch.float16"):
         Model().fit(torch.ones((3, 2), dtype=torch.float16))
+    with pytest.raises(TypeError, match=r"f computes .* but X has dtype torch.bfloat16"):
+        validation.as_tensor(torch.ones((3, 2), dtype=torch.bfloat16), "f")
+
+
+def test_half_precision():
+    for call in (Model().fit, lambda X: validation.as_tensor(X, "Model")):
+        with pytest.raises(TypeError, match=r"Model computes .* dtype float16: convert it first"):
+            call(np.ones((3, 2), dtype=np.float16))
 
 
 def test_lazy_arrays_are_not_loaded_by_surprise():
@@ -184,6 +192,10 @@ def test_libraries_are_not_mixed_between_fit_and_predict():
         ValueError, match=r"to Model must use the same namespace and device.*but X is a"
     ):
         validation.check_same_library(came, fitted, "Model")
+    da = pytest.importorskip("dask.array")
+    validation.check_same_library(da.ones(3), fitted, "Model")
+    with pytest.raises(ValueError, match=r"but X is a Dask array. Pass X chunk by chunk"):
+        validation.check_same_library(da.ones(3), came, "Model")
 
 
 def test_functions_take_tensors_and_lists(xp):

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from tuckermix._array_api import Array, get_namespace, is_array, is_dask, is_numpy
+from tuckermix._array_api import Array, device, get_namespace, is_array, is_dask, is_numpy
 
 __all__ = [
     "as_tensor",
@@ -78,9 +78,19 @@ def check_random_state(seed: Any) -> np.random.Generator:
 
 
 def check_same_library(array: Array, like: Array, name: str) -> None:
-    """Raise if `array` and the fitted array `like` differ in library or device."""
-    from tuckermix._array_api import device
+    """Raise if `array` and the fitted array `like` differ in library or device.
 
+    The chunks of a Dask array are NumPy arrays, so it goes with a model in NumPy.
+    """
+    if is_dask(array):
+        if is_numpy(like):
+            return
+        raise ValueError(
+            f"Inputs passed to {name} must use the same namespace and device as those passed to "
+            f"fit: it was fitted on {get_namespace(like).__name__.rsplit('.', 1)[-1]} arrays on "
+            f"{device(like)}, but X is a Dask array. Pass X chunk by chunk, moved there, or fit "
+            "again on a NumPy or Dask array."
+        )
     ours, theirs = get_namespace(like), get_namespace(array)
     if ours is not theirs or device(like) != device(array):
         raise ValueError(
@@ -128,6 +138,8 @@ def check_tensor(
             raise TypeError(f"{name} cannot take a Dask array here: call X.compute() first.")
         if is_numpy(X) and not reset:
             check_sample_shape(estimator, X.shape, reset)
+        if is_numpy(X):
+            _refuse_half(X, name)
         X = validate_data(
             estimator,
             X,
@@ -176,6 +188,7 @@ def as_tensor(X: Any, owner: str) -> Array:
         raise ValueError(f"{owner} needs at least one sample and feature. Got shape {X.shape}.")
     if is_dask(X):
         return X
+    _refuse_half(X, owner)
     xp = get_namespace(X)
     return X if X.dtype in (xp.float32, xp.float64) else xp.astype(X, xp.float64)
 
@@ -201,16 +214,21 @@ def _check_foreign(X: Array, name: str, min_samples: int) -> Array:
             f"Found array with {X.shape[0]} sample(s) while a minimum of {min_samples} is "
             f"required by {name}."
         )
+    _refuse_half(X, name)
     if X.dtype not in (xp.float32, xp.float64):
-        if xp.isdtype(X.dtype, ("real floating",)):
-            raise TypeError(
-                f"{name} computes in float32 or float64, but X has dtype {X.dtype}: "
-                "convert it first, to float32 for speed."
-            )
         X = xp.astype(X, xp.float64)
     if not bool(xp.isfinite(xp.sum(X))) and not bool(xp.all(xp.isfinite(X))):
         raise ValueError(f"Input X contains NaN or infinity, which {name} does not accept.")
     return X
+
+
+def _refuse_half(X: Array, name: str) -> None:
+    """Raise for floating types of 16 bits: which of the two wider ones is meant is not ours."""
+    if str(X.dtype).rsplit(".", 1)[-1] in ("float16", "bfloat16"):
+        raise TypeError(
+            f"{name} computes in float32 or float64, but X has dtype {X.dtype}: "
+            "convert it first, to float32 for speed."
+        )
 
 
 def _check_not_empty(shape: Sequence[int], name: str) -> None:

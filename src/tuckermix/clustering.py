@@ -17,7 +17,7 @@ from sklearn.base import (
 from sklearn.exceptions import ConvergenceWarning
 
 from tuckermix import inference
-from tuckermix._array_api import Array, asarray_like, is_dask
+from tuckermix._array_api import Array, asarray_like, is_array, is_dask
 from tuckermix._callbacks import CallbackSupportMixin, FitProgress, with_callbacks
 from tuckermix._records import StopReason
 from tuckermix._validation import (
@@ -36,6 +36,7 @@ from tuckermix.decomposition.result import SweepRecord
 from tuckermix.labels import choose_landmarks, fit_labels
 from tuckermix.memberships import SIMPLICES
 from tuckermix.sources import Source, as_blocks, as_source
+from tuckermix.sources.memory import explain_shortage
 from tuckermix.tensor import multi_mode_dot
 
 __all__ = ["ASSIGN_LABELS", "TuckerClustering"]
@@ -188,6 +189,7 @@ class TuckerClustering(
         self.random_state = random_state
 
     @with_callbacks
+    @explain_shortage
     def fit(self, X: Any, y: Any = None) -> TuckerClustering:
         """Fit the model and label the samples.
 
@@ -303,10 +305,8 @@ class TuckerClustering(
 
     def _validated(self, X: Any, method: str) -> Array:
         X = self._checked(X, reset=False)
-        if is_dask(X):
-            return X.astype(self.core_.dtype)
         check_same_library(X, self.core_, f"{type(self).__name__}.{method}()")
-        return asarray_like(X, self.core_)
+        return X.astype(self.core_.dtype) if is_dask(X) else asarray_like(X, self.core_)
 
     def _checked(self, X: Any, *, reset: bool) -> Array:
         """Validate samples; a Dask array stays lazy, its values are looked at when it is read."""
@@ -318,6 +318,7 @@ class TuckerClustering(
         check_sample_shape(self, X.shape, reset)
         return X
 
+    @explain_shortage
     def predict_proba(self, X: Any) -> Array:
         """Give soft labels: the share of votes of the nearest fitted samples.
 
@@ -335,6 +336,7 @@ class TuckerClustering(
             self._model_of(), self._labeller_, self._validated(X, "predict_proba")
         )
 
+    @explain_shortage
     def predict(self, X: Any) -> Array:
         """Give each sample the label of the cluster that it resembles most.
 
@@ -350,6 +352,7 @@ class TuckerClustering(
         """
         return inference.labels(self._model_of(), self._labeller_, self._validated(X, "predict"))
 
+    @explain_shortage
     def transform(self, X: Any) -> Array:
         """Find the mixing weights of samples: the best convex mixture of the components.
 
@@ -384,6 +387,7 @@ class TuckerClustering(
         """
         return self.fit(X, y, **params).transform(X)
 
+    @explain_shortage
     def inverse_transform(self, memberships: Any) -> Array:
         """Rebuild samples from mixing weights.
 
@@ -399,6 +403,9 @@ class TuckerClustering(
         """
         model = self._model_of()
         weights = memberships
+        if is_dask(memberships) or is_array(memberships):
+            name = f"{type(self).__name__}.inverse_transform()"
+            check_same_library(memberships, self.core_, name)
         if not is_dask(memberships):
             weights = asarray_like(memberships, self.core_)
         if weights.ndim != 2 or weights.shape[1] != self.n_components_:
@@ -408,6 +415,7 @@ class TuckerClustering(
             )
         return inference.rebuild(model, weights)
 
+    @explain_shortage
     def score(self, X: Any, y: Any = None) -> float:
         """Give minus the mean squared error with which the model rebuilds samples.
 

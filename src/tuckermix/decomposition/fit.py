@@ -20,6 +20,7 @@ from tuckermix.decomposition.result import Decomposition
 from tuckermix.decomposition.start import INITS, start_factors
 from tuckermix.decomposition.subspace import closed_form
 from tuckermix.sources import Source, as_source
+from tuckermix.sources.memory import explain_shortage
 
 __all__ = ["SOLVERS", "decompose", "decompose_source"]
 
@@ -37,6 +38,7 @@ PART_TOL = 1e-4
 """Tolerance on the part, whose solution is only a start."""
 
 
+@explain_shortage
 def decompose(
     X: Any,
     n_components: int,
