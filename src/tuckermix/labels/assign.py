@@ -6,6 +6,7 @@ and new samples alike, so that labels, predictions and soft labels always agree.
 
 from __future__ import annotations
 
+import math
 import warnings
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
@@ -19,15 +20,20 @@ from tuckermix._array_api import (
     blocks,
     device,
     double,
+    epsilon,
     get_namespace,
     to_numpy,
 )
 from tuckermix._validation import check_option
-from tuckermix.labels.graph import distinct_rows, graph_partition
+from tuckermix.labels.graph import distinct_rows, graph_partition, host_neighbors
 from tuckermix.labels.kmeans import kmeans
 from tuckermix.labels.votes import GraphLabels, elect
 
 METHODS = ("graph", "subspace", "memberships", "argmax")
+
+FLAT_BELOW = 10.0
+"""Below about this many directions the length of a row counts, see `normalize_rows`. With rows of
+plain unit length a ring around a blob or a small group far out is bent out of shape."""
 
 MAX_RAISES = 20
 """Rounds, per component, in which components without a sample are raised. Few are ever needed."""
@@ -47,8 +53,28 @@ class Labeller(Protocol):
 
 
 def normalize_rows(Q: Array) -> Array:
-    """Divide the rows of `Q` (n_samples, n_components) by their norms; rows of zeros stay."""
+    """Return the rows of the subspace as points on a sphere.
+
+    ``Z = rows of [c q_0, q_1, …, q_d] / norm`` with ``c = sqrt(1 + (10 / d)²)``, where q_0 is the
+    constant column. For d well above 10 that is the direction of a row of `Q`: the length is one
+    of many coordinates then, and says more of brightness than of shape. For small d it is a good
+    part of what there is to know; the larger constant keeps it, because a small cap of a sphere is
+    flat.
+
+    Parameters
+    ----------
+    Q : array of shape (n_samples, d + 1)
+        A basis of the subspace, the constant column first.
+
+    Returns
+    -------
+    Z : array of shape (n_samples, d + 1)
+        Rows of unit length; rows of zeros stay.
+    """
     xp = get_namespace(Q)
+    n_directions = int(Q.shape[1]) - 1
+    constant = math.hypot(1.0, FLAT_BELOW / max(1, n_directions))
+    Q = xp.concat([constant * Q[:, :1], Q[:, 1:]], axis=1)
     norms = xp.sqrt(xp.sum(Q * Q, axis=1, keepdims=True))
     return Q / xp.where(norms > 0, norms, xp.ones_like(norms))
 
@@ -194,12 +220,14 @@ def fit_labels(
     if X.shape[0] < n_clusters:
         raise ValueError(f"n_samples={X.shape[0]} must be >= n_clusters={n_clusters}.")
     if method == "graph":
-        labeller: Any = _fit_graph(X, n_clusters, n_neighbors, n_init, rng)
-    elif method == "argmax":
+        return _fit_graph(X, n_clusters, n_neighbors, n_init, rng)
+    labeller: Any
+    if method == "argmax":
         labeller = _fit_argmax(X, n_clusters)
     else:
         labeller = _fit_centers(X, n_clusters, method, n_init, rng)
-    return _number(labeller, X, n_clusters)
+    labels = to_numpy(get_namespace(X).argmax(labeller.predict_proba(X, X), axis=1))
+    return _number(labeller, labels, n_clusters)
 
 
 def labeller_from_arrays(kind: str, arrays: dict[str, Any]) -> Labeller:
@@ -215,11 +243,15 @@ def _fit_graph(
     Z: Array, n_clusters: int, n_neighbors: int, n_init: int, rng: np.random.Generator
 ) -> GraphLabels:
     """Partition the distinct samples: many copies of one must not fill its neighbourhood."""
-    first, _ = distinct_rows(Z)
+    xp = get_namespace(Z)
+    indices, squares = host_neighbors(Z, n_neighbors)
+    first, member = distinct_rows(indices, squares, epsilon(Z))
     if len(first) < Z.shape[0]:
-        Z = get_namespace(Z).take(Z, asarray_like(first, Z, dtype=get_namespace(Z).int64), axis=0)
-    labels = graph_partition(Z, n_clusters, n_neighbors, n_init=n_init, rng=rng)
-    return elect(Z, labels, n_clusters, n_neighbors)
+        Z = xp.take(Z, asarray_like(first, Z, dtype=xp.int64), axis=0)
+        indices, squares = host_neighbors(Z, n_neighbors)
+    labels = graph_partition(Z, indices, squares, n_clusters, n_init=n_init, rng=rng)
+    labeller, won = elect(Z, labels, indices, n_clusters)
+    return _number(labeller, won[member], n_clusters)
 
 
 def _fit_centers(
@@ -258,10 +290,8 @@ def _fit_argmax(U: Array, n_clusters: int) -> ArgmaxLabels:
     )
 
 
-def _number(labeller: Any, X: Array, n_clusters: int) -> Any:
+def _number(labeller: Any, labels: np.ndarray, n_clusters: int) -> Any:
     """Give the labels numbers by decreasing size, then by the first sample; warn of unused ones."""
-    xp = get_namespace(X)
-    labels = to_numpy(xp.argmax(labeller.predict_proba(X, X), axis=1))
     sizes = np.bincount(labels, minlength=n_clusters)
     first = np.full(n_clusters, len(labels))
     names, places = np.unique(labels, return_index=True)
@@ -274,16 +304,15 @@ def _number(labeller: Any, X: Array, n_clusters: int) -> Any:
             stacklevel=3,
         )
     order = np.lexsort((first, -sizes))
-    places = asarray_like(order, X, dtype=xp.int64)
+
+    def reorder(values: Array) -> Array:
+        xp = get_namespace(values)
+        return xp.take(values, xp.asarray(order, device=device(values)), axis=0)
+
     if isinstance(labeller, CenterLabels):
-        return replace(labeller, centers=xp.take(labeller.centers, places, axis=0))
+        return replace(labeller, centers=reorder(labeller.centers))
     if isinstance(labeller, ArgmaxLabels):
-        return replace(
-            labeller,
-            order=xp.take(labeller.order, places, axis=0),
-            scale=xp.take(labeller.scale, places, axis=0),
-        )
-    rank = np.empty_like(order)
-    rank[order] = np.arange(n_clusters)
-    rank = asarray_like(rank, X, dtype=xp.int64)
-    return replace(labeller, landmark_labels=xp.take(rank, labeller.landmark_labels, axis=0))
+        return replace(labeller, order=reorder(labeller.order), scale=reorder(labeller.scale))
+    held = labeller.landmark_labels
+    rank = asarray_like(np.argsort(order), held)
+    return replace(labeller, landmark_labels=get_namespace(held).take(rank, held, axis=0))

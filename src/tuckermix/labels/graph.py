@@ -7,7 +7,7 @@ from scipy import sparse
 from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.sparse.csgraph import connected_components
 
-from tuckermix._array_api import Array, asarray_like, epsilon, get_namespace, to_numpy
+from tuckermix._array_api import Array, asarray_like, get_namespace, to_numpy
 from tuckermix.labels.kmeans import kmeans
 from tuckermix.labels.neighbors import nearest_neighbors
 from tuckermix.labels.spectral import leading_eigenvectors
@@ -17,8 +17,19 @@ DECAY = 5.0
 there is one more, which is what makes the graph insensitive to the number of neighbours."""
 
 MUTUAL = 2.0
-"""How many times more an edge counts for being wanted from both ends. A small group cannot have
-mutual edges with a large one that it has to borrow neighbours from."""
+"""How many times more an edge counts for being wanted from both ends. A small group has few mutual
+edges with a large one from which it has to borrow neighbours."""
+
+GAP = 3.0
+"""Edges whose square is longer than this many times the local spacing, squared, lead across a gap
+and lose weight. Within a cloud of samples, of few dimensions or many, 99 of 100 are shorter."""
+
+FAINT = 1e-3
+"""The least part of its weight that an edge across a gap keeps, so that no sample is cut off."""
+
+STEPS = 4
+"""Eigenvectors count by ``((1 + eigenvalue) / 2)^4``, as after four steps of a random walk that stays
+where it is every other time: those of small eigenvalues hold more noise."""
 
 MAX_EDGES = 2_000_000
 """Widening the neighbourhood ends at this many directed edges (about 100 MB on the host)."""
@@ -30,16 +41,22 @@ copies: wider than the rounding of equal samples, narrower than the spacing of o
 
 def rank_weights(n_neighbors: int) -> np.ndarray:
     """Return the weights ``exp(-5 (r - 1) / n)`` of the neighbours r = 1, …, n."""
-    return np.exp(-DECAY * np.arange(n_neighbors) / n_neighbors)
+    return np.exp(-DECAY * np.arange(n_neighbors) / max(1, n_neighbors))
 
 
-def distinct_rows(Z: Array) -> tuple[np.ndarray, np.ndarray]:
-    """Find copies among the rows of unit length.
+def distinct_rows(
+    indices: np.ndarray, squares: np.ndarray, eps: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Find copies among rows of unit length from their nearest neighbours.
 
     Parameters
     ----------
-    Z : array of shape (n_samples, n_features)
-        The rows.
+    indices, squares : ndarray of shape (n_samples, n_neighbors)
+        The nearest neighbours of each row, itself excluded, and their squared distances. Equal
+        distances come in order of the index, so that copies point to the first others of their set
+        and a set of any size hangs together.
+    eps : float
+        The machine epsilon of the rows.
 
     Returns
     -------
@@ -48,18 +65,12 @@ def distinct_rows(Z: Array) -> tuple[np.ndarray, np.ndarray]:
     member : ndarray of shape (n_samples,)
         The set that each row belongs to: row i is a copy of row ``first[member[i]]``.
     """
-    n_samples = int(Z.shape[0])
-    if n_samples == 1:
-        return np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64)
-    # Copies come in order of their index: each points to the first other copies, which links
-    # a set of any size.
-    indices, distances = nearest_neighbors(Z, Z, min(2, n_samples - 1), exclude_self=True)
-    near = to_numpy(distances) <= epsilon(Z) ** (2 * COPY_POWER)
-    if not near.any():
+    n_samples = len(indices)
+    rows, columns = np.nonzero(squares <= eps ** (2 * COPY_POWER))
+    if len(rows) == 0:
         every = np.arange(n_samples)
         return every, every
-    rows, columns = np.nonzero(near)
-    links = (np.ones(len(rows)), (rows, to_numpy(indices)[rows, columns]))
+    links = (np.ones(len(rows)), (rows, indices[rows, columns]))
     member = connected_components(sparse.csr_array(links, shape=(n_samples,) * 2), False)[1]
     return _in_order_of_appearance(member)
 
@@ -73,11 +84,18 @@ def _in_order_of_appearance(names: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return first[order], rank[member]
 
 
-def adjacency(indices: np.ndarray) -> sparse.csr_array:
-    """Build the weighted graph of the neighbours ``indices`` (n_samples, n_neighbors).
+def adjacency(indices: np.ndarray, squares: np.ndarray) -> sparse.csr_array:
+    """Build the weighted graph of nearest neighbours.
 
-    With ``w_ij = exp(-5 (r - 1) / n)`` where j is the r-th of the n neighbours of i, else 0,
-    ``A_ij = w_ij + w_ji + 2 min(w_ij, w_ji)``.
+    ``A_ij = w_ij + w_ji + 2 min(w_ij, w_ji)`` with ``w_ij = exp(-5 (r - 1) / n) g_ij`` where j is
+    the r-th of the n neighbours of i, else 0. The factor
+    ``g_ij = exp(-max(0, d_ij² / s_i s_j - 3))``, but at least 0.001, is 1 except across gaps; s_i
+    is the distance of i to its middle neighbour.
+
+    Parameters
+    ----------
+    indices, squares : ndarray of shape (n_samples, n_neighbors)
+        The neighbours of each sample, nearest first, and their squared distances.
 
     Returns
     -------
@@ -85,15 +103,24 @@ def adjacency(indices: np.ndarray) -> sparse.csr_array:
         Symmetric, nonnegative, without loops.
     """
     n_samples, n_neighbors = indices.shape
+    spacing = np.sqrt(squares[:, (n_neighbors - 1) // 2])
+    spacings = np.maximum(spacing[:, None] * spacing[indices], np.finfo(float).tiny)
+    stretch = np.maximum(squares / spacings - GAP, 0)
+    weights = rank_weights(n_neighbors) * np.maximum(np.exp(-stretch), FAINT)
     pointers = np.arange(0, n_samples * n_neighbors + 1, n_neighbors)
-    weights = np.tile(rank_weights(n_neighbors), n_samples)
-    W = sparse.csr_array((weights, indices.ravel(), pointers), shape=(n_samples, n_samples))
+    W = sparse.csr_array((weights.ravel(), indices.ravel(), pointers), shape=(n_samples,) * 2)
     back = W.T.tocsr()
     return (W + back + MUTUAL * W.minimum(back)).tocsr()
 
 
 def graph_partition(
-    Z: Array, n_clusters: int, n_neighbors: int, *, n_init: int, rng: np.random.Generator
+    Z: Array,
+    indices: np.ndarray,
+    squares: np.ndarray,
+    n_clusters: int,
+    *,
+    n_init: int,
+    rng: np.random.Generator,
 ) -> np.ndarray:
     """Partition distinct samples by the normalised cut of their neighbour graph.
 
@@ -104,8 +131,10 @@ def graph_partition(
     ----------
     Z : array of shape (n_samples, n_features)
         The samples, no two of them equal.
-    n_clusters, n_neighbors : int
-        The number of groups and of neighbours to join each sample with.
+    indices, squares : ndarray of shape (n_samples, n_neighbors)
+        The nearest neighbours of each sample, itself excluded, and their squared distances.
+    n_clusters : int
+        The number of groups.
     n_init : int
         Starts of k-means.
     rng : numpy.random.Generator
@@ -114,23 +143,32 @@ def graph_partition(
     Returns
     -------
     labels : ndarray of shape (n_samples,)
-        The group of each sample; every group occurs.
+        The group of each sample; every group occurs if there are as many samples.
     """
     n_samples = int(Z.shape[0])
     if n_samples <= n_clusters:
         return np.arange(n_samples)
     if n_clusters == 1:
         return np.zeros(n_samples, dtype=np.int64)
-    width = min(n_neighbors, n_samples - 1)
     while True:
-        indices, _ = nearest_neighbors(Z, Z, width, exclude_self=True)
-        A = adjacency(to_numpy(indices))
+        A = adjacency(indices, squares)
         n_parts, part = connected_components(A, directed=False)
         if n_parts <= n_clusters:
             return _normalized_cut(A, part, n_clusters, n_init, rng)
-        if 2 * width * n_samples > MAX_EDGES:
+        width = min(2 * indices.shape[1], n_samples - 1)
+        if width * n_samples > MAX_EDGES:
             return _join_parts(Z, part, n_clusters)
-        width = min(2 * width, n_samples - 1)
+        indices, squares = host_neighbors(Z, width)
+
+
+def host_neighbors(Z: Array, n_neighbors: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the neighbours of each row, itself excluded, and their squared distances, on the host.
+
+    At most as many as there are other rows.
+    """
+    count = min(n_neighbors, int(Z.shape[0]) - 1)
+    indices, squares = nearest_neighbors(Z, Z, count, exclude_self=True)
+    return to_numpy(indices), to_numpy(squares)
 
 
 def _normalized_cut(
@@ -155,13 +193,13 @@ def _normalized_cut(
             pairs.append(leading_eigenvectors(inner, min(most, len(rows))))
     counts = _allot([values for values, _ in pairs], n_clusters)
     labels = np.empty(len(part), dtype=np.int64)
-    for rows, (_, vectors), count, offset in zip(
+    for rows, (values, vectors), count, offset in zip(
         members, pairs, counts, np.cumsum(counts) - counts, strict=True
     ):
         if count == 1:
             labels[rows] = offset
             continue
-        embedding = vectors[:, :count]
+        embedding = vectors[:, :count] * ((1 + values[:count]) / 2) ** STEPS
         lengths = np.linalg.norm(embedding, axis=1, keepdims=True)
         embedding = embedding / np.where(lengths > 0, lengths, 1)
         labels[rows] = offset + kmeans(embedding, int(count), n_init=n_init, rng=rng).labels

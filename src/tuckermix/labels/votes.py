@@ -55,18 +55,25 @@ class GraphLabels:
         P : array of shape (n_samples, n_clusters)
             Rows that sum to 1; the label is the place of the largest entry.
         """
-        xp = get_namespace(Z, self.landmarks)
+        get_namespace(Z, self.landmarks)
         indices, _ = nearest_neighbors(Z, self.landmarks, self.n_neighbors)
-        weights = rank_weights(self.n_neighbors)
+        return self.count_votes(indices)
+
+    def count_votes(self, indices: Array) -> Array:
+        """Return the shares of the labels of landmarks `indices` (n_samples, n_votes)."""
+        labels, dtype = self.landmark_labels, self.landmarks.dtype
+        xp = get_namespace(labels)
+        n_votes = int(indices.shape[1])
+        weights = rank_weights(n_votes)
         weights = weights / weights.sum()
-        names = xp.arange(self.n_clusters, dtype=xp.int64, device=device(Z))
+        names = xp.arange(self.n_clusters, dtype=xp.int64, device=device(labels))
         parts = []
-        for cut in blocks(int(Z.shape[0]), 24 * self.n_clusters):
-            votes = xp.take(self.landmark_labels, xp.reshape(indices[cut, :], (-1,)), axis=0)
-            votes = xp.reshape(votes, (-1, self.n_neighbors))
-            shares = xp.zeros((votes.shape[0], self.n_clusters), dtype=Z.dtype, device=device(Z))
-            for rank in range(self.n_neighbors):
-                hits = xp.astype(votes[:, rank : rank + 1] == names[None, :], Z.dtype)
+        for cut in blocks(int(indices.shape[0]), 24 * self.n_clusters):
+            votes = xp.take(labels, xp.reshape(indices[cut, :], (-1,)), axis=0)
+            votes = xp.reshape(votes, (-1, n_votes))
+            shares = xp.zeros((votes.shape[0], self.n_clusters), dtype=dtype, device=device(labels))
+            for rank in range(n_votes):
+                hits = xp.astype(votes[:, rank : rank + 1] == names[None, :], dtype)
                 shares += float(weights[rank]) * hits
             parts.append(shares / xp.sum(shares, axis=1, keepdims=True))
         return xp.concat(parts, axis=0)
@@ -91,10 +98,12 @@ class GraphLabels:
         )
 
 
-def elect(Z: Array, labels: np.ndarray, n_clusters: int, n_neighbors: int) -> GraphLabels:
+def elect(
+    Z: Array, labels: np.ndarray, indices: np.ndarray, n_clusters: int
+) -> tuple[GraphLabels, np.ndarray]:
     """Let as many landmarks vote as leaves every label to at least one of them.
 
-    Votes smooth the labels, and a cluster much smaller than `n_neighbors` would be outvoted on
+    Votes smooth the labels, and a cluster much smaller than the neighbourhood would be outvoted on
     its own ground. The number of votes is halved until no label is lost; a single vote loses none.
 
     Parameters
@@ -103,22 +112,27 @@ def elect(Z: Array, labels: np.ndarray, n_clusters: int, n_neighbors: int) -> Gr
         The landmarks, no two of them equal.
     labels : ndarray of shape (n_landmarks,)
         Their labels.
-    n_clusters, n_neighbors : int
-        The number of labels, and the largest number of votes.
+    indices : ndarray of shape (n_landmarks, n_neighbors)
+        Their nearest neighbours, themselves excluded.
+    n_clusters : int
+        The number of labels.
 
     Returns
     -------
     labeller : GraphLabels
         The labeller.
+    won : ndarray of shape (n_landmarks,)
+        The labels that it gives to the landmarks.
     """
-    n_votes = min(n_neighbors, int(Z.shape[0]))
-    held = asarray_like(labels, Z, dtype=get_namespace(Z).int64)
+    xp = get_namespace(Z)
+    held = asarray_like(labels, Z, dtype=xp.int64)
+    voters = np.concatenate([np.arange(len(labels))[:, None], indices], axis=1)
     wanted = len(np.unique(labels))
+    n_votes = max(1, indices.shape[1])
     while True:
         labeller = GraphLabels(Z, held, n_clusters, n_votes)
-        if n_votes == 1:
-            return labeller
-        won = get_namespace(Z).argmax(labeller.predict_proba(Z), axis=1)
-        if len(np.unique(to_numpy(won))) == wanted:
-            return labeller
+        shares = labeller.count_votes(asarray_like(voters[:, :n_votes], Z, dtype=xp.int64))
+        won = to_numpy(xp.argmax(shares, axis=1))
+        if n_votes == 1 or len(np.unique(won)) == wanted:
+            return labeller, won
         n_votes //= 2
