@@ -220,7 +220,7 @@ class BaselineClustering(ClusterMixin, BaseEstimator):
         ----------
         X : array-like of shape (n_samples, d_1, ...)
             The samples. Methods for vectors flatten them.
-        y : None
+        y : Ignored
             Ignored.
 
         Returns
@@ -334,7 +334,7 @@ class ComponentClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         ----------
         X : array-like of shape (n_samples, d_1, ...)
             The samples.
-        y : None
+        y : Ignored
             Ignored.
 
         Returns
@@ -391,7 +391,7 @@ class ComponentClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         ----------
         X : array-like of shape (n_samples, d_1, ...)
             Samples of the fitted shape.
-        y : None
+        y : Ignored
             Ignored.
 
         Returns

@@ -206,7 +206,7 @@ class PCAMultinomial(ComponentClustering):
         ----------
         X : array-like of shape (n_samples, d_1, ...)
             The samples.
-        y : None
+        y : Ignored
             Ignored.
 
         Returns

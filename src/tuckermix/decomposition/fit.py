@@ -94,7 +94,7 @@ def decompose(
     >>> X = make_tensor_clusters(random_state=0).X
     >>> fit = decompose(X, n_components=5, ranks=3)
     >>> fit.Q.shape
-    (200, 5)
+    (300, 5)
     """
     X = as_tensor(X, "decompose")
     check_integer(n_components, "n_components", "decompose")

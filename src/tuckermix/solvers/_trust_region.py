@@ -139,8 +139,10 @@ def trust_region(
         On the multinomial manifold, `manifold.diameter` is the smaller, truer choice.
     initial_radius : float, default=None
         The first radius; None means an eighth of `max_radius`.
-    kappa, theta : float, default=0.1, 1.0
+    kappa : float, default=0.1
         The inner iteration ends at a residual of ‖grad‖·min(‖grad‖^θ, κ).
+    theta : float, default=1.0
+        The exponent θ of that rule.
     rho_prime : float, default=0.1
         Quality above which a step is taken, in [0, 1/4).
     rho_regularization : float, default=1e3
