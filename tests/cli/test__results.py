@@ -46,3 +46,11 @@ def test_folder_without_permission_is_told(tmp_path, monkeypatch):
         _results.result_folder(tmp_path / "out"),
     ):
         pass
+
+
+def test_names_that_are_no_text_are_still_written(tmp_path):
+    names = [b"caf\xe9.png".decode("utf-8", "surrogateescape"), "b.png"]
+    proba = np.eye(2)
+    text = _results.labels_text(names, proba, np.array([0, 1]))
+    text.encode("utf-8")
+    assert "caf\ufffd.png" in text

@@ -77,3 +77,8 @@ def test_confusion_of_many_classes_is_left_out():
 )
 def test_durations_read_well(seconds, text):
     assert _content.duration(seconds) == text
+
+
+def test_names_that_are_no_text_are_shown_with_a_sign():
+    name = b"caf\xe9.png".decode("utf-8", "surrogateescape")
+    assert _content.sample_names([name], 1) == ["caf\ufffd.png"]

@@ -41,15 +41,18 @@ def result_folder(path: Path) -> Iterator[Path]:
 
 def labels_text(names: Any, proba: np.ndarray, labels: np.ndarray) -> str:
     """Return labels and soft labels as CSV: name or index, label, confidence, one column each."""
+    from tuckermix.report._content import sample_names
+
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
     columns = [f"p{cluster}" for cluster in range(proba.shape[1])]
     writer.writerow(["index" if names is None else "name", "label", "confidence", *columns])
+    named = None if names is None else sample_names(names, len(labels))
     written = np.char.mod("%.6g", proba)
     confidence = written[np.arange(len(labels)), labels].tolist()
     rows = zip(labels.tolist(), confidence, written.tolist(), strict=True)
     for index, (label, sure, row) in enumerate(rows):
-        writer.writerow([index if names is None else names[index], label, sure, *row])
+        writer.writerow([index if named is None else named[index], label, sure, *row])
     return stream.getvalue()
 
 
@@ -70,7 +73,7 @@ def summarise(model: Any, X: Any, proba: np.ndarray, truth: Any, seconds: float)
         "ranks": [int(rank) for rank in model.ranks_],
         "cost": float(model.cost_),
         "variance_explained": variance_explained(model, X),
-        "gap": float(model.gap_),
+        "gap": None if np.isnan(model.gap_) else float(model.gap_),  # JSON knows no nan
         "mean_confidence": float(proba.max(axis=1).mean()),
         "n_iter": int(model.n_iter_),
         "stop_reason": str(model.stop_reason_),
@@ -99,7 +102,7 @@ def summary_rows(values: dict[str, Any], folder: Path) -> list[tuple[str, str]]:
     rows += [
         ("variance explained", f"{values['variance_explained']:.1%}"),
         ("mean confidence", f"{values['mean_confidence']:.1%}"),
-        ("optimality gap", f"{values['gap']:.1e}"),
+        ("optimality gap", "unknown" if values["gap"] is None else f"{values['gap']:.1e}"),
         ("time of the fit", duration(values["seconds"])),
         ("folder", str(folder)),
     ]
@@ -123,6 +126,7 @@ def write_results(
     """Write labels, model, report and summary, each atomically, and return the summary."""
     from tuckermix.persistence import save
     from tuckermix.report import render_report
+    from tuckermix.report._content import printable
 
     values = summarise(model, X, proba, truth, seconds)
     page = render_report(
@@ -139,7 +143,8 @@ def write_results(
     )
     labels = labels_text(names, proba, to_numpy(model.labels_))
     files = {"labels": LABELS, "model": MODEL, "report": REPORT, "summary": SUMMARY}
-    values = {**values, "input": source, "command": command, "folder": str(folder), "files": files}
+    place = {"input": source, "command": command, "folder": str(folder)}
+    values = {**values, **{name: printable(text) for name, text in place.items()}, "files": files}
     write_text(folder / LABELS, labels)
     save(model, folder / MODEL)
     write_text(folder / REPORT, page)

@@ -86,13 +86,18 @@ def variance_explained(model: Any, X: Any) -> float:
     return 1 - 2 * float(model.cost_) / spread if spread > 0 else 1.0
 
 
+def printable(text: Any) -> str:
+    """Return a text that can be stored as UTF-8, whatever bytes a file name was made of."""
+    return str(text).encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+
 def sample_names(names: Any, n: int) -> list[str]:
     """Return one name for each sample: those given, or "sample 0" and so on."""
     if names is None:
         return [f"sample {index}" for index in range(n)]
     if len(names) != n:
         raise ValueError(f"names has {len(names)} entries, but X has {n} samples.")
-    return [str(name) for name in names]
+    return [printable(name) for name in names]
 
 
 def cards(

@@ -96,8 +96,8 @@ def render_report(
     )
     cards = _content.cards(model, X, labels, proba, named, truth, kind)
     return environment.get_template("report.html.j2").render(
-        title=title,
-        source=source,
+        title=_content.printable(title),
+        source=None if source is None else _content.printable(source),
         n_samples=X.shape[0],
         facts=_content.facts(model, X, proba, truth, labels, seconds),
         cards=cards,
@@ -107,7 +107,7 @@ def render_report(
         settings=_content.settings(model),
         versions=_content.versions(),
         snippet=_content.snippet(model),
-        command=command,
+        command=None if command is None else _content.printable(command),
         colours=COLOURS,
         dark=[DARK_COLOURS.get(colour, colour) for colour in COLOURS],
         size=_svg,
