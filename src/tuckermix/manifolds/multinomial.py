@@ -102,7 +102,7 @@ class Multinomial:
         Returns
         -------
         inner : float
-            The inner product ([1], eq. (8)).
+            The inner product (Sun et al. 2016, equation 8).
         """
         xp = get_namespace(U, xi, zeta)
         return float(xp.matmul(xp.reshape(xi / U, (-1,)), xp.reshape(zeta, (-1,))))
@@ -126,7 +126,7 @@ class Multinomial:
         Returns
         -------
         xi : array of shape (n_samples, n_components)
-            The tangent vector at `U` nearest to `Z` ([1], section 3.1).
+            The tangent vector at `U` nearest to `Z` (Sun et al. 2016, section 3.1).
         """
         return Z - _row_sums(Z) * U
 
@@ -148,7 +148,7 @@ class Multinomial:
         -------
         rgrad : array of shape (n_samples, n_components)
             The tangent vector with :math:`\langle\operatorname{grad} f, \xi\rangle_U =
-            \sum G \odot \xi` for every tangent :math:`\xi` ([1], eq. (9)).
+            \sum G \odot \xi` for every tangent :math:`\xi` (Sun et al. 2016, (9)).
         """
         return self.projection(U, U * egrad)
 
@@ -160,8 +160,8 @@ class Multinomial:
             \operatorname{Hess} f(U)[\xi] = \Pi_U\bigl(U \odot \dot G
                 + \tfrac12\, \xi \odot (G - (U \odot G) 1 1^T)\bigr).
 
-        This equals [1], eq. (10) and (11) without their division by U, which cancels; it
-        therefore stays accurate near the boundary.
+        This equals equations 10 and 11 of Sun et al. 2016 without their division by U, which
+        cancels; it therefore stays accurate near the boundary.
 
         Parameters
         ----------
@@ -214,7 +214,7 @@ class Multinomial:
         Returns
         -------
         Y : array of shape (n_samples, n_components)
-            The new point ([1], section 3.1, with the t that its running text lost).
+            The new point (Sun et al. 2016, section 3.1, with the t lost in its text).
         """
         xp = get_namespace(U, xi)
         exponent = _ratio(xp, xi, U) + xp.log(U)
@@ -272,7 +272,7 @@ class Multinomial:
         Returns
         -------
         Y : array of shape (n_samples, n_components)
-            The end of the geodesic ([3]).
+            The end of the geodesic (Lebanon and Lafferty 2004).
         """
         xp = get_namespace(U, xi)
         root = xp.sqrt(U)
