@@ -2,7 +2,6 @@ import numpy as np
 import pytest
 
 from tuckermix.plots import MemberDisplay
-from tuckermix.plots._estimator import distances_to, labels_of
 from tuckermix.plots.members import extreme_members
 
 
@@ -25,12 +24,6 @@ def test_small_clusters_show_no_sample_twice():
     assert not set(nearest[0]) & set(farthest[0])
 
 
-def test_distances_are_euclidean(digits, model):
-    X, _ = digits
-    expected = np.linalg.norm((X - model.centroids_[model.labels_]).reshape(len(X), -1), axis=1)
-    np.testing.assert_allclose(distances_to(X, model.centroids_, model.labels_), expected)
-
-
 def test_draws_a_row_for_each_cluster(digits, model):
     X, _ = digits
     display = MemberDisplay.from_estimator(model, X, n_members=4)
@@ -43,19 +36,6 @@ def test_works_with_very_small_clusters(make_model):
     X = np.random.default_rng(0).random((3, 5, 6))
     display = MemberDisplay.from_estimator(make_model(X), X)
     assert "farthest first" not in [text.get_text() for text in display.ax_.texts]
-
-
-def test_new_samples_are_labelled_first(digits, model):
-    X, _ = digits
-    np.testing.assert_array_equal(labels_of(model, X[:7], "it"), model.predict(X[:7]))
-
-
-def test_estimator_that_cannot_predict_needs_its_own_samples():
-    from sklearn.cluster import AgglomerativeClustering
-
-    fitted = AgglomerativeClustering(2).fit(np.eye(5))
-    with pytest.raises(ValueError, match="needs the samples that the Agglomerative"):
-        labels_of(fitted, np.eye(4), "MapDisplay")
 
 
 def test_number_of_members_is_checked(digits, model):

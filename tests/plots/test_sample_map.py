@@ -18,24 +18,6 @@ def test_many_samples_are_thinned_and_it_says_so(digits, model):
     assert f"(50 of {len(digits[0])} shown)" in display.ax_.get_title()
 
 
-def test_colours_and_markers_differ_together():
-    from tuckermix.plots._style import colour_of, marker_of
-
-    assert len({(colour_of(k), marker_of(k)) for k in range(90)}) == 90
-
-
-def test_subspace_of_the_estimator_is_preferred(digits, model):
-    from tuckermix.plots._estimator import subspace_of
-
-    class WithSubspace(type(model)):
-        def _subspace(self, X):
-            return np.full((len(X), 5), 7.0)
-
-    other = WithSubspace(3).fit(*digits)
-    assert (subspace_of(other, digits[0]) == 7).all()
-    assert subspace_of(model, digits[0]).shape == (len(digits[0]), 3)
-
-
 def test_options_are_checked(digits, model):
     with pytest.raises(ValueError, match="'method' parameter of MapDisplay must be one of"):
         MapDisplay.from_estimator(model, digits[0], method="tsne")

@@ -79,6 +79,11 @@ def distances_to(X: Any, centroids: np.ndarray, labels: np.ndarray) -> np.ndarra
     return result
 
 
+def rows_of(X: Any, indices: np.ndarray) -> np.ndarray:
+    """Return some samples on the host; other libraries take no index with negative strides."""
+    return to_numpy(X[np.ascontiguousarray(indices)])
+
+
 def even_subsample(n: int, limit: int) -> np.ndarray:
     """Choose at most `limit` of `n` indices, evenly spaced: the same ones at every call."""
     if n <= limit:

@@ -8,15 +8,16 @@ COLOURS = (
     "#0072B2",  # blue
     "#E69F00",  # orange
     "#009E73",  # green
+    "#CC79A7",  # purple
     "#D55E00",  # vermilion
     "#56B4E9",  # sky blue
-    "#CC79A7",  # purple
-    "#555555",  # grey, in place of black, which is kept for text and outlines
     "#882255",  # wine
+    "#555555",  # grey, in place of black, which is kept for text and outlines
+    "#F0E442",  # yellow, late because it is faint on white
     "#332288",  # indigo
-    "#F0E442",  # yellow, last because it is faint on white
 )
-"""The palette of Okabe and Ito and two dark tones, told apart with every common colour vision."""
+"""The palette of Okabe and Ito and two dark tones, told apart with every common colour vision, in
+an order in which neighbours differ in grey as well."""
 
 MARKERS = ("o", "s", "^", "D", "v", ">", "X", "*", "<")
 """One less than there are colours: the pair (colour, marker) repeats after 90 clusters only."""

@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from tuckermix._array_api import to_numpy
 from tuckermix._validation import check_integer
-from tuckermix.plots._estimator import centroids_of, distances_to, labels_of
+from tuckermix.plots._estimator import centroids_of, distances_to, labels_of, rows_of
 from tuckermix.plots._pictures import picture, value_range
 from tuckermix.plots._style import INK, axes_for, require_matplotlib
 from tuckermix.plots.centroids import draw_tiles, figure_size
@@ -109,8 +108,8 @@ class MemberDisplay:
         nearest, farthest = extreme_members(labels, distances, len(centroids), n_members)
         return cls(
             centroids,
-            [to_numpy(X[indices]) for indices in nearest],
-            [to_numpy(X[indices]) for indices in farthest],
+            [rows_of(X, indices) for indices in nearest],
+            [rows_of(X, indices) for indices in farthest],
             kind=kind,
         ).plot(ax)
 

@@ -14,7 +14,7 @@ from tuckermix._array_api import blocks, to_numpy
 from tuckermix._records import Record
 from tuckermix._version import __version__
 from tuckermix.metrics import clustering_accuracy, normalized_mutual_information
-from tuckermix.plots._estimator import distances_to, even_subsample, subspace_of
+from tuckermix.plots._estimator import distances_to, even_subsample, rows_of, subspace_of
 from tuckermix.plots._layout import neighbor_map
 from tuckermix.plots._pictures import picture, resized, value_range, views
 from tuckermix.plots.confusion import matched_table
@@ -117,7 +117,7 @@ def cards(
     centroids = to_numpy(model.centroids_)
     confidence = proba[np.arange(len(labels)), labels]
     distances = distances_to(X, centroids, labels)
-    limits = value_range(to_numpy(X[even_subsample(X.shape[0], SCALE_SAMPLES)]))
+    limits = value_range(rows_of(X, even_subsample(X.shape[0], SCALE_SAMPLES)))
     shown = views(centroids, kind, limits=limits)
     result = []
     for cluster in range(len(centroids)):
@@ -128,7 +128,7 @@ def cards(
         def describe(chosen: np.ndarray) -> list[Member]:
             if not len(chosen):
                 return []
-            pictures = picture(to_numpy(X[chosen]), kind, limits)
+            pictures = picture(rows_of(X, chosen), kind, limits)
             return [
                 Member(
                     names[index],
@@ -182,7 +182,7 @@ def sample_map(
     positions = _svg.map_positions(neighbor_map(subspace_of(model, part), labels[chosen]))
     order = np.argsort(labels[chosen], kind="stable")
     chosen, positions = chosen[order], positions[order]
-    samples = to_numpy(X[chosen])
+    samples = rows_of(X, chosen)
     limits = value_range(samples[even_subsample(len(samples), SCALE_SAMPLES)])
     thumbs = resized(picture(samples, kind, limits), _images.THUMB_SIDE)
     sheet = _images.sprite_sheet(thumbs)

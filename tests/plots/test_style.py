@@ -1,0 +1,28 @@
+from itertools import pairwise
+
+import pytest
+
+from tuckermix.plots import _style
+
+
+def test_colours_and_markers_differ_together():
+    pairs = {(_style.colour_of(k), _style.marker_of(k)) for k in range(90)}
+    assert len(pairs) == 90
+
+
+def lightness(colour):
+    red, green, blue = (int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5))
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def test_neighbouring_colours_differ_in_grey():
+    greys = [lightness(colour) for colour in _style.COLOURS]
+    assert min(abs(a - b) for a, b in pairwise(greys)) > 0.05
+
+
+def test_axes_are_made_only_where_none_are_given():
+    import matplotlib.pyplot as plt
+
+    _, ax = plt.subplots()
+    assert _style.axes_for("it", ax, (3, 2)) is ax
+    assert _style.axes_for("it", None, (3, 2)).figure.get_size_inches() == pytest.approx([3, 2])
