@@ -2,9 +2,9 @@
 
     TUCKERMIX_DATA=... python benchmarks/compare_solvers.py
 
-`exact` alternates closed forms, `trust-region` is the paper's alternation run to convergence, `joint`
-moves all modes at once. All start from HOSVD I with the same ranks and number of components. The
-last column is the cost relative to that of `exact`: negative is better.
+`exact` alternates closed forms, `trust-region` is the paper's alternation run to convergence,
+`joint` moves all modes at once. All start from HOSVD I with the same ranks and number of
+components. The last column is the cost relative to that of `exact`: negative is better.
 """
 
 from __future__ import annotations
