@@ -25,7 +25,7 @@ from tuckermix._array_api import (
     to_numpy,
 )
 from tuckermix._validation import check_option
-from tuckermix.labels.graph import distinct_rows, graph_partition, host_neighbors
+from tuckermix.labels.graph import COPY_POWER, distinct_rows, graph_partition, host_neighbors
 from tuckermix.labels.kmeans import kmeans
 from tuckermix.labels.votes import GraphLabels, elect
 
@@ -89,7 +89,8 @@ class CenterLabels:
     Attributes
     ----------
     centers : array of shape (n_clusters, n_features)
-        The means, float64.
+        The means, float64; NaN for labels that no sample has, because there are fewer distinct
+        samples than labels.
     scale : float
         The variance s; 0 where every sample is its own centre, and soft labels are 0 and 1.
     on : {"subspace", "memberships"}
@@ -111,9 +112,10 @@ class CenterLabels:
         """Return the soft labels of rows of `Z` or `U`, of shape (n_samples, n_clusters)."""
         X: Any = U if self.on == "memberships" else Z
         xp = get_namespace(X, self.centers)
-        center = xp.mean(self.centers, axis=0)
-        centers = self.centers - center
-        squares = xp.sum(centers * centers, axis=1)
+        absent = xp.isnan(self.centers[:, 0])
+        center = self.centers[0, :]  # the largest cluster, which is never absent
+        centers = xp.where(absent[:, None], 0.0, self.centers - center)
+        squares = xp.where(absent, xp.inf, xp.sum(centers * centers, axis=1))
         names = xp.arange(int(centers.shape[0]), device=device(X))
         parts = []
         for cut in blocks(int(X.shape[0]), 8 * (3 * int(centers.shape[0]) + int(X.shape[1]))):
@@ -258,8 +260,14 @@ def _fit_centers(
     X: Array, n_clusters: int, on: str, n_init: int, rng: np.random.Generator
 ) -> CenterLabels:
     result = kmeans(X, n_clusters, n_init=n_init, rng=rng)
+    centers = np.array(to_numpy(result.centers))
+    # Which of two equal centres is nearer is a matter of rounding: one of them has to go.
+    gaps = np.linalg.norm(centers[:, None, :] - centers[None, :, :], axis=2)
+    size = np.abs(centers).max(initial=0.0)
+    equal = gaps <= epsilon(X) ** COPY_POWER * size
+    centers[np.triu(equal, 1).any(axis=0)] = np.nan
     scale = result.inertia / (int(X.shape[0]) * max(1, int(X.shape[1])))
-    return CenterLabels(centers=result.centers, scale=scale, on=on)
+    return CenterLabels(centers=asarray_like(centers, result.centers), scale=scale, on=on)
 
 
 def _fit_argmax(U: Array, n_clusters: int) -> ArgmaxLabels:

@@ -28,8 +28,8 @@ FAINT = 1e-3
 """The least part of its weight that an edge across a gap keeps, so that no sample is cut off."""
 
 STEPS = 4
-"""Eigenvectors count by ``((1 + eigenvalue) / 2)^4``, as after four steps of a random walk that stays
-where it is every other time: those of small eigenvalues hold more noise."""
+"""Eigenvectors count by ``((1 + eigenvalue) / 2)^4``, as after four steps of a random walk that
+stays where it is every other time: those of small eigenvalues hold more noise."""
 
 MAX_EDGES = 2_000_000
 """Widening the neighbourhood ends at this many directed edges (about 100 MB on the host)."""

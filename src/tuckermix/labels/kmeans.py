@@ -29,6 +29,10 @@ MAX_ITER = 300
 """Lloyd's iteration ends by itself, after some tens of steps; this only stops a cycle that
 rounding might make."""
 
+STILL = 1e-14
+"""Centres that move less than this, relative to the largest sample, stand still: labels may go on
+changing between clusters whose centres coincide."""
+
 SAME_INERTIA = 1e-9
 """Starts whose inertia agrees to this relative accuracy count as equal and the first one is kept,
 so that rounding, which differs between libraries, does not decide which start wins."""
@@ -71,7 +75,8 @@ def kmeans(
 
     Lloyd's iteration for ``sum_i min_k |x_i - c_k|²`` from `n_init` greedy k-means++ starts, worked
     on together; the best result is kept. A cluster that loses all its samples takes the sample
-    that lies farthest from its own centre. The iteration of a start ends when no label changes.
+    that lies farthest from its own centre. The iteration of a start ends when no label changes, or
+    no centre moves.
 
     Parameters
     ----------
@@ -228,6 +233,7 @@ def _lloyd(X: Array, centers: Array, max_iter: int) -> tuple[Array, Array, np.nd
     n_iter = np.zeros(n_init, dtype=np.int64)
     done: dict[int, tuple[Array, Array]] = {}
     active = np.arange(n_init)
+    limit = STILL**2 * xp.max(xp.sum(X * X, axis=1))
     labels: Any = None
     for iteration in range(1, max_iter + 1):
         previous, old = labels, centers
@@ -236,7 +242,8 @@ def _lloyd(X: Array, centers: Array, max_iter: int) -> tuple[Array, Array, np.nd
         if previous is None:
             moved = np.ones(len(active), dtype=bool)
         else:
-            moved = to_numpy(xp.any(labels != previous, axis=0))
+            shifts = xp.max(xp.sum((centers - old) ** 2, axis=2), axis=1)
+            moved = to_numpy(xp.any(labels != previous, axis=0) & (shifts > limit))
         for place in np.flatnonzero(~moved):
             done[int(active[place])] = (labels[:, int(place)], centers[int(place), :, :])
         if not moved.any():
@@ -290,13 +297,17 @@ def _reseed(data: Array, centers: Array, labels: Array, sums: Array) -> tuple[Ar
     """
     xp = get_namespace(data)
     n_clusters = int(centers.shape[1])
+    limit = STILL**2 * float(xp.max(xp.sum(data[:, :-1] ** 2, axis=1)))
     new_labels, new_sums = [], []
     for start in range(int(centers.shape[0])):
         own, total = labels[:, start], sums[start, :, :]
         sizes = np.rint(to_numpy(total[:, -1])).astype(np.int64)
         if (sizes == 0).any():
             gaps = data[:, :-1] - xp.take(centers[start, :, :], own, axis=0)
-            far = to_numpy(xp.argsort(xp.sum(gaps * gaps, axis=1), descending=True))
+            squares = to_numpy(xp.sum(gaps * gaps, axis=1))
+            # Copies of a centre are taken in order, lest rounding send the cluster to and fro.
+            squares = np.where(squares <= limit, 0.0, squares)
+            far = np.argsort(-squares, kind="stable")
             hosted = np.array(to_numpy(own))
             candidates = iter(far)
             for cluster in np.flatnonzero(sizes == 0):

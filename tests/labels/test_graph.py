@@ -1,0 +1,146 @@
+"""The neighbour graph: its weights, its components, copies, and what it finds."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.linalg import eigh
+from scipy.sparse.csgraph import connected_components
+from sklearn.metrics import adjusted_rand_score
+
+from tuckermix._array_api import to_numpy
+from tuckermix.labels import graph
+from tuckermix.labels.graph import adjacency, distinct_rows, graph_partition, host_neighbors
+
+
+def partition(points, n_clusters, n_neighbors=20, seed=0):
+    indices, squares = host_neighbors(points, n_neighbors)
+    rng = np.random.default_rng(seed)
+    return graph_partition(points, indices, squares, n_clusters, n_init=10, rng=rng)
+
+
+def islands(rng, n_groups, size=30, n_features=3):
+    """Return groups that share no edge: far apart compared with their width."""
+    centers = 100.0 * rng.permutation(n_groups * 10)[: n_groups * n_features].reshape(n_groups, -1)
+    names = np.repeat(np.arange(n_groups), size)
+    return centers[names] + rng.normal(size=(len(names), n_features)), names
+
+
+def test_adjacency_is_the_formula(rng):
+    points = np.concatenate([rng.normal(size=(40, 3)), 6 + rng.normal(size=(8, 3))])
+    indices, squares = host_neighbors(points, 10)
+    A = adjacency(indices, squares).toarray()
+    w = np.zeros_like(A)
+    spacing = np.sqrt(squares[:, 4])
+    for i in range(48):
+        for rank, j in enumerate(indices[i]):
+            stretch = squares[i, rank] / (spacing[i] * spacing[j])
+            w[i, j] = np.exp(-rank / 2) * max(np.exp(-max(0, stretch - 3)), 1e-3)
+    np.testing.assert_allclose(A, w + w.T + 2 * np.minimum(w, w.T), rtol=1e-12)
+    assert (np.diag(A) == 0).all()
+
+
+@pytest.mark.parametrize("n_clusters", [2, 10, 20, 50])
+def test_groups_that_share_no_edge_are_found_exactly(seed, n_clusters):
+    points, names = islands(np.random.default_rng(seed), n_clusters)
+    indices, squares = host_neighbors(points, 20)
+    assert connected_components(adjacency(indices, squares), directed=False)[0] == n_clusters
+    labels = partition(points, n_clusters, seed=seed)
+    assert adjusted_rand_score(names, labels) == 1.0
+    assert set(labels) == set(range(n_clusters))
+
+
+def test_one_more_cluster_than_components_splits_one_of_them(seed):
+    rng = np.random.default_rng(seed)
+    points, names = islands(rng, 9)
+    points[names == 8, 0] += np.where(np.arange(30) < 15, 12.0, -12.0)  # two halves
+    names[-15:] = 9
+    assert adjusted_rand_score(names, partition(points, 10, seed=seed)) == 1.0
+
+
+def test_more_components_than_clusters_join_the_nearest(seed):
+    rng = np.random.default_rng(seed)
+    centers = np.array([[0.0, 0.0], [20.0, 0.0], [200.0, 0.0], [220.0, 0.0]])
+    names = np.repeat(np.arange(4), 40)
+    points = centers[names] + rng.normal(size=(160, 2))
+    assert adjusted_rand_score(names // 2, partition(points, 2)) == 1.0
+
+
+def test_components_are_joined_by_their_means_when_widening_costs_too_much(monkeypatch, xp, rng):
+    monkeypatch.setattr(graph, "MAX_EDGES", 0)
+    centers = np.array([[0.0, 0.0], [20.0, 0.0], [200.0, 0.0], [220.0, 0.0]])
+    names = np.repeat(np.arange(4), 40)
+    points = centers[names] + rng.normal(size=(160, 2))
+    assert adjusted_rand_score(names // 2, partition(xp.asarray(points), 2)) == 1.0
+    three = partition(points, 3)
+    assert len(np.unique(three)) == 3
+    assert all(len(set(three[names == name])) == 1 for name in range(4))
+
+
+def test_joining_gives_every_cluster_a_component_even_with_equal_means():
+    points = np.zeros((12, 2))
+    labels = graph._join_parts(points, np.repeat(np.arange(6), 2), 4)
+    assert set(labels) == set(range(4))
+
+
+def test_the_embedding_is_the_normalised_cut(rng):
+    """Two blobs that touch: the sign of the second eigenvector, computed densely."""
+    points = rng.normal(size=(120, 2))
+    points[60:, 0] += 3.5
+    A = adjacency(*host_neighbors(points, 20)).toarray()
+    scale = 1 / np.sqrt(A.sum(axis=1))
+    second = eigh(A * scale[:, None] * scale[None])[1][:, -2] * scale
+    labels = partition(points, 2)
+    assert adjusted_rand_score(labels, second > 0) > 0.9
+
+
+def test_components_share_clusters_by_eigenvalue():
+    spectra = [np.array([1.0, 0.5, 0.1]), np.array([1.0, 0.9, 0.8]), np.array([1.0])]
+    np.testing.assert_array_equal(graph._allot(spectra, 3), [1, 1, 1])
+    np.testing.assert_array_equal(graph._allot(spectra, 5), [1, 3, 1])
+    np.testing.assert_array_equal(graph._allot(spectra, 7), [3, 3, 1])
+
+
+def test_copies_are_found_whatever_their_number(xp, rng):
+    base = rng.normal(size=(12, 4))
+    base /= np.linalg.norm(base, axis=1, keepdims=True)
+    names = rng.permutation(np.repeat(np.arange(12), rng.integers(1, 60, size=12)))
+    points = base[names] + 1e-15 * rng.normal(size=(len(names), 4))
+    first, member = distinct_rows(*host_neighbors(xp.asarray(points), 20), 2.2e-16)
+    assert len(first) == 12
+    assert (np.diff(first) > 0).all()
+    np.testing.assert_array_equal(names[first][member], names)
+
+
+def test_near_samples_are_no_copies(rng):
+    points = np.linspace(0, 1e-6, 50)[:, None] + np.array([[1.0]])
+    first, member = distinct_rows(*host_neighbors(points, 20), 2.2e-16)
+    np.testing.assert_array_equal(first, np.arange(50))
+    np.testing.assert_array_equal(member, np.arange(50))
+
+
+@pytest.mark.parametrize("n_samples", [1, 2, 5])
+def test_tiny_numbers_of_samples(n_samples, rng):
+    points = rng.normal(size=(n_samples, 2))
+    np.testing.assert_array_equal(partition(points, n_samples), np.arange(n_samples))
+    np.testing.assert_array_equal(partition(points, 1), np.zeros(n_samples))
+
+
+@pytest.mark.parametrize("n_clusters", [2, 7, 38, 39])
+def test_every_group_occurs_for_any_number_of_clusters(seed, n_clusters):
+    points = np.random.default_rng(seed).normal(size=(40, 3))
+    assert set(partition(points, n_clusters)) == set(range(n_clusters))
+
+
+def test_libraries_agree(xp, seed):
+    points, _ = islands(np.random.default_rng(seed), 4)
+    points = points / 300 + np.random.default_rng(seed).normal(size=points.shape) * 0.1
+    np.testing.assert_array_equal(partition(xp.asarray(points), 4), partition(points, 4))
+
+
+def test_neighbours_on_the_host_are_capped(xp, rng):
+    indices, squares = host_neighbors(xp.asarray(rng.normal(size=(4, 2))), 20)
+    assert indices.shape == squares.shape == (4, 3)
+    assert isinstance(indices, np.ndarray)
+    assert sparse.issparse(adjacency(indices, to_numpy(squares)))
