@@ -13,6 +13,8 @@ from tuckermix.sources.blocks import add_parts
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch):
     monkeypatch.setattr(blocks, "HOST_BLOCK_BYTES", 200)
+    monkeypatch.setattr(blocks, "LARGE_HOST_BLOCK_BYTES", 1000)
+    monkeypatch.setattr(blocks, "HOST_BLOCK_SAMPLES", 3)
     monkeypatch.setattr(blocks, "DEVICE_BLOCK_BYTES", 200)
 
 
@@ -49,3 +51,11 @@ def test_take_and_attributes():
 def test_add_parts_keeps_none_and_the_kind_of_container():
     assert add_parts((1, None), (2, None)) == (3, None)
     assert add_parts([1, 2], [3, 4]) == [4, 6]
+
+
+@pytest.mark.parametrize(("size", "expected"), [(5, 5), (20, 3), (50, 2), (200, 1)])
+def test_blocks_of_large_samples_hold_several_of_them(size, expected):
+    # Within 200 bytes; then 3 samples, as long as these take no more than 1000 bytes.
+    seen = []
+    as_blocks(np.ones((30, size))).map(lambda block: seen.append(len(block)) or block)
+    assert seen[0] == expected

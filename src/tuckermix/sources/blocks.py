@@ -29,6 +29,12 @@ __all__ = ["Blocks", "MemoryBlocks", "add_parts", "as_blocks"]
 HOST_BLOCK_BYTES = 2 * 2**20
 """A block that stays in a processor's cache between the steps of a projection."""
 
+HOST_BLOCK_SAMPLES = 128
+LARGE_HOST_BLOCK_BYTES = 64 * 2**20
+"""Large samples come this many at a time, as long as they take no more than the second figure: the
+sums over a block are as large as some hundred samples, and adding them up after every few samples
+would take longer than computing them (nine times as long for videos of 50 × 50 × 50)."""
+
 DEVICE_BLOCK_BYTES = 512 * 2**20
 """On an accelerator few large launches beat many small ones."""
 
@@ -117,7 +123,7 @@ class MemoryBlocks(Blocks):
 
     def _slices(self) -> Iterator[slice]:
         size = math.prod(self.sample_shape) * (8 if is_double(self._X) else 4)
-        budget = HOST_BLOCK_BYTES
+        budget = max(HOST_BLOCK_BYTES, min(HOST_BLOCK_SAMPLES * size, LARGE_HOST_BLOCK_BYTES))
         if not is_numpy(self._X):
             budget = min(DEVICE_BLOCK_BYTES, max(HOST_BLOCK_BYTES, self.n_samples * size // PARTS))
         return blocks(self.n_samples, size, budget)
