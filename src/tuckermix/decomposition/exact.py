@@ -49,8 +49,9 @@ MIN_OVERSAMPLING = 8
 MAX_OVERSAMPLING = 96
 OVERSAMPLING = 2.0
 """Extra directions for each direction of the model, within the two limits. With twice as many, a
-sweep gains about four digits on face images, where without any it gains a sixth of one; more cost
-time in the products and gain no further sweep."""
+sweep gains three to four digits on face images, where without any it gains half of one
+(`python -m benchmarks.bench_sweeps`); more cost time in the products and save no sweep.
+"""
 
 INNER_LIMIT = 12
 """Most rounds on the contracted tensor: after that the extra directions are the limit."""
