@@ -180,7 +180,16 @@ def test_interruption_keeps_what_is_there(monkeypatch):
 
 
 def test_gap_of_nothing_is_zero():
-    assert gap_of(MembershipObjective(np.zeros((4, 2))), np.full((4, 2), 0.5)) == 0.0
+    B = np.zeros((4, 2))
+    assert gap_of(MembershipObjective(B), B, np.full((4, 2), 0.5)) == 0.0
+
+
+def test_gap_with_more_features_than_samples(rng):
+    B = rng.standard_normal((10, 40))
+    objective, U = MembershipObjective(B), Multinomial(10, 4).random_point(rng)
+    best = objective.optimum(4)
+    gap = (objective.cost(U) - best) / -best
+    assert gap_of(objective, B, U) == pytest.approx(gap, rel=1e-9)
 
 
 def test_columns_that_depend_on_each_other_count_once():

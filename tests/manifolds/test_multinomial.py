@@ -62,9 +62,11 @@ def test_projection_is_orthogonal_in_the_metric(case, exponent):
     manifold, U, rng = case
     Z = 10.0**exponent * U * rng.standard_normal(U.shape)
     xi = manifold.projection(U, Z)
-    manifold.check_tangent(U, xi)
+    manifold.check_tangent(U, xi, tol=1e-13 * max(1.0, np.abs(Z).max()))
     zeta = _tangent(manifold, U, rng)
-    scale = manifold.norm(U, Z) * manifold.norm(U, zeta)
+    # Near a corner of the simplex all but a trace of Z and ζ is projected away: rounding is
+    # that of what they were before.
+    scale = manifold.norm(U, Z) * max(1.0, manifold.norm(U, zeta))
     assert abs(manifold.inner(U, Z - xi, zeta)) <= 1e-12 * scale
     np.testing.assert_allclose(
         manifold.projection(U, xi), xi, rtol=1e-12, atol=1e-14 * np.abs(Z).max()

@@ -95,6 +95,11 @@ def test_it_saves_hessian_products_on_faces(data_home):
     assert 3 * better <= _products(objective, manifold, U)
 
 
+def test_many_components_cost_no_more_than_hessians():
+    U = Multinomial(5, 80).random_point(0)
+    assert RowPreconditioner(U, np.random.default_rng(0).random((80, 2))).V.shape == (80, 6)
+
+
 @pytest.mark.parametrize("case", ["two columns", "no data"])
 def test_it_is_the_identity_where_there_is_nothing_to_gain(case, rng):
     B = rng.standard_normal((9, 4)) if case == "two columns" else np.zeros((9, 4))

@@ -174,6 +174,15 @@ def test_every_library_takes_the_same_path(xp, rng):
         assert (theirs.accepted, theirs.radius) == (ours.accepted, ours.radius)
 
 
+def test_single_precision_ends_at_its_own_rounding(xp, rng):
+    objective, manifold, U = _planted(rng)
+    coarse = MembershipObjective(xp.asarray(objective.B, dtype=xp.float32))
+    result = trust_region(coarse, manifold, xp.asarray(U, dtype=xp.float32), max_iter=300)
+    assert result.point.dtype == xp.float32
+    assert result.stop_reason is not StopReason.MAX_ITER
+    assert result.cost == pytest.approx(objective.optimum(4), rel=1e-4)
+
+
 def test_history_starts_with_the_start(rng):
     objective, manifold, U = _planted(rng)
     result = trust_region(objective, manifold, U, max_radius=8.0)

@@ -98,9 +98,11 @@ class PCAMultinomial(ComponentClustering):
     Notes
     -----
     Manopt's default radius is an eighth of Mπ/2 at the start of *every* call. That is far beyond
-    the diameter of the manifold, so that for many samples most of the 5 iterations of a later call
-    go into bringing it down again. ``TuckerClustering(solver="trust-region")`` keeps the radius and
-    preconditions; ``solver="exact"`` needs no trust region at all.
+    the diameter of the manifold, so that for many samples all 5 iterations of a later call go into
+    bringing it down again, and U stays where the first call left it. Starts whose factors
+    have a long way to go suffer from it: their error stops falling early, which the paper reports
+    for its random starts and HOSVD II. ``TuckerClustering(solver="trust-region")`` keeps the radius
+    and preconditions; ``solver="exact"`` needs no trust region at all.
 
     References
     ----------

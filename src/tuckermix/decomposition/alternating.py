@@ -177,7 +177,7 @@ def alternate(
     if recipe.starts_orthogonal:
         wanted_to_stop = record(_explained_by_singular_vectors(objective, n_components), math.nan)
     else:
-        wanted_to_stop = record(-2.0 * objective.cost(U), gap_of(objective, U))
+        wanted_to_stop = record(-2.0 * objective.cost(U), gap_of(objective, B, U))
     stop = StopReason.MAX_ITER
     for sweep in range(max_iter):
         if wanted_to_stop:
@@ -202,7 +202,7 @@ def alternate(
             factors = update_factors(T, factors, n_loops=recipe.factor_loops)
             B = projected(source, factors)
             objective = MembershipObjective(B)
-        wanted_to_stop = record(-2.0 * objective.cost(U), gap_of(objective, U))
+        wanted_to_stop = record(-2.0 * objective.cost(U), gap_of(objective, B, U))
         if result.stop_reason is StopReason.INTERRUPTED:
             stop = StopReason.INTERRUPTED
             break
@@ -288,7 +288,7 @@ def assemble_memberships(
     """
     xp = get_namespace(U)
     objective = MembershipObjective(B)
-    gap = gap_of(objective, U)
+    gap = gap_of(objective, B, U)
     explained = -2.0 * objective.cost(U)
     mean = xp.mean(B, axis=0)
     # Row sums of 1 make the centred columns dependent: one of the L directions is void.
@@ -316,10 +316,27 @@ def assemble_memberships(
     )
 
 
-def gap_of(objective: MembershipObjective, U: Array) -> float:
-    """Return how far memberships are from the optimum for their projected samples, relative."""
-    optimum = objective.optimum(U.shape[1])
-    return max(0.0, objective.cost(U) - optimum) / -optimum if optimum < 0 else 0.0
+def gap_of(objective: MembershipObjective, B: Array, U: Array) -> float:
+    """Return how far memberships are from the optimum for their projected samples, relative.
+
+    Parameters
+    ----------
+    objective : MembershipObjective
+        The objective of the projected samples.
+    B : array of shape (n_samples, n_features)
+        The projected samples.
+    U : array of shape (n_samples, n_components)
+        The memberships.
+
+    Returns
+    -------
+    gap : float
+        Zero at the optimum.
+    """
+    # The closed form takes many features too, where `MembershipObjective.optimum` would not.
+    copy = get_namespace(B).asarray(B, copy=True)
+    best = closed_form(copy, U.shape[1] - 1).explained
+    return max(0.0, 2.0 * objective.cost(U) + best) / best if best > 0 else 0.0
 
 
 def projected(source: Source, factors: Sequence[Array]) -> Array:

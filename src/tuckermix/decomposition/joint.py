@@ -126,7 +126,7 @@ def solve_joint(
     U, *bases = result.point
     B = multi_mode_dot(X, bases, transpose=True).reshape(X.shape[0], -1)
     if history:
-        history[-1] = replace(history[-1], gap=gap_of(MembershipObjective(B), U))
+        history[-1] = replace(history[-1], gap=gap_of(MembershipObjective(B), B, U))
     dtype = get_namespace(source.like).float64
     U, B, *bases = (asarray_like(array, source.like, dtype=dtype) for array in (U, B, *bases))
     return assemble_memberships(source, bases, U, B, history, stop)

@@ -7,9 +7,10 @@ from tuckermix.manifolds.diagnostics import (
     check_retraction,
 )
 from tuckermix.manifolds.multinomial import Multinomial
-from tuckermix.manifolds.pymanopt import to_pymanopt
+from tuckermix.manifolds.pymanopt import FromPymanopt, to_pymanopt
 
 __all__ = [
+    "FromPymanopt",
     "Multinomial",
     "SlopeCheck",
     "check_gradient",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from tuckermix._array_api import Array, device, get_namespace
@@ -62,7 +63,8 @@ class RowPreconditioner:
         """Return V, the part of T above its middle eigenvalue in the mean Fisher metric, and δ."""
         n_samples, n_components = U.shape
         # T has one eigenvalue less than components on the tangent space, half of them are large.
-        rank = (n_components - 1) // 2
+        # The inverses of a point take about rank³ operations a row, a Hessian product 4 L P.
+        rank = min((n_components - 1) // 2, math.ceil((n_components * W.shape[1]) ** (1 / 3)))
         values, vectors = xp.linalg.eigh(xp.matmul(W, W.T))
         root = xp.matmul(vectors * xp.sqrt(xp.clip(values, 0.0, None)), vectors.T)
         mean = xp.mean(U, axis=0)

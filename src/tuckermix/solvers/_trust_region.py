@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from tuckermix._array_api import epsilon, is_array
 from tuckermix._records import Record, SolverResult, StopReason
 from tuckermix._validation import check_integer, check_random_state, check_real
 from tuckermix.solvers._problem import Problem
@@ -224,6 +225,12 @@ def _radius(value: float | None, name: str, default: float | None, dim: int) -> 
     return check_real(value, name, OWNER, strict=True)
 
 
+def _epsilon_of(point: Any) -> float:
+    """Return the rounding error of the coarsest array of a point, which the cost inherits."""
+    blocks = point if isinstance(point, list | tuple) else [point]
+    return max((epsilon(b) for b in blocks if is_array(b)), default=float(np.finfo(float).eps))
+
+
 class _Run:
     """The state of a run, so that an interruption at any moment leaves a point to return."""
 
@@ -238,6 +245,7 @@ class _Run:
         self.problem = problem
         self.begin = time.perf_counter()
         self.point = point
+        self.eps = _epsilon_of(point)
         self.cost = math.nan
         self.grad_norm = math.nan
         self.radius = initial_radius
@@ -285,7 +293,7 @@ class _Run:
 
     def _resolution(self) -> float:
         """Return a radius so small that a step of this length is lost in rounding."""
-        return float(np.finfo(float).eps) * min(1.0, self.max_radius)
+        return self.eps * min(1.0, self.max_radius)
 
     def _note(self, accepted: bool, n_inner: int, rho: float, stop: InnerStop | None) -> None:
         self.history.append(
@@ -325,7 +333,7 @@ class _Run:
         trial_cost = problem.cost(trial)
         # The model at η is f + ½⟨η, g + r⟩ with the residual r = g + Hη.
         predicted = -0.5 * problem.inner(step.eta, problem.gradient + step.residual)
-        rounding = max(1.0, abs(self.cost)) * float(np.finfo(float).eps) * self.regularization
+        rounding = max(1.0, abs(self.cost)) * self.eps * self.regularization
         change = self.cost - trial_cost
         rho = math.nan
         if predicted + rounding != 0.0:
