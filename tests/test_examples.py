@@ -1,0 +1,79 @@
+"""The examples run as they stand, and the pages on large data say what is true."""
+
+import re
+import runpy
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tuckermix import TuckerClustering
+from tuckermix.metrics import clustering_accuracy
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture
+def run(monkeypatch, tmp_path):
+    """Return a function that runs an example with a folder of its own and gives its names."""
+
+    def call(name):
+        monkeypatch.setattr(sys, "argv", [name, str(tmp_path)])
+        return runpy.run_path(str(ROOT / "examples" / name), run_name="__main__")
+
+    return call
+
+
+@pytest.mark.torch
+def test_on_a_gpu(run, capsys):
+    names = run("on_a_gpu.py")
+    assert names["accuracy"] > 0.8
+    expected = TuckerClustering(n_clusters=10, random_state=0).fit(names["digits"].X)
+    assert clustering_accuracy(expected.labels_, names["labels"]) > 0.97
+    assert "digits in the cluster of their class" in capsys.readouterr().out
+
+
+def test_more_data_than_memory(run, capsys):
+    pytest.importorskip("zarr")
+    pytest.importorskip("dask")
+    names = run("more_data_than_memory.py")
+    X, model = names["X"].compute(), names["model"]
+    centres = names["kinds"]
+    nearest = ((X[:, None] - centres) ** 2).sum(axis=(2, 3)).argmin(axis=1)
+    assert clustering_accuracy(nearest, model.labels_.compute()) > 0.99
+    assert "clusters of" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("page", ["gpu.rst", "out_of_core.rst", "cost_model.rst"])
+def test_pages_show_files_that_exist(page):
+    text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+    files = re.findall(r"^\.\. (?:literalinclude|include):: (.+)$", text, re.MULTILINE)
+    assert files
+    for name in files:
+        assert (ROOT / "docs" / name).is_file(), name
+
+
+def test_snippets_of_the_page_on_large_data_run(tmp_path, monkeypatch):
+    """Run the snippets of the page in a folder that holds the files they speak of."""
+    da = pytest.importorskip("dask.array")
+    h5py = pytest.importorskip("h5py")
+    pytest.importorskip("zarr")
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 6, 6)) + 4 * rng.standard_normal((3, 6, 6))[np.arange(60) % 3]
+    monkeypatch.chdir(tmp_path)
+    np.save("samples.npy", X.astype(np.float32))
+    da.from_array(X, chunks=(20, 6, 6)).to_zarr("samples.zarr")
+    with h5py.File("samples.h5", "w") as file:
+        file["images"] = X
+    text = (ROOT / "docs" / "out_of_core.rst").read_text(encoding="utf-8")
+    blocks = re.findall(r"^\.\. code-block:: python\n\n((?:   .*\n|\n)+)", text, re.MULTILINE)
+    runnable = [block for block in blocks if "Client" not in block]  # tests/sources has clusters
+    assert len(runnable) >= 4
+    for block in runnable:
+        names = {}
+        exec(compile(re.sub(r"^   ", "", block, flags=re.MULTILINE), "page", "exec"), names)
+        model = TuckerClustering(3, random_state=0).fit(names["X"])
+        assert sorted(np.bincount(np.asarray(model.labels_))) == [20, 20, 20]
+        if "file" in names:
+            names["file"].close()
