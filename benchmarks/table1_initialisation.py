@@ -64,13 +64,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--draws", type=int, default=5, help="draws of people for HOSVD I and II")
     parser.add_argument("--starts", type=int, default=20, help="random starts on the first draw")
+    parser.add_argument("--first", type=int, default=0, help="seed of the first random start")
     options = parser.parse_args()
     data = datasets.load("pie")
     scores: dict[str, list[tuple[float, float]]] = {init: [] for init in PAPER}
     for init in ("hosvd", "hosvd-samples"):
         for seed in range(options.draws):
             scores[init].append(run(*draw_people(data, seed), init, seed))
-    for seed in range(options.starts):
+    for seed in range(options.first, options.first + options.starts):
         scores["random"].append(run(*draw_people(data, 0), "random", seed))
     print("\nstart           runs  measure   mean    std     worst   best")
     for init, values in scores.items():
