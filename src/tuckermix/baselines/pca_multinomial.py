@@ -97,13 +97,13 @@ class PCAMultinomial(ComponentClustering):
 
     Notes
     -----
-    Manopt's default radius is an eighth of Mπ/2 at the start of *every* call, far beyond the diameter
-    of the manifold. Where the factors have just moved a long way, as after a random start, all 5
-    iterations of a later call can go into bringing it down: every step is rejected, U stays
-    where the first call left it, and the error stops falling, as the paper observed. From HOSVD the
-    steps fit into the radius and the error settles within a few sweeps.
-    ``TuckerClustering(solver="trust-region")`` keeps the radius from call to call and preconditions;
-    ``solver="exact"`` needs no trust region at all.
+    Manopt's default radius is an eighth of Mπ/2 at the start of *every* call, far beyond the
+    diameter of the manifold. Where the factors have just moved a long way, as after a random start,
+    all 5 iterations of a later call can go into bringing it down: every step is rejected, U stays
+    where the first call left it, and the error stops falling, as the paper observed. From HOSVD
+    the steps fit into the radius and the error settles within a few sweeps.
+    ``TuckerClustering(solver="trust-region")`` keeps the radius from call to call and
+    preconditions; ``solver="exact"`` needs no trust region at all.
 
     References
     ----------
