@@ -104,6 +104,13 @@ def test_methods_on_pixels_cluster_planted_groups(fakes, name):
     assert groups == {(k,) for k in range(5)}
 
 
+def test_the_papers_method_with_one_start_gives_labels(fakes):
+    blobs = fakes.load_blobs(None)
+    model = build(METHODS["PCA-Multinomial-1"], 5, (2, 2), 0, {"init": "hosvd"}).fit(blobs.X)
+    assert set(model.labels_) == set(range(5))
+    assert model.n_iter_ >= 1
+
+
 def test_a_name_of_a_method_is_taken_once_and_its_role_is_known(fakes):
     with pytest.raises(ValueError, match="method called 'MM' is already registered"):
         register_method(Method("MM", fakes.Random))

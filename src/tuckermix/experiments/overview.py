@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from tuckermix._records import Record
+from tuckermix.experiments.paper import PAPER_COLUMNS
 from tuckermix.experiments.rendering import markdown_table
 from tuckermix.experiments.summaries import METRICS, CellSummary, RowSummary, TableSummary
 from tuckermix.experiments.tables import OURS, PAPERS_OWN
@@ -52,7 +53,7 @@ class Agreement(Record):
 
     Attributes
     ----------
-    table, row, metric : str
+    table, row, method, metric : str
         Where.
     here, printed : float
         Our mean and the paper's.
@@ -64,6 +65,7 @@ class Agreement(Record):
 
     table: str
     row: str
+    method: str
     metric: str
     here: float
     printed: float
@@ -130,7 +132,7 @@ def _agreement(table: str, row: str, metric: str, cell: CellSummary) -> Agreemen
         variance = found.variance / cell.done + found.paper.variance / cell.expected
         error = variance**0.5
         agrees = abs(found.difference) <= STANDARD_ERRORS * error
-    return Agreement(table, row, metric, found.mean, found.paper.mean, error, agrees)
+    return Agreement(table, row, cell.method, metric, found.mean, found.paper.mean, error, agrees)
 
 
 def agreements(summaries: Iterable[TableSummary]) -> list[Agreement]:
@@ -149,10 +151,10 @@ def agreements(summaries: Iterable[TableSummary]) -> list[Agreement]:
     found = []
     for summary in summaries:
         for row in summary.rows:
-            for metric in METRICS:
-                cell = row.cells.get(PAPERS_OWN)
-                if cell is not None:
-                    found.append(_agreement(summary.name, row.name, metric, cell))
+            for method in (PAPERS_OWN, *PAPER_COLUMNS):
+                if method in row.cells:
+                    cell = row.cells[method]
+                    found += [_agreement(summary.name, row.name, m, cell) for m in METRICS]
     return [agreement for agreement in found if agreement is not None]
 
 
@@ -194,11 +196,22 @@ def overview_markdown(summaries: Iterable[TableSummary]) -> str:
         f"## {PAPERS_OWN} here and in the paper",
         "",
         *markdown_table(
-            ["table", "row", "metric", "here", "paper", "difference", "two errors", "agrees"],
+            [
+                "table",
+                "row",
+                "method",
+                "metric",
+                "here",
+                "paper",
+                "difference",
+                "two errors",
+                "agrees",
+            ],
             (
                 [
                     found.table,
                     found.row,
+                    found.method,
                     found.metric,
                     f"{found.here:.4f}",
                     f"{found.printed:.4f}",
