@@ -1,0 +1,273 @@
+"""The paper's figures and ours side by side for its comparison methods, differences explained.
+
+    TUCKERMIX_DATA=... python -m benchmarks.compare_paper_baselines [--compute] [--db FILE]
+    TUCKERMIX_DATA=... python -m benchmarks.compare_paper_baselines --starts 2
+
+ORL, MNIST with 3 to 10 digits and PIE with 8 to 68 persons: the rows of the paper's Tables 3, 4 and
+5. The figures come from the records of ``tuckermix reproduce``; with ``--compute`` cells that are
+missing are computed first, by the same runner. A cell whose mean differs from the paper's by more
+than 0.1 gets a number, and its reason stands below; a cell without a known reason is reported as
+unexplained, and the command then ends with status 1. Written to `baselines_paper.md` too.
+
+With ``--starts`` the same memberships are labelled by one random start of k-means and by the ten
+k-means++ starts of the package, beside the paper's figures (`baselines_starts.md`).
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from sklearn.cluster import KMeans
+from sklearn.exceptions import ConvergenceWarning
+
+from tuckermix.experiments import (
+    DATASETS,
+    DEFAULT_DB,
+    EXPERIMENTS,
+    Store,
+    draw,
+    paper_score,
+    reproduce,
+    summarize,
+)
+from tuckermix.experiments import METHODS as METHODS_BY_NAME
+from tuckermix.experiments.methods import build
+from tuckermix.metrics import clustering_accuracy, normalized_mutual_information
+
+METHODS = ("MM", "ALS", "B-NMF", "PGM", "DRCC", "Tri-ONTD", "PCA-B", "ASI-T", "PCA-Multinomial")
+ROWS = {"table5": ("ORL",), "table3": None, "table4": None}
+"""Tables and the rows of them that count; None for all."""
+
+LIMIT = 0.1
+"""Differences beyond this are explained."""
+
+METRICS = ("AC", "NMI")
+
+N_SINGLE_STARTS = 10
+"""Single random starts of k-means, of which the mean is taken."""
+
+
+@dataclass(frozen=True)
+class Reason:
+    """Why cells differ: which methods, tables and rows, in which direction, and the words."""
+
+    methods: tuple[str, ...]
+    table: str
+    rows: tuple[str, ...] | None
+    higher: bool
+    text: str
+
+    def fits(self, method: str, table: str, row: str, difference: float) -> bool:
+        """Tell whether this explains a cell."""
+        return (
+            method in self.methods
+            and table == self.table
+            and (self.rows is None or row in self.rows)
+            and (difference > 0) == self.higher
+        )
+
+
+NMF = ("MM", "ALS", "B-NMF", "PGM")
+
+STARTS = (
+    "Labels come from ten k-means++ starts here. The paper is silent on its starts; the default of "
+    "its program was one, from random samples. With one such start the very same memberships give "
+    "the paper's figures: `baselines_starts.md`, from `--starts`."
+)
+
+REASONS: tuple[Reason, ...] = (
+    Reason(
+        ("ALS",),
+        "table4",
+        None,
+        higher=True,
+        text=STARTS + " Moreover the toolbox that the paper names has truncated least squares, "
+        'while the paper cites exact ones: `variant="truncated"` gives 0.60 at 28 and 68 persons.',
+    ),
+    Reason((*NMF, "PCA-Multinomial"), "table4", None, higher=True, text=STARTS),
+    Reason((*NMF, "PCA-B", "PCA-Multinomial"), "table5", None, higher=True, text=STARTS),
+    Reason(
+        ("PCA-B",),
+        "table4",
+        None,
+        higher=True,
+        text=STARTS + " For PCA-B that is most but not all of it; least squares are solved exactly "
+        "here.",
+    ),
+    Reason(
+        ("DRCC",),
+        "table4",
+        None,
+        higher=True,
+        text="The k-means at the start of DRCC has ten starts here and the step respects the norms "
+        "of the columns. The paper does not say which penalties and graphs it used. The method "
+        "stays poor on PIE, as in the paper.",
+    ),
+    Reason(
+        ("DRCC",),
+        "table5",
+        None,
+        higher=True,
+        text="As on PIE: DRCC follows its k-means start, which has ten starts here, and k-means on "
+        "pixels reaches 0.7 on ORL.",
+    ),
+    *(
+        Reason(
+            METHODS,
+            "table3",
+            ("K=3", "K=4", "K=5", "K=6", "K=7", "K=8", "K=9"),
+            higher=higher,
+            text="The paper does not say which digits it drew, and they decide the row, for all "
+            "methods together: 25 draws of three digits gave ALS from 0.54 to 0.96 in AC and from "
+            "0.14 to 0.83 in NMI, ten draws of five digits 0.44 to 0.76 and 0.31 to 0.59.",
+        )
+        for higher in (False, True)
+    ),
+)
+
+
+def mark(method: str, table: str, row: str, difference: float, used: list[str]) -> str:
+    """Return the number of the reason for a cell, adding it to those in use."""
+    for reason in REASONS:
+        if reason.fits(method, table, row, difference):
+            if reason.text not in used:
+                used.append(reason.text)
+            return f"[{used.index(reason.text) + 1}]"
+    return "[unexplained]"
+
+
+def compare(db: Path) -> tuple[list[str], int]:
+    """Lay out all rows; return the lines and the number of unexplained cells."""
+    with Store(db, read_only=True) as store:
+        records = store.records()
+    lines: list[str] = []
+    used: list[str] = []
+    unexplained = 0
+    for name, rows in ROWS.items():
+        summary = summarize(EXPERIMENTS[name], records)
+        lines += ["", f"## {summary.title}", ""]
+        lines += ["| row | method | AC paper | AC ours | difference | NMI paper | NMI ours "]
+        lines[-1] += "| difference | runs | why |"
+        lines += ["|" + "---|" * 10]
+        for row in summary.rows:
+            if rows is not None and row.name not in rows:
+                continue
+            for method in METHODS:
+                cell = row.cells.get(method)
+                if cell is None:
+                    continue
+                parts, marks = [], []
+                for metric in METRICS:
+                    found, paper = cell.metrics.get(metric), cell.papers.get(metric)
+                    difference = found.mean - paper.mean if found and paper else None
+                    parts += [
+                        f"{paper.mean:.4f}" if paper else "–",
+                        f"{found.mean:.4f}" if found else "–",
+                        f"{difference:+.3f}" if difference is not None else "–",
+                    ]
+                    if difference is not None and abs(difference) > LIMIT:
+                        marks.append(mark(method, name, row.name, difference, used))
+                if cell.explanation:
+                    marks.append(cell.explanation)
+                unexplained += "[unexplained]" in marks
+                why = " ".join(dict.fromkeys(marks))
+                counted = f"{cell.done}/{cell.expected}"
+                lines.append(f"| {row.name} | {method} | {' | '.join(parts)} | {counted} | {why} |")
+    lines += ["", f"## Why cells differ by more than {LIMIT}", ""]
+    lines += [f"{number}. {text}" for number, text in enumerate(used, start=1)]
+    if unexplained:
+        lines += ["", f"{unexplained} cells are unexplained."]
+    return lines, unexplained
+
+
+def compare_starts(runs: int) -> list[str]:
+    """Label the same memberships by one random start of k-means and by ten of k-means++."""
+    lines = ["| row | method | AC paper | AC, one start | AC, ten starts | NMI paper "]
+    lines[-1] += "| NMI, one start | NMI, ten starts |"
+    lines += ["|" + "---|" * 8]
+    for table, name in (
+        ("table5", "ORL"),
+        ("table4", "K=8"),
+        ("table4", "K=28"),
+        ("table4", "K=68"),
+    ):
+        row = EXPERIMENTS[table].row(name)
+        for method in (*NMF, "PCA-B", "PCA-Multinomial"):
+            scores = []
+            for run in range(runs):
+                drawn = draw(row, table, run, entry=DATASETS[row.dataset])
+                y, n_clusters = drawn.labels, len(np.unique(drawn.labels))
+                model = build(METHODS_BY_NAME[method], n_clusters, row.ranks, run, {})
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore", ConvergenceWarning)
+                    model.fit(drawn.X)
+                once = [
+                    KMeans(n_clusters, init="random", n_init=1, random_state=seed).fit_predict(
+                        model.memberships_
+                    )
+                    for seed in range(N_SINGLE_STARTS)
+                ]
+                scores.append(
+                    [
+                        score
+                        for metric in (clustering_accuracy, normalized_mutual_information)
+                        for score in (
+                            np.mean([metric(y, labels) for labels in once]),
+                            metric(y, model.labels_),
+                        )
+                    ]
+                )
+            ours = [f"{value:.3f}" for value in np.mean(scores, axis=0)]
+            paper = [paper_score(table, name, method, metric) for metric in METRICS]
+            printed = [f"{value.mean:.3f}" if value else "–" for value in paper]
+            cells = [printed[0], *ours[:2], printed[1], *ours[2:]]
+            title = name if table == "table5" else f"PIE, {name}"
+            lines.append(f"| {title} | {method} | {' | '.join(cells)} |")
+            print(lines[-1], flush=True)
+    return lines
+
+
+def store(folder: Path, name: str, text: str) -> None:
+    """Write a page to the results."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / name).write_text(text)
+
+
+def main() -> None:
+    """Compute what is asked for, print the comparison and store it."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--db", type=Path, default=Path(DEFAULT_DB))
+    parser.add_argument("--compute", action="store_true", help="compute missing cells first")
+    parser.add_argument("--jobs", type=int, default=None)
+    parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results")
+    parser.add_argument("--starts", type=int, default=0, help="draws to compare starts on")
+    options = parser.parse_args()
+    if options.starts:
+        head = ["# The same memberships, labelled by one and by ten starts of k-means", ""]
+        head += [
+            f"Command: `python -m benchmarks.compare_paper_baselines --starts {options.starts}`."
+        ]
+        head += [f"Means over {options.starts} draws, and {N_SINGLE_STARTS} single random starts."]
+        lines = compare_starts(options.starts)
+        store(options.out, "baselines_starts.md", "\n".join([*head, "", *lines, ""]))
+        return
+    if options.compute:
+        reproduce(tuple(ROWS), methods=METHODS, jobs=options.jobs, db=options.db)
+    if not options.db.exists():
+        sys.exit(f"{options.db} does not exist: pass --compute, or --db FILE.")
+    lines, unexplained = compare(options.db)
+    head = ["# The comparison methods: the paper's figures and ours", ""]
+    head += ["Command: `python -m benchmarks.compare_paper_baselines`. Means over the runs."]
+    text = "\n".join([*head, *lines, ""])
+    print(text)
+    store(options.out, "baselines_paper.md", text)
+    sys.exit(1 if unexplained else 0)
+
+
+if __name__ == "__main__":
+    main()
