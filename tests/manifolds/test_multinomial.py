@@ -276,7 +276,10 @@ def test_scales():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda U: U[:, :2], r"The point has shape \(20, 2\), but Multinomial.* needs \(20, 3\)"),
+        (
+            lambda U: U[:, :2],
+            r"The point has shape \(20, 2\), but the manifold has points of shape \(20, 3\)",
+        ),
         (lambda U: np.where(U.max() == U, np.nan, U), "The point has entries that are not finite"),
         (
             lambda U: U - (np.arange(20) == 17)[:, None] * (U + 0.1),

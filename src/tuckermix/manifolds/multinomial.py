@@ -5,14 +5,19 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from tuckermix._array_api import Array, asarray_like, epsilon, get_namespace
+from tuckermix._array_api import Array, asarray_like, get_namespace
 from tuckermix._validation import check_integer, check_random_state
+from tuckermix.manifolds.rows import (
+    angle_from_chord,
+    check_matrix,
+    check_positive,
+    check_row_sums,
+    raise_to_floor,
+    row_sums,
+    safe_ratio,
+)
 
 __all__ = ["Multinomial"]
-
-POINT_TOLERANCE = 1e3
-"""Row sums may miss 1 (or 0, for a tangent vector) by this many rounding errors a column: a
-chain of some hundred retractions, each off by a few, still passes."""
 
 
 class Multinomial:
@@ -128,7 +133,7 @@ class Multinomial:
         xi : array of shape (n_samples, n_components)
             The tangent vector at `U` nearest to `Z` (Sun et al. 2016, section 3.1).
         """
-        return Z - _row_sums(Z) * U
+        return Z - row_sums(Z) * U
 
     # Derivatives ------------------------------------------------------------------------------
 
@@ -187,12 +192,12 @@ class Multinomial:
         It is all that `rhess` needs of the gradient: compute it once a point and hand it to
         `rhess_from` when many Hessian products are taken there.
         """
-        return egrad - _row_sums(U * egrad)
+        return egrad - row_sums(U * egrad)
 
     def rhess_from(self, U: Array, centred: Array, ehess: Array, xi: Array) -> Array:
         """Return what `rhess` returns, from a gradient that `centred` has prepared."""
         product = U * ehess + 0.5 * (xi * centred)
-        return product - _row_sums(product) * U
+        return product - row_sums(product) * U
 
     # Moving along the manifold ----------------------------------------------------------------
 
@@ -217,11 +222,11 @@ class Multinomial:
             The new point (Sun et al. 2016, section 3.1, with the t lost in its text).
         """
         xp = get_namespace(U, xi)
-        exponent = _ratio(xp, xi, U) + xp.log(U)
+        exponent = safe_ratio(xi, U) + xp.log(U)
         exponent -= xp.max(exponent, axis=1, keepdims=True)
         Y = xp.exp(exponent)
-        Y /= _row_sums(Y)
-        return _raise_to_floor(xp, Y)
+        Y /= row_sums(Y)
+        return raise_to_floor(Y)
 
     def retraction2(self, U: Array, xi: Array) -> Array:
         r"""Move along a tangent vector, correct to second order.
@@ -247,12 +252,12 @@ class Multinomial:
         """
         xp = get_namespace(U, xi)
         root = xp.sqrt(U)
-        sphere = root + 0.5 * _ratio(xp, xi, root)
+        sphere = root + 0.5 * safe_ratio(xi, root)
         # A long step would overflow when squared: only the direction of each row matters.
         sphere /= xp.max(xp.abs(sphere), axis=1, keepdims=True)
         Y = sphere * sphere
-        Y /= _row_sums(Y)
-        return _raise_to_floor(xp, Y)
+        Y /= row_sums(Y)
+        return raise_to_floor(Y)
 
     def exp(self, U: Array, xi: Array) -> Array:
         r"""Follow the geodesic that leaves `U` along `xi`, for unit time.
@@ -276,17 +281,17 @@ class Multinomial:
         """
         xp = get_namespace(U, xi)
         root = xp.sqrt(U)
-        v = 0.5 * _ratio(xp, xi, root)
+        v = 0.5 * safe_ratio(xi, root)
         # Scaled by the largest entry, the squares neither overflow nor vanish.
         largest = xp.max(xp.abs(v), axis=1, keepdims=True)
         direction = v / xp.where(largest > 0, largest, xp.ones_like(largest))
-        length = xp.sqrt(_row_sums(direction * direction))
+        length = xp.sqrt(row_sums(direction * direction))
         theta = largest * length
         direction = direction / xp.where(length > 0, length, xp.ones_like(length))
         sphere = xp.cos(theta) * root + xp.sin(theta) * direction
         Y = sphere * sphere
-        Y /= _row_sums(Y)
-        return _raise_to_floor(xp, Y)
+        Y /= row_sums(Y)
+        return raise_to_floor(Y)
 
     def log(self, U: Array, Y: Array) -> Array:
         r"""Return the tangent vector at `U` whose geodesic ends at `Y`.
@@ -311,8 +316,8 @@ class Multinomial:
         xp = get_namespace(U, Y)
         root = xp.sqrt(U)
         chord = (Y - U) / (xp.sqrt(Y) + root)
-        square = _row_sums(chord * chord)
-        theta = _angle(xp, square)
+        square = row_sums(chord * chord)
+        theta = angle_from_chord(square)
         sine = xp.sin(theta)
         zero = sine <= 0
         factor = xp.where(zero, xp.ones_like(sine), theta / xp.where(zero, sine + 1.0, sine))
@@ -337,7 +342,7 @@ class Multinomial:
         """
         xp = get_namespace(U, Y)
         chord = (Y - U) / (xp.sqrt(Y) + xp.sqrt(U))
-        theta = _angle(xp, _row_sums(chord * chord))
+        theta = angle_from_chord(row_sums(chord * chord))
         return 2.0 * math.sqrt(float(xp.sum(theta * theta)))
 
     def transport(self, U: Array, Y: Array, xi: Array) -> Array:
@@ -379,7 +384,7 @@ class Multinomial:
         U /= U.sum(axis=1, keepdims=True)
         if like is not None:
             U = asarray_like(U, like)
-        return _raise_to_floor(get_namespace(U), U)
+        return raise_to_floor(U)
 
     def random_tangent(self, U: Array, random_state: Any = None) -> Array:
         """Draw a tangent vector of norm one: a projected Gaussian matrix divided by its norm.
@@ -417,16 +422,9 @@ class Multinomial:
         tol : float, default=None
             How far a row sum may be from 1; None means 1000 rounding errors a column.
         """
-        tol = self._check_matrix(U, "The point", tol)
-        xp = get_namespace(U)
-        smallest = xp.min(U, axis=1)
-        row = int(xp.argmin(smallest))
-        if not float(smallest[row]) > 0:
-            raise ValueError(
-                f"Row {row} of the point has an entry {float(smallest[row]):.6g}, not > 0: "
-                "points lie inside the simplex, raise small entries to the machine epsilon."
-            )
-        self._check_row_sums(U, 1.0, "the point", tol)
+        tol = check_matrix(U, self.shape, "The point", tol)
+        check_positive(U, "the point")
+        check_row_sums(U, 1.0, "the point", tol)
 
     def check_tangent(self, U: Array, xi: Array, *, tol: float | None = None) -> None:
         """Raise ValueError that says where and how `xi` fails to be tangent at `U`.
@@ -441,51 +439,7 @@ class Multinomial:
             How far a row sum may be from 0, relative to the largest entry of `xi` where that
             exceeds 1; None means 1000 rounding errors a column.
         """
-        tol = self._check_matrix(xi, "The tangent vector", tol)
+        tol = check_matrix(xi, self.shape, "The tangent vector", tol)
         xp = get_namespace(U, xi)
         scale = max(1.0, float(xp.max(xp.abs(xi))))
-        self._check_row_sums(xi, 0.0, "the tangent vector", tol * scale)
-
-    def _check_matrix(self, matrix: Array, name: str, tol: float | None) -> float:
-        """Check shape and finiteness; return the tolerance."""
-        if tuple(matrix.shape) != self.shape:
-            raise ValueError(
-                f"{name} has shape {tuple(matrix.shape)}, but {self!r} needs {self.shape}."
-            )
-        xp = get_namespace(matrix)
-        if not bool(xp.all(xp.isfinite(matrix))):
-            raise ValueError(f"{name} has entries that are not finite: NaN or infinity.")
-        return POINT_TOLERANCE * self.n_components * epsilon(matrix) if tol is None else tol
-
-    @staticmethod
-    def _check_row_sums(matrix: Array, target: float, name: str, tol: float) -> None:
-        xp = get_namespace(matrix)
-        sums = xp.sum(matrix, axis=1)
-        row = int(xp.argmax(xp.abs(sums - target)))
-        if not abs(float(sums[row]) - target) <= tol:
-            raise ValueError(
-                f"Row {row} of {name} sums to {float(sums[row]):.6g}, not {target:g} "
-                f"(tolerance {tol:.1e})."
-            )
-
-
-def _row_sums(Z: Array) -> Array:
-    """Return Z·1 as a column; a matrix product is several times faster than a sum by rows."""
-    xp = get_namespace(Z)
-    return xp.matmul(Z, xp.ones_like(Z[:1, :]).T)
-
-
-def _ratio(xp: Any, xi: Array, U: Array) -> Array:
-    """Divide without overflow, whatever the length of the step: huge entries are cut short."""
-    limit = math.sqrt(float(xp.finfo(U.dtype).max)) / 4.0
-    return xp.clip(xi, -limit, limit) / xp.clip(U, 1.0 / limit, None)
-
-
-def _angle(xp: Any, square: Array) -> Array:
-    """Return the angle of unit vectors from the square of their chord; at most π/2 here."""
-    return 2.0 * xp.asin(xp.clip(0.5 * xp.sqrt(square), 0.0, 1.0))
-
-
-def _raise_to_floor(xp: Any, Y: Array) -> Array:
-    """Raise entries to at least the machine epsilon, as Manopt does, without rescaling."""
-    return xp.clip(Y, epsilon(Y), None)
+        check_row_sums(xi, 0.0, "the tangent vector", tol * scale)
