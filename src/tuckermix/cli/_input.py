@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import csv
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from tuckermix._array_api import is_dask
 from tuckermix.cli._console import UsageError
+from tuckermix.cli._large import in_chunks, read_in_chunks
 from tuckermix.datasets import Dataset, ReadError, load, read
 
 LARGE = 20_000_000
@@ -21,17 +24,29 @@ OWN_LABELS = ("labels", "folders")
 """Words for --truth that mean the labels which INPUT itself carries."""
 
 
-def read_input(source: str, *, label_key: str | None = None, **options: Any) -> Dataset:
-    """Read INPUT: a path, or the name of a known dataset if there is no such path."""
+def read_input(
+    source: str,
+    *,
+    label_key: str | None = None,
+    chunk: int | None = None,
+    on_disk: bool = False,
+    **options: Any,
+) -> Dataset:
+    """Read INPUT: a path, or the name of a known dataset if there is no such path.
+
+    What would not fit in memory stays on disk, and so does everything with `chunk` or `on_disk`.
+    """
     if not Path(source).exists() and Path(source).name == source and not Path(source).suffix:
         try:
-            return load(source)
+            data = load(source)
+            return data if chunk is None and not on_disk else in_chunks(data, chunk)
         except ReadError:
             raise
         except ValueError as error:
             raise UsageError(f"Cannot read {source}: no such file, folder or dataset.") from error
     given = {name: value for name, value in options.items() if value is not None}
-    return read(source, label_key=label_key, **given)
+    reader = partial(read, source, label_key=label_key, **given)
+    return read_in_chunks(reader, chunk, everything=on_disk)
 
 
 def label_key_of(truth: str | None) -> str | None:
@@ -115,7 +130,7 @@ def _read_classes(path: Path, column: str | None, data: Dataset) -> np.ndarray:
 
 def floating(X: Any) -> Any:
     """Return integer samples as floating point; large ones in single precision."""
-    if isinstance(X, np.ndarray) and X.dtype.kind in "iub":
+    if X.dtype.kind in "iub":
         return X.astype(np.float32 if X.size > LARGE else np.float64)
     return X
 
@@ -124,6 +139,11 @@ def to_device(X: Any, device: str) -> Any:
     """Move samples to a device; "cpu" leaves them in NumPy."""
     if device == "cpu":
         return X
+    if is_dask(X):
+        raise UsageError(
+            f"--device {device} cannot be used for samples that stay on disk: leave out --chunk "
+            "and --scheduler, or compute on the processor."
+        )
     try:
         import torch
     except ImportError as error:

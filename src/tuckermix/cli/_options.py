@@ -42,6 +42,22 @@ Frames = Annotated[
     int | None, typer.Option(help="Frames to take of each video.", rich_help_panel="Reading")
 ]
 Device = Annotated[str, typer.Option(help="Where to compute: cpu, cuda, cuda:1, mps (PyTorch).")]
+Chunk = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        help="Leave INPUT on disk and read this many samples at a time. Inputs that would not "
+        "fit in memory are left there in any case.",
+        rich_help_panel="Reading",
+    ),
+]
+Scheduler = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ADDRESS",
+        help="Let a Dask cluster compute, e.g. tcp://host:8786; its workers must see INPUT.",
+    ),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Write the result as JSON.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Write errors only to stderr.")]
 Out = Annotated[Path | None, typer.Option("--out", "-o", help="Folder for the results.")]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -58,6 +58,8 @@ def cluster(
     size: options.Size = None,
     grey: options.Grey = None,
     frames: options.Frames = None,
+    chunk: options.Chunk = None,
+    scheduler: options.Scheduler = None,
     title: Annotated[str | None, typer.Option(help="Heading of the report.")] = None,
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
@@ -70,6 +72,7 @@ def cluster(
     model.tuckermix  for 'tuckermix predict'
     summary.json     figures, settings, versions
     """
+    from tuckermix.cli import _large
     from tuckermix.clustering import TuckerClustering
 
     model = TuckerClustering(
@@ -87,17 +90,20 @@ def cluster(
     )
     model._check_params()  # before minutes of reading
     console = Console(quiet)
-    reading: dict[str, object] = {
+    reading: dict[str, Any] = {
         "key": key,
         "sample_axis": sample_axis,
         "sample_shape": options.sizes(sample_shape, "--sample-shape"),
         "size": options.sizes(size, "--size"),
         "grey": grey,
         "frames": frames,
+        "chunk": chunk,
+        "on_disk": scheduler is not None,
     }
-    return cluster_input(
-        model, source, out, truth, device, reading, title, console, as_json, _command()
-    )
+    with _large.scheduler(scheduler):
+        return cluster_input(
+            model, source, out, truth, device, reading, title, console, as_json, _command()
+        )
 
 
 def _command() -> str:
@@ -111,13 +117,14 @@ def cluster_input(
     out: Path | None,
     truth: str | None,
     device: str,
-    reading: dict[str, object],
+    reading: dict[str, Any],
     title: str | None,
     console: Console,
     as_json: bool,
     command: str,
 ) -> int:
     """Read, fit, and write what ``tuckermix cluster`` promises; return the exit code."""
+    from tuckermix._array_api import is_dask
     from tuckermix.cli import _input, _results
     from tuckermix.report._write import require_packages
 
@@ -131,7 +138,8 @@ def cluster_input(
             classes = _input.known_classes(truth, data)
             X = _input.floating(data.X)
         shape = " × ".join(map(str, data.sample_shape))
-        console.note(f"{data.n_samples} samples of shape {shape}")
+        where = ", left on disk" if is_dask(X) else ""
+        console.note(f"{data.n_samples} samples of shape {shape}{where}")
         if truth is None and data.labels is not None:
             console.note("The input carries labels: add --truth labels to compare with them.")
         return fit_and_write(
@@ -168,8 +176,7 @@ def fit_and_write(
     """Fit `model` to `X`, write the results to `folder` and say what came out."""
     import time
 
-    from tuckermix._array_api import to_numpy
-    from tuckermix.cli import _input, _results
+    from tuckermix.cli import _input, _large, _results
 
     moved = _input.to_device(X, device)
     with console.stage("Fitting"):
@@ -177,7 +184,7 @@ def fit_and_write(
         model.fit(moved)  # type: ignore[attr-defined]
         seconds = time.perf_counter() - start
     with console.stage("Soft labels"):
-        proba = to_numpy(model.predict_proba(moved))  # type: ignore[attr-defined]
+        proba = _large.soft_labels(model, moved)
     with console.stage("Writing"):
         values = _results.write_results(
             folder,
