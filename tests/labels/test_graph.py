@@ -36,7 +36,7 @@ def test_adjacency_is_the_formula(rng):
     for i in range(48):
         for rank, j in enumerate(indices[i]):
             stretch = squares[i, rank] / (spacing[i] * spacing[j])
-            w[i, j] = np.exp(-rank / 2) * max(np.exp(-max(0, stretch - 3)), 1e-3)
+            w[i, j] = np.exp(-0.6 * rank) * max(np.exp(-max(0, stretch - 3)), 1e-3)
     np.testing.assert_allclose(A, w + w.T + 2 * np.minimum(w, w.T), rtol=1e-12)
     assert (np.diag(A) == 0).all()
 
@@ -144,3 +144,41 @@ def test_neighbours_on_the_host_are_capped(xp, rng):
     assert indices.shape == squares.shape == (4, 3)
     assert isinstance(indices, np.ndarray)
     assert sparse.issparse(adjacency(indices, to_numpy(squares)))
+
+
+def test_cut_and_modularity_are_their_formulas(rng):
+    A = rng.random((12, 12))
+    A = np.triu(A, 1) + np.triu(A, 1).T
+    labels = np.arange(12) % 3
+    cut, modularity = graph._cut_and_modularity(sparse.csr_array(A), labels, 3)
+    groups = [labels == name for name in range(3)]
+    expected = sum(A[g][:, ~g].sum() / A[g].sum() for g in groups)
+    assert cut == pytest.approx(expected)
+    degrees, total = A.sum(axis=1), A.sum()
+    same = labels[:, None] == labels[None]
+    assert modularity == pytest.approx(
+        ((A - np.outer(degrees, degrees) / total) * same).sum() / total
+    )
+
+
+def test_a_second_embedding_is_taken_only_for_more_modularity_at_the_same_cut(monkeypatch, rng):
+    points = rng.normal(size=(150, 4))
+    A = adjacency(*host_neighbors(points, 20))
+    scale = 1 / np.sqrt(A.sum(axis=1))
+    pair = graph.leading_eigenvectors(
+        sparse.csr_array(A.multiply(scale[:, None]).multiply(scale[None, :])), 8
+    )
+
+    def cut(**limits):
+        for name, value in limits.items():
+            monkeypatch.setattr(graph, name, value)
+        labels = graph._cut_connected(A, *pair, 5, 10, np.random.default_rng(0))
+        return labels, *graph._cut_and_modularity(A, labels, 5)
+
+    first = cut(CUT_ALLOWANCE=0.0)
+    free = cut(CUT_ALLOWANCE=np.inf)
+    kept = cut(CUT_ALLOWANCE=1.05)
+    assert free[2] >= first[2]
+    assert kept[1] <= 1.05 * first[1]
+    assert kept[2] >= first[2]
+    np.testing.assert_array_equal(cut(CUT_ALLOWANCE=np.inf, CLEAR_CUT=1.0)[0], first[0])

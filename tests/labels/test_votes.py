@@ -19,7 +19,7 @@ def test_shares_are_rank_weighted_votes(xp, rng):
     _, near = NearestNeighbors(n_neighbors=7).fit(landmarks).kneighbors(queries)
     expected = np.zeros((25, 4))
     for i in range(25):
-        np.add.at(expected[i], labels[near[i]], np.exp(-5 * np.arange(7) / 7))
+        np.add.at(expected[i], labels[near[i]], np.exp(-6 * np.arange(7) / 7))
     expected /= expected.sum(axis=1, keepdims=True)
     np.testing.assert_allclose(P, expected, rtol=1e-12, atol=1e-15)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from scipy import sparse
 from scipy.cluster.hierarchy import fcluster, linkage
@@ -12,9 +14,9 @@ from tuckermix.labels.kmeans import kmeans
 from tuckermix.labels.neighbors import nearest_neighbors
 from tuckermix.labels.spectral import leading_eigenvectors
 
-DECAY = 5.0
-"""The weight of the last neighbour is exp(-5), below a hundredth: it makes no difference whether
-there is one more, which is what makes the graph insensitive to the number of neighbours."""
+DECAY = 6.0
+"""The weight of the last of many neighbours is about exp(-6), far below a hundredth: it makes no
+difference whether there is one more."""
 
 MUTUAL = 2.0
 """How many times more an edge counts for being wanted from both ends. A small group has few mutual
@@ -27,9 +29,24 @@ and lose weight. Within a cloud of samples, of few dimensions or many, 99 of 100
 FAINT = 1e-3
 """The least part of its weight that an edge across a gap keeps, so that no sample is cut off."""
 
-STEPS = 4
-"""Eigenvectors count by ``((1 + eigenvalue) / 2)^4``, as after four steps of a random walk that
+STEPS = 8
+"""Eigenvectors count by ``((1 + eigenvalue) / 2)^8``, as after eight steps of a random walk that
 stays where it is every other time: those of small eigenvalues hold more noise."""
+
+MORE = 1.5
+"""A second embedding has this many times more eigenvectors than there are clusters. It finds groups
+of even size where the first splits off small ones."""
+
+CUT_ALLOWANCE = 1.05
+"""The partition of the second embedding may cut that much more than that of the first. Without a
+limit, an even split through a cloud would be preferred to a small group that stands alone."""
+
+CLEAR_CUT = 0.01
+"""A partition whose groups lose no more than this part of their weight is not looked at again."""
+
+FEWEST = 5
+"""With fewer samples than this for each eigenvector, eigenvectors tell single samples apart: all of
+them are needed, with equal weights, and no more than there are clusters."""
 
 MAX_EDGES = 2_000_000
 """Widening the neighbourhood ends at this many directed edges (about 100 MB on the host)."""
@@ -40,7 +57,7 @@ copies: wider than the rounding of equal samples, narrower than the spacing of o
 
 
 def rank_weights(n_neighbors: int) -> np.ndarray:
-    """Return the weights ``exp(-5 (r - 1) / n)`` of the neighbours r = 1, …, n."""
+    """Return the weights ``exp(-6 (r - 1) / n)`` of the neighbours r = 1, …, n."""
     return np.exp(-DECAY * np.arange(n_neighbors) / max(1, n_neighbors))
 
 
@@ -87,7 +104,7 @@ def _in_order_of_appearance(names: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def adjacency(indices: np.ndarray, squares: np.ndarray) -> sparse.csr_array:
     """Build the weighted graph of nearest neighbours.
 
-    ``A_ij = w_ij + w_ji + 2 min(w_ij, w_ji)`` with ``w_ij = exp(-5 (r - 1) / n) g_ij`` where j is
+    ``A_ij = w_ij + w_ji + 2 min(w_ij, w_ji)`` with ``w_ij = exp(-6 (r - 1) / n) g_ij`` where j is
     the r-th of the n neighbours of i, else 0. The factor
     ``g_ij = exp(-max(0, d_ij² / s_i s_j - 3))``, but at least 0.001, is 1 except across gaps; s_i
     is the distance of i to its middle neighbour.
@@ -180,30 +197,87 @@ def _normalized_cut(
     next largest eigenvalues. Clusters never cross components, so that k-means runs within each.
     """
     n_parts = int(part.max()) + 1
-    scale = 1 / np.sqrt(A.sum(axis=1))
-    normalized = sparse.csr_array(A.multiply(scale[:, None]).multiply(scale[None, :]))
+    normalized = _normalized(A)
     most = n_clusters - n_parts + 1
     members = [np.flatnonzero(part == name) for name in range(n_parts)]
     pairs = []
     for rows in members:
-        inner = normalized if n_parts == 1 else normalized[rows, :][:, rows]
         if most == 1 or len(rows) == 1:
             pairs.append((np.ones(1), np.ones((len(rows), 1))))
         else:
+            inner = normalized if n_parts == 1 else normalized[rows, :][:, rows]
             pairs.append(leading_eigenvectors(inner, min(most, len(rows))))
     counts = _allot([values for values, _ in pairs], n_clusters)
     labels = np.empty(len(part), dtype=np.int64)
-    for rows, (values, vectors), count, offset in zip(
+    for rows, pair, count, offset in zip(
         members, pairs, counts, np.cumsum(counts) - counts, strict=True
     ):
-        if count == 1:
-            labels[rows] = offset
-            continue
-        embedding = vectors[:, :count] * ((1 + values[:count]) / 2) ** STEPS
-        lengths = np.linalg.norm(embedding, axis=1, keepdims=True)
-        embedding = embedding / np.where(lengths > 0, lengths, 1)
-        labels[rows] = offset + kmeans(embedding, int(count), n_init=n_init, rng=rng).labels
+        labels[rows] = offset
+        if count > 1:
+            labels[rows] += _cut_connected(A[rows, :][:, rows], *pair, int(count), n_init, rng)
     return labels
+
+
+def _normalized(A: sparse.csr_array) -> sparse.csr_array:
+    """Return ``D^-½ A D^-½`` with D the row sums of A."""
+    scale = 1 / np.sqrt(A.sum(axis=1))
+    return sparse.csr_array(A.multiply(scale[:, None]).multiply(scale[None, :]))
+
+
+def _cut_connected(
+    A: sparse.csr_array,
+    values: np.ndarray,
+    vectors: np.ndarray,
+    n_clusters: int,
+    n_init: int,
+    rng: np.random.Generator,
+) -> np.ndarray:
+    """Cluster a connected graph by k-means on its eigenvectors, rows divided by their norms.
+
+    The partition by `n_clusters` eigenvectors is kept, unless one by 1.5 times as many has a larger
+    modularity at about the same normalised cut.
+    """
+    labels = _kmeans_of(values, vectors, n_clusters, n_clusters, n_init, rng)
+    cut, modularity = _cut_and_modularity(A, labels, n_clusters)
+    n_more = math.ceil(MORE * n_clusters)
+    if cut <= CLEAR_CUT * n_clusters or n_more * FEWEST > len(labels):
+        return labels
+    values, vectors = leading_eigenvectors(_normalized(A), n_more)
+    others = _kmeans_of(values, vectors, n_more, n_clusters, n_init, rng)
+    other_cut, other_modularity = _cut_and_modularity(A, others, n_clusters)
+    better = other_modularity > modularity and other_cut <= CUT_ALLOWANCE * cut
+    return others if better else labels
+
+
+def _kmeans_of(
+    values: np.ndarray,
+    vectors: np.ndarray,
+    n_vectors: int,
+    n_clusters: int,
+    n_init: int,
+    rng: np.random.Generator,
+) -> np.ndarray:
+    """Cluster the rows of the leading eigenvectors, weighted and divided by their norms."""
+    steps = STEPS if FEWEST * n_vectors <= len(vectors) else 0
+    embedding = vectors[:, :n_vectors] * ((1 + values[:n_vectors]) / 2) ** steps
+    lengths = np.linalg.norm(embedding, axis=1, keepdims=True)
+    embedding = embedding / np.where(lengths > 0, lengths, 1)
+    return kmeans(embedding, n_clusters, n_init=n_init, rng=rng).labels
+
+
+def _cut_and_modularity(
+    A: sparse.csr_array, labels: np.ndarray, n_clusters: int
+) -> tuple[float, float]:
+    """Return the normalised cut ``Σ 1 - a_k / v_k`` and the modularity ``Σ a_k / v - (v_k / v)²``.
+
+    a_k is the weight within group k, v_k the weight of its samples, v that of all.
+    """
+    marks = sparse.csr_array((np.ones(len(labels)), (labels, np.arange(len(labels)))))
+    weights = (marks @ A @ marks.T).toarray()
+    within, volumes = np.diag(weights), weights.sum(axis=1)
+    shares = volumes / volumes.sum()
+    cut = n_clusters - float((within / volumes).sum())
+    return cut, float((within / volumes.sum() - shares**2).sum())
 
 
 def _allot(spectra: list[np.ndarray], n_clusters: int) -> np.ndarray:

@@ -16,7 +16,7 @@ from tuckermix.labels.neighbors import nearest_neighbors
 class GraphLabels:
     """Rank-weighted votes of the nearest landmarks.
 
-    ``p_k(z) = sum of exp(-5 (r - 1) / n) over the ranks r ≤ n whose landmark has label k``,
+    ``p_k(z) = sum of exp(-6 (r - 1) / n) over the ranks r ≤ n whose landmark has label k``,
     divided by the sum of all weights. A sample that is itself a landmark has the first vote.
 
     Attributes
