@@ -38,7 +38,8 @@ def test_angles_from_chords(xp):
 
 
 def test_floor(xp):
-    Y = to_numpy(rows.raise_to_floor(xp.asarray([[0.0, EPS / 2, 0.5]])))
+    values = xp.asarray([[0.0, EPS / 2, 0.5]], dtype=xp.float64)
+    Y = to_numpy(rows.raise_to_floor(values))
     np.testing.assert_array_equal(Y, [[EPS, EPS, 0.5]])
 
 
