@@ -148,13 +148,10 @@ def gibbs_samples(
     ----------
     X : ndarray of shape (n_samples, n_features)
         The data.
-    W : ndarray of shape (n_samples, n_components)
-        Start of the coefficients.
-    H : ndarray of shape (n_components, n_features)
-        Start of the components.
+    W, H : ndarray of shape (n_samples, n_components) and (n_components, n_features)
+        Start of the coefficients and of the components.
     rng : numpy.random.Generator or None
-        Source of randomness. None takes the mode of each conditional instead of a draw:
-        iterated conditional modes.
+        Source of randomness. None takes the mode of each conditional instead of a draw.
     rate : float, default=0.0
         Rate of the exponential prior of both factors; 0 is flat on the half line.
     shape, scale : float, default=0.0
@@ -164,12 +161,8 @@ def gibbs_samples(
 
     Yields
     ------
-    W, H : ndarray
-        The state after the sweep. The next one may change them in place.
-    variance : float
-        The variance of the noise.
-    cost : float
-        Half the squared error.
+    W, H, variance, cost : ndarray, ndarray, float, float
+        The state after the sweep, which the next one may change in place; half the squared error.
     """
     W, B = W.astype(np.float64), H.T.astype(np.float64)  # B as rows, like W
     squared_norm = float(np.vdot(X, X))
@@ -211,17 +204,14 @@ def conditional_modes(
         \frac{D_n - \sum_{m \ne n} W_m C_{mn} - \lambda\sigma^2}{C_{nn}}\Bigr), \qquad
         \sigma^2 \leftarrow \frac{\theta + \tfrac12 \lVert X - WH \rVert^2}{\tfrac12 IJ + k + 1}
 
-    Every step raises the posterior density. Stops when the relative change of the error in one
-    sweep falls below `tol`.
+    Every step raises the posterior density. Stops at a relative change of the error below `tol`.
 
     Parameters
     ----------
     X, W, H, rate, shape, scale
         As in `gibbs_samples`.
-    max_iter : int, default=1000
-        The limit on sweeps.
-    tol : float, default=1e-6
-        The least relative change of the error; 0 does all sweeps.
+    max_iter, tol
+        The limit on sweeps; the least relative change of the error, 0 for all sweeps.
 
     Returns
     -------
@@ -262,10 +252,9 @@ class BayesianNMF(NonnegativeFactorization):
         \sigma^2 \sim \operatorname{InvGamma}(k, \theta)
 
     with the flattened samples as rows of X, memberships W and components H. A Gibbs sampler draws
-    each column of W and row of H from its exact conditional distribution, a normal cut off at
-    zero; the components are the mean of the draws after the burn-in. With `method="icm"` the mode
-    of each conditional is taken instead, which climbs to a mode of the posterior. Labels come
-    from k-means on the memberships.
+    each column of W and row of H from its exact conditional, a normal cut off at zero; the
+    components are the mean of the draws after the burn-in. With `method="icm"` the mode of each
+    conditional climbs to a mode of the posterior. Labels come from k-means on the memberships.
 
     Parameters
     ----------
@@ -287,8 +276,7 @@ class BayesianNMF(NonnegativeFactorization):
     max_iter : int, default=1000
         The number of sweeps of each start, for "icm" the limit on it.
     tol : float, default=1e-6
-        For "icm", stop when the error changes relatively by less in one sweep. The sampler does
-        all its sweeps.
+        For "icm", stop when the error changes relatively by less. The sampler does all sweeps.
     assign_labels : {"kmeans", "argmax"}, default="kmeans"
         Labels by k-means on the memberships, or by the largest one.
     random_state : int, Generator, RandomState or None, default=None
@@ -311,23 +299,14 @@ class BayesianNMF(NonnegativeFactorization):
     cost_ : float
         Half the squared error of the last record, in units of the data.
     history_ : list of Step
-        One record a sweep, the start first. The cost of a sampler does not fall steadily. The
-        last record is that of the posterior mean.
-    n_iter_ : int
-        Sweeps of the best start.
-    stop_reason_ : StopReason
-        Why the best start ended.
-    failure_ : str
-        Empty; the reason where a method fails.
-    sample_shape_ : tuple of int
-        The shape of a sample.
-    n_features_in_ : int
-        The length of its first axis.
+        One record a sweep, the start first, the posterior mean last; draws rise and fall.
+    n_iter_, stop_reason_ : int, StopReason
+        Sweeps of the best start, and why it ended.
 
     Notes
     -----
-    Defaults are those of the author's sampler: flat priors. What differs from it: far in the tail
-    the draw is exact where his takes an exponential; each component is kept at unit norm,
+    Defaults are the author's: flat priors. What differs from his sampler: far in the tail the
+    draw is exact where his takes an exponential; each component is kept at unit norm,
     because under flat priors the scale between W and H is free and wanders; the variance of the
     noise stays below the mean square of the data, because with more parameters than entries the
     posterior is improper; a component on which the data are silent keeps its values; the
