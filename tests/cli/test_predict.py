@@ -1,0 +1,57 @@
+"""``tuckermix predict``: labels for new samples from a saved model."""
+
+import csv
+import io
+
+import numpy as np
+import pytest
+
+import tuckermix
+from tuckermix.datasets import make_tensor_clusters
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("predict")
+    data = make_tensor_clusters(n_samples=90, n_clusters=3, random_state=0)
+    model = tuckermix.TuckerClustering(n_clusters=3, random_state=0).fit(data.X[:60])
+    tuckermix.save(model, folder / "model.tuckermix")
+    np.save(folder / "new.npy", data.X[60:])
+    return folder, model, data.X[60:]
+
+
+def table(text):
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+def test_new_samples_get_the_labels_of_the_model(run, saved):
+    folder, model, X = saved
+    code, out, err = run("predict", folder / "model.tuckermix", folder / "new.npy", "-q")
+    assert code == 0
+    assert err == ""
+    rows = table(out)
+    assert [int(row["label"]) for row in rows] == model.predict(X).tolist()
+    shares = np.array([[float(row[f"p{k}"]) for k in range(3)] for row in rows])
+    np.testing.assert_allclose(shares, model.predict_proba(X), atol=1e-4)
+    confidence = [float(row["confidence"]) for row in rows]
+    np.testing.assert_allclose(confidence, shares.max(axis=1), atol=1e-4)
+
+
+def test_a_file_gets_what_stdout_would(run, saved, tmp_path):
+    folder, _, _ = saved
+    words = ("predict", folder / "model.tuckermix", folder / "new.npy")
+    _, expected, _ = run(*words, "-q")
+    code, out, err = run(*words, "-o", tmp_path / "labels.csv")
+    assert code == 0
+    assert out == ""
+    assert "30 labels in" in err
+    assert (tmp_path / "labels.csv").read_text() == expected
+
+
+def test_samples_of_another_shape_are_refused(run, saved, tmp_path):
+    folder, _, X = saved
+    np.save(tmp_path / "cut.npy", X[:, :-1])
+    code, out, err = run("predict", folder / "model.tuckermix", tmp_path / "cut.npy", "-q")
+    assert code != 0
+    assert out == ""
+    assert "per-sample shape" in err
