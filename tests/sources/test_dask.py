@@ -1,6 +1,9 @@
 """Dask arrays: the same answer as in memory, lazily, in few passes."""
 
 import collections
+import os
+import subprocess
+import sys
 import tracemalloc
 
 import numpy as np
@@ -298,3 +301,61 @@ def test_a_lost_cluster_is_named(name, error, message):
 
     with pytest.raises(error, match=message):
         _run(Lost())
+
+
+TEN_TIMES = """
+import resource, sys
+import dask, dask.array as da, numpy as np
+from tuckermix import TuckerClustering
+from tuckermix.metrics import clustering_accuracy
+
+path, room = sys.argv[1], int(sys.argv[2])
+X = da.from_zarr(path)
+assert X.nbytes >= 10 * room
+subset = np.asarray(X[:6000])
+
+def fit(data):
+    return TuckerClustering(3, ranks=4, assign_labels="subspace", random_state=0).fit(data)
+
+with dask.config.set(scheduler="synchronous"):
+    expected = fit(subset).labels_
+    fit(X[:20000]).labels_[:6000].compute()  # libraries take what they need
+    with open("/proc/self/status") as status:
+        taken = next(int(line.split()[1]) for line in status if line.startswith("VmData")) * 1024
+    resource.setrlimit(resource.RLIMIT_DATA, (taken + room, taken + room))
+    try:
+        np.ones(2 * room, dtype=np.uint8)
+    except MemoryError:
+        pass
+    else:
+        sys.exit("the limit does not hold")
+    found = fit(X).labels_[:6000].compute()
+print(clustering_accuracy(expected, found))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits of memory are Linux's")
+def test_data_ten_times_the_memory_that_is_left(tmp_path):
+    zarr = pytest.importorskip("zarr")
+    room, chunk = 24 * 2**20, 2**13
+    rng = np.random.default_rng(0)
+    centres = rng.standard_normal((3, 8, 8)).astype(np.float32)
+    noise = 0.3 * rng.standard_normal((chunk, 8, 8), dtype=np.float32)
+    n_chunks = -(-10 * room // noise.nbytes)
+    shape = (n_chunks * chunk, 8, 8)
+    path = str(tmp_path / "large.zarr")
+    store = zarr.create_array(
+        path, shape=shape, chunks=(chunk, 8, 8), dtype="float32", compressors=None
+    )
+    for start in range(0, shape[0], chunk):
+        labels = rng.integers(3, size=chunk)
+        store[start : start + chunk] = centres[labels] + np.roll(noise, start // 7, axis=0)
+    done = subprocess.run(
+        [sys.executable, "-c", TEN_TIMES, path, str(room)],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "MALLOC_ARENA_MAX": "1"},
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert float(done.stdout) == 1.0
