@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
-from enum import Enum
+from enum import StrEnum
 from typing import Any
 
 
@@ -31,7 +31,7 @@ class Record:
         return {key: getattr(self, key) for key in self.keys()}
 
 
-class StopReason(str, Enum):
+class StopReason(StrEnum):
     """Why an iteration ended. `converged` tells whether that means success."""
 
     TOLERANCE = "tolerance"
