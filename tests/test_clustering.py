@@ -140,6 +140,14 @@ def test_everything_follows_the_library_and_type_of_x(xp, dtype, seed):
     np.testing.assert_array_equal(to_numpy(model.predict(X)), to_numpy(model.labels_))
 
 
+def test_samples_of_three_modes_in_every_library(xp, seed):
+    data = make_tensor_clusters(120, (3, 4, 5), 3, random_state=seed)
+    reference = TuckerClustering(3, random_state=0).fit(data.X)
+    model = TuckerClustering(3, random_state=0).fit(xp.asarray(data.X))
+    assert model.cost_ == pytest.approx(reference.cost_, rel=1e-8)
+    np.testing.assert_array_equal(to_numpy(model.labels_), reference.labels_)
+
+
 @pytest.mark.parametrize("n_clusters", [1, 2, 15])
 def test_one_cluster_up_to_as_many_as_samples(n_clusters):
     X = np.random.default_rng(0).standard_normal((15, 3, 4))

@@ -57,6 +57,16 @@ def test_cost_and_labels_are_those_in_memory(chunking, shape):
     assert lazy_model.gap_ < 1e-10
 
 
+def test_many_samples_start_from_the_same_part_as_in_memory(monkeypatch):
+    monkeypatch.setattr(landmarks, "MAX_LANDMARKS", 300)
+    X = make_tensor_clusters(17_000, (3, 4), 3, noise=0.3, random_state=0).X
+    model = TuckerClustering(3, random_state=0).fit(X)
+    lazy_model = TuckerClustering(3, random_state=0).fit(da.from_array(X, chunks=(4000, 3, 4)))
+    assert lazy_model.cost_ == pytest.approx(model.cost_, rel=1e-8)
+    assert lazy_model.n_iter_ == model.n_iter_
+    np.testing.assert_array_equal(lazy_model.labels_.compute(), model.labels_)
+
+
 def test_big_arrays_stay_lazy_with_the_chunks_of_x():
     X = planted().X
     D = lazy(X, "uneven")
