@@ -42,6 +42,17 @@ def test_every_library_is_understood(error, monkeypatch):
         assert caught.value.__cause__ is error
 
 
+@pytest.mark.torch
+def test_the_error_of_pytorch_itself(monkeypatch):
+    torch = pytest.importorskip("torch")
+    error = torch.cuda.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.")
+    monkeypatch.setattr(source, "_sketch_block", failing(error))
+    with pytest.raises(
+        MemoryError, match=r"allocate 2.00 GiB\) with X .* GiB in torch.float32, on"
+    ):
+        decompose(torch.asarray(X, dtype=torch.float32), 3)
+
+
 def test_a_failed_fit_leaves_the_old_model(monkeypatch):
     model = TuckerClustering(3, random_state=0).fit(X)
     labels = model.labels_
