@@ -184,20 +184,23 @@ class Multinomial:
         rhess : array of shape (n_samples, n_components)
             The Hessian along `xi`, a tangent vector at `U`.
         """
-        return self.rhess_from(U, self.centred(U, egrad), ehess, xi)
+        return self.rhess_from(U, self.prepare_rhess(U, egrad), ehess, xi)
 
-    def centred(self, U: Array, egrad: Array) -> Array:
-        r"""Return :math:`G - (U \odot G) 1 1^T`, the gradient as a covector of the manifold.
+    def prepare_rhess(self, U: Array, egrad: Array) -> Array:
+        r"""Return :math:`\tfrac12(G - (U \odot G) 1 1^T)`, all that `rhess` needs of the gradient.
 
-        It is all that `rhess` needs of the gradient: compute it once a point and hand it to
-        `rhess_from` when many Hessian products are taken there.
+        Compute it once a point and hand it to `rhess_from` when many Hessian products are taken.
         """
-        return egrad - row_sums(U * egrad)
+        prepared = egrad - row_sums(U * egrad)
+        prepared *= 0.5
+        return prepared
 
-    def rhess_from(self, U: Array, centred: Array, ehess: Array, xi: Array) -> Array:
-        """Return what `rhess` returns, from a gradient that `centred` has prepared."""
-        product = U * ehess + 0.5 * (xi * centred)
-        return product - row_sums(product) * U
+    def rhess_from(self, U: Array, prepared: Array, ehess: Array, xi: Array) -> Array:
+        """Return what `rhess` returns, from a gradient that `prepare_rhess` has prepared."""
+        product = U * ehess
+        product += xi * prepared
+        product -= row_sums(product) * U
+        return product
 
     # Moving along the manifold ----------------------------------------------------------------
 

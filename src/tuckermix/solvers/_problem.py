@@ -74,7 +74,7 @@ class Problem:
         if not hasattr(self.manifold, "rhess_from"):
             return self.manifold.rhess(self.point, self.egrad, ehess, xi)
         if self._prepared is None:
-            self._prepared = self.manifold.centred(self.point, self.egrad)
+            self._prepared = self.manifold.prepare_rhess(self.point, self.egrad)
         return self.manifold.rhess_from(self.point, self._prepared, ehess, xi)
 
     def precondition(self, xi: Any) -> Any:
