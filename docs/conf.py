@@ -54,7 +54,6 @@ html_theme_options = {
     "footer_end": [],
 }
 
-suppress_warnings = ["toc.not_readable"]
 
 # What estimators inherit from scikit-learn is described there, except for these.
 INHERITED = {"fit_predict", "fit_transform"}
