@@ -178,7 +178,7 @@ def test_memory_does_not_grow_with_the_samples(monkeypatch):
         return centres[labels] + np.roll(noise, start // 7, axis=0)[: stop - start]
 
     peaks = []
-    for n_chunks in (10, 10, 40):  # once more than needed: the first run imports
+    for n_chunks in (10, 10, 60):  # once more than needed: the first run imports
         D = da.map_blocks(
             generated,
             chunks=((2000,) * n_chunks, (12,), (12,)),
@@ -192,7 +192,7 @@ def test_memory_does_not_grow_with_the_samples(monkeypatch):
             tracemalloc.stop()
     assert peaks[2] < 1.1 * peaks[1]
     assert peaks[-1] < D.nbytes / 4
-    assert sorted(np.bincount(model.labels_.compute())) == [26666, 26667, 26667]
+    assert sorted(np.bincount(model.labels_.compute())) == [40000, 40000, 40000]
 
 
 def opened(kind, X, folder):
