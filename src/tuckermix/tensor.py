@@ -183,7 +183,8 @@ def squared_norm(X: Array) -> float:
     if is_numpy(X):  # the fast routine, which sums in many parts and so loses little in float32
         flat = xp.reshape(X, (-1,))
         return float(xp.vecdot(flat, flat))
-    return float(xp.sum(X * X, dtype=xp.float64))
+    # Short sums in the type of the array, the long one over them in float64.
+    return float(xp.sum(xp.sum(X * X, axis=-1), dtype=xp.float64))
 
 
 def tucker_to_tensor(core: Array, factors: Sequence[Array], memberships: Array | None) -> Array:

@@ -28,6 +28,7 @@ from tuckermix._array_api import (
     epsilon,
     get_namespace,
     is_dask,
+    is_numpy,
     to_numpy,
 )
 from tuckermix._records import StopReason
@@ -43,7 +44,7 @@ from tuckermix.decomposition.subspace import (
 from tuckermix.sources import Source, as_blocks
 from tuckermix.tensor import mode_dot, multi_mode_dot, relative_error, squared_norm
 
-__all__ = ["assemble", "optimal_subspace", "solve_exact", "with_constant"]
+__all__ = ["Sweeps", "assemble", "optimal_subspace", "solve_exact", "with_constant"]
 
 MIN_OVERSAMPLING = 8
 MAX_OVERSAMPLING = 96
@@ -55,6 +56,10 @@ sweep gains three to four digits on face images, where without any it gains half
 
 INNER_LIMIT = 12
 """Most rounds on the contracted tensor: after that the extra directions are the limit."""
+
+HOST_TENSOR = 2**18
+"""A contracted tensor of an accelerator with at most this many entries is worked on by the host:
+its rounds are dozens of tiny operations, and launching them takes longer than doing them."""
 
 INNER_SHARE = 0.1
 """The rounds on the contracted tensor go on until they gain less than this share of `tol`."""
@@ -103,43 +108,100 @@ def solve_exact(
     decomposition : Decomposition
         The factors, the optimal subspace for them, and the course of the iteration.
     """
-    began = time.perf_counter()
-    total = source.squared_norm
     n_directions = n_components - 1
-    width = widened(n_directions)
-    factors = list(factors)
-    basis = _first_basis(source, factors, width) if directions is None else directions
-    history: list[SweepRecord] = []
-    stop = StopReason.MAX_ITER
+    sweeps = Sweeps(source, n_directions, tol, callback)
+    factors, basis = sweeps.run(factors, directions, max_iter)
+    subspace = optimal_subspace(source, factors, n_directions, basis)
+    sweeps.record(subspace.explained)
+    return assemble(source, factors, subspace, sweeps.history, sweeps.stop)
 
-    def record(explained: float) -> bool:
+
+class Sweeps:
+    """The alternation over all modes, and its course.
+
+    Parameters
+    ----------
+    source : Source
+        The samples.
+    n_directions : int
+        The number of centred directions of the model, one less than that of its components.
+    tol : float
+        Stop when a sweep would lower the relative error by less than this.
+    callback : callable or None, default=None
+        Called with each record; a true return value ends the sweeps.
+
+    Attributes
+    ----------
+    history : list of SweepRecord
+        One record for each reading of the samples.
+    stop : StopReason
+        Why the sweeps ended.
+    """
+
+    def __init__(
+        self, source: Source, n_directions: int, tol: float, callback: Callback | None = None
+    ):
+        self._source, self._n_directions, self._tol = source, n_directions, tol
+        self._callback = callback
+        self._began = time.perf_counter()
+        self.history: list[SweepRecord] = []
+        self.stop = StopReason.MAX_ITER
+
+    def record(self, explained: float) -> bool:
+        """Note what the present solution explains; return whether the callback asks to stop."""
+        total = self._source.squared_norm
         entry = SweepRecord(
-            iteration=len(history),
-            cost=0.5 * max(0.0, total - explained) / source.scale**2,
+            iteration=len(self.history),
+            cost=0.5 * max(0.0, total - explained) / self._source.scale**2,
             relative_error=relative_error(total, explained),
             gap=math.nan,
-            time=time.perf_counter() - began,
+            time=time.perf_counter() - self._began,
         )
-        history.append(entry)
-        asked_to_stop = stop is StopReason.CALLBACK
-        return callback is not None and not asked_to_stop and bool(callback(entry))
+        self.history.append(entry)
+        asked_already = self.stop is StopReason.CALLBACK
+        return self._callback is not None and not asked_already and bool(self._callback(entry))
 
-    for _ in range(max_iter):
-        T, energies = _contracted(source, factors, basis)
-        explained = _energy_of_mean(source, factors) + float(np.sum(energies[:n_directions]))
-        if record(explained):
-            stop = StopReason.CALLBACK
-            break
-        factors, basis, error = _settle(T, factors, n_directions, total, tol * INNER_SHARE)
-        # What the contracted tensor still yields is what another sweep would: no need to read
-        # the samples once more to learn that it is little.
-        gain = history[-1].relative_error - error
-        if gain <= max(tol, _resolution(history[-1].relative_error, epsilon(source.like))):
-            stop = StopReason.TOLERANCE
-            break
-    subspace = optimal_subspace(source, factors, n_directions, basis)
-    record(subspace.explained)
-    return assemble(source, factors, subspace, history, stop)
+    def run(
+        self, factors: Sequence[Array], basis: Array | None, max_iter: int
+    ) -> tuple[list[Array], Array]:
+        """Sweep from given factors; return better ones and a basis of directions for them.
+
+        Parameters
+        ----------
+        factors : sequence of arrays of shape (d_n, r_n)
+            Orthonormal factors, in float64.
+        basis : array of shape (product of r_n, k) or None
+            A guess of the directions of the projected samples.
+        max_iter : int
+            Most sweeps.
+
+        Returns
+        -------
+        factors : list of arrays of shape (d_n, r_n)
+            The factors at the end.
+        basis : array of shape (product of r_n, k)
+            Orthonormal directions of the projected samples, more than the model has.
+        """
+        source, n_directions = self._source, self._n_directions
+        factors = list(factors)
+        if basis is None:
+            basis = _first_basis(source, factors, widened(n_directions))
+        for _ in range(max_iter):
+            T, energies = _contracted(source, factors, basis)
+            explained = _energy_of_mean(source, factors) + float(np.sum(energies[:n_directions]))
+            if self.record(explained):
+                self.stop = StopReason.CALLBACK
+                break
+            before = self.history[-1].relative_error
+            factors, basis, error = _settle_where_fast(
+                T, factors, n_directions, source.squared_norm, self._tol * INNER_SHARE
+            )
+            # What the contracted tensor still yields is what another sweep would: no need to
+            # read the samples once more to learn that it is little.
+            if before - error <= max(self._tol, _resolution(before, epsilon(source.like))):
+                self.stop = StopReason.TOLERANCE
+                break
+        return factors, basis
 
 
 def optimal_subspace(
@@ -314,6 +376,17 @@ def _contracted(source: Source, factors: Sequence[Array], basis: Array) -> tuple
     whiten = vectors[:, :keep] / xp.sqrt(energies[:keep])
     moving = mode_dot(sketch.cross, whiten.T, 0)
     return xp.concat([constant, moving], axis=0), host[:keep]
+
+
+def _settle_where_fast(
+    T: Array, factors: list[Array], n_directions: int, total: float, tol: float
+) -> tuple[list[Array], Array, float]:
+    """Run `_settle` on the host if the tensor is small, else where it lies."""
+    if is_numpy(T) or math.prod(T.shape) > HOST_TENSOR:
+        return _settle(T, factors, n_directions, total, tol)
+    host = [to_numpy(factor) for factor in factors]
+    found, basis, error = _settle(to_numpy(T), host, n_directions, total, tol)
+    return [asarray_like(factor, T) for factor in found], asarray_like(basis, T), error
 
 
 def _settle(

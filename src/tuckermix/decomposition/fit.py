@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tuckermix._array_api import Array, get_namespace
+from tuckermix._array_api import Array
 from tuckermix._validation import (
     as_tensor,
     check_integer,
@@ -14,11 +14,10 @@ from tuckermix._validation import (
     check_random_state,
     check_real,
 )
-from tuckermix.decomposition.exact import Callback, solve_exact, widened
+from tuckermix.decomposition.exact import Callback, Sweeps, solve_exact
 from tuckermix.decomposition.ranks import check_ranks, ranks_from_energy
 from tuckermix.decomposition.result import Decomposition
 from tuckermix.decomposition.start import INITS, start_factors
-from tuckermix.decomposition.subspace import closed_form
 from tuckermix.sources import Source, as_source
 from tuckermix.sources.memory import explain_shortage
 
@@ -194,9 +193,6 @@ def _start_from_part(
     rng: np.random.Generator,
     grams: list[Array] | None,
 ) -> tuple[list[Array], Array]:
-    """Solve for a part of the samples; return its factors and a basis of directions."""
-    xp = get_namespace(part.like)
+    """Sweep over a part of the samples; return its factors and a basis of directions."""
     factors = start_factors(part, ranks, "hosvd", rng, grams)
-    fit = solve_exact(part, factors, n_components, max_iter=max_iter, tol=PART_TOL)
-    factors = [xp.astype(factor, xp.float64, copy=False) for factor in fit.factors]
-    return factors, closed_form(part.project(factors), widened(n_components - 1)).directions
+    return Sweeps(part, n_components - 1, PART_TOL).run(factors, None, max_iter)

@@ -105,15 +105,23 @@ def centre_rows(B: Array) -> tuple[Array, Array]:
     mean : array of shape (n_features,)
         The mean row, in float64.
     """
-    xp = get_namespace(B)
-    mean = xp.sum(B, axis=0, dtype=xp.float64) / B.shape[0]
+    mean = _mean_row(B)
     B -= asarray_like(mean, B)
     if not is_double(B):
         # The mean itself was rounded to float32: what is left of it goes in a second round.
-        rest = xp.sum(B, axis=0, dtype=xp.float64) / B.shape[0]
+        rest = _mean_row(B)
         B -= asarray_like(rest, B)
         mean = mean + rest
     return B, mean
+
+
+def _mean_row(B: Array) -> Array:
+    """Average the rows, in blocks so that no copy of all of them in float64 is made."""
+    xp = get_namespace(B)
+    total = xp.zeros((B.shape[1],), dtype=xp.float64, device=device(B))
+    for part in blocks(B.shape[0], 8 * B.shape[1]):
+        total += xp.sum(B[part, :], axis=0, dtype=xp.float64)
+    return total / B.shape[0]
 
 
 def gram_of_columns(A: Array, *, exact: bool = True) -> Array:
