@@ -170,7 +170,7 @@ def test_memory_does_not_grow_with_the_samples(monkeypatch):
     monkeypatch.setattr(landmarks, "MAX_LANDMARKS", 500)
     rng = np.random.default_rng(0)
     centres = rng.standard_normal((3, 12, 12)).astype(np.float32)
-    noise = rng.standard_normal((2000, 12, 12)).astype(np.float32)
+    noise = 0.5 * rng.standard_normal((2000, 12, 12)).astype(np.float32)
 
     def generated(block_info=None):
         (start, stop), *_ = block_info[None]["array-location"]
