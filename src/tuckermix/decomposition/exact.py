@@ -28,11 +28,11 @@ from tuckermix._array_api import (
     epsilon,
     get_namespace,
     is_dask,
-    is_numpy,
     to_numpy,
 )
 from tuckermix._records import StopReason
-from tuckermix.decomposition.factors import leading_eigenvectors, signs_of, update_factors
+from tuckermix.decomposition.contracted import contracted, row_space, settle
+from tuckermix.decomposition.factors import leading_eigenvectors, signs_of
 from tuckermix.decomposition.result import Decomposition, SweepRecord
 from tuckermix.decomposition.subspace import (
     DENSE_SIDE,
@@ -42,7 +42,7 @@ from tuckermix.decomposition.subspace import (
     rough_directions,
 )
 from tuckermix.sources import Source, as_blocks
-from tuckermix.tensor import mode_dot, multi_mode_dot, relative_error, squared_norm
+from tuckermix.tensor import multi_mode_dot, relative_error, squared_norm
 
 __all__ = ["Sweeps", "assemble", "optimal_subspace", "solve_exact", "with_constant"]
 
@@ -54,19 +54,8 @@ sweep gains three to four digits on face images, where without any it gains half
 (`python -m benchmarks.bench_sweeps`); more cost time in the products and save no sweep.
 """
 
-INNER_LIMIT = 12
-"""Most rounds on the contracted tensor: after that the extra directions are the limit."""
-
-HOST_TENSOR = 2**18
-"""A contracted tensor of an accelerator with at most this many entries is worked on by the host:
-its rounds are dozens of tiny operations, and launching them takes longer than doing them."""
-
 INNER_SHARE = 0.1
 """The rounds on the contracted tensor go on until they gain less than this share of `tol`."""
-
-SKETCH_FLOOR = 1e-11
-"""Directions of the sketch with less than this share of the energy of the first are dropped: they
-are known to few digits only, and what they could add is at the level of rounding."""
 
 RESOLVED = 1e-13
 """Relative growth of the captured energy at which passes with a narrow basis have converged."""
@@ -187,13 +176,13 @@ class Sweeps:
         if basis is None:
             basis = _first_basis(source, factors, widened(n_directions))
         for _ in range(max_iter):
-            T, energies = _contracted(source, factors, basis)
+            T, energies = contracted(source, factors, basis)
             explained = _energy_of_mean(source, factors) + float(np.sum(energies[:n_directions]))
             if self.record(explained):
                 self.stop = StopReason.CALLBACK
                 break
             before = self.history[-1].relative_error
-            factors, basis, error = _settle_where_fast(
+            factors, basis, error = settle(
                 T, factors, n_directions, source.squared_norm, self._tol * INNER_SHARE
             )
             # What the contracted tensor still yields is what another sweep would: no need to
@@ -248,12 +237,12 @@ def _subspace_by_passes(
         basis = _random_basis(source, n_features, width) if start is None else start
         captured = 0.0
         for _ in range(KRYLOV_LIMIT):
-            T, energies = _contracted(source, factors, basis)
+            T, energies = contracted(source, factors, basis)
             if float(np.sum(energies[:n_directions])) <= captured * (1 + RESOLVED):
                 break
             captured = float(np.sum(energies[:n_directions]))
             rows = multi_mode_dot(T[1:, ...], list(factors), transpose=True)
-            basis = _row_space(xp.reshape(rows, (rows.shape[0], n_features)))
+            basis = row_space(xp.reshape(rows, (rows.shape[0], n_features)))
         gram = source.sketch(factors, basis, cross=False).gram
     values, vectors = leading_eigenvectors(gram, min(n_directions, gram.shape[0]))
     fixed = _energy_of_mean(source, factors)
@@ -361,83 +350,3 @@ def _energy_of_mean(source: Source, factors: Sequence[Array]) -> float:
     """Return the part of the explained squared norm that the mean sample contributes."""
     projected = multi_mode_dot(source.mean[None, ...], list(factors), transpose=True)
     return source.n_samples * squared_norm(projected)
-
-
-def _contracted(source: Source, factors: Sequence[Array], basis: Array) -> tuple[Array, np.ndarray]:
-    """Read the samples once; return the contracted tensor and the energy of its directions."""
-    constant = source.mean[None, ...] * source.n_samples**0.5
-    if basis.shape[1] == 0:
-        return constant, np.zeros(0)
-    sketch = source.sketch(factors, basis)
-    xp = get_namespace(sketch.gram)
-    energies, vectors = leading_eigenvectors(sketch.gram, sketch.gram.shape[0])
-    host = to_numpy(energies)
-    keep = int(np.sum(host > SKETCH_FLOOR * max(float(host[0]), 0.0)))
-    whiten = vectors[:, :keep] / xp.sqrt(energies[:keep])
-    moving = mode_dot(sketch.cross, whiten.T, 0)
-    return xp.concat([constant, moving], axis=0), host[:keep]
-
-
-def _settle_where_fast(
-    T: Array, factors: list[Array], n_directions: int, total: float, tol: float
-) -> tuple[list[Array], Array, float]:
-    """Run `_settle` on the host if the tensor is small, else where it lies."""
-    if is_numpy(T) or math.prod(T.shape) > HOST_TENSOR:
-        return _settle(T, factors, n_directions, total, tol)
-    host = [to_numpy(factor) for factor in factors]
-    found, basis, error = _settle(to_numpy(T), host, n_directions, total, tol)
-    return [asarray_like(factor, T) for factor in found], asarray_like(basis, T), error
-
-
-def _settle(
-    T: Array, factors: list[Array], n_directions: int, total: float, tol: float
-) -> tuple[list[Array], Array, float]:
-    """Alternate on the contracted tensor until it gains no more.
-
-    Parameters
-    ----------
-    T : array of shape (1 + width, d_1, ...)
-        The samples contracted with the constant direction and `width` others.
-    factors : list of arrays of shape (d_n, r_n)
-        The present factors.
-    n_directions : int
-        How many of the `width` directions the model has.
-    total : float
-        The squared norm of the samples.
-    tol : float
-        Gain of relative error below which to stop.
-
-    Returns
-    -------
-    factors : list of arrays of shape (d_n, r_n)
-        Better factors.
-    basis : array of shape (product of r_n, k)
-        Orthonormal directions of the projected space that hold all directions of `T`.
-    error : float
-        The relative error that the directions of `T` and the factors reach.
-    """
-    xp = get_namespace(T)
-    width = T.shape[0] - 1
-    n_directions = min(n_directions, width)
-    constant, moving = T[:1, ...], T[1:, ...]
-    error = math.inf
-    for round_ in range(INNER_LIMIT + 1):
-        small = multi_mode_dot(T, factors, transpose=True)
-        projected = xp.reshape(small, (width + 1, math.prod(small.shape[1:])))
-        gram = xp.matmul(projected[1:, :], projected[1:, :].T)
-        values, rotation = leading_eigenvectors(gram, n_directions)
-        explained = squared_norm(projected[0, :]) + float(xp.sum(values))
-        gain, error = error - relative_error(total, explained), relative_error(total, explained)
-        if gain <= tol or round_ == INNER_LIMIT:
-            break
-        chosen = mode_dot(moving, rotation.T, 0)
-        factors = update_factors(xp.concat([constant, chosen], axis=0), factors)
-    return factors, _row_space(projected[1:, :]), error
-
-
-def _row_space(rows: Array) -> Array:
-    """Return an orthonormal basis of the space of a few long rows."""
-    xp = get_namespace(rows)
-    if rows.shape[0] >= rows.shape[1]:
-        return xp.eye(rows.shape[1], dtype=rows.dtype, device=device(rows))
-    return xp.linalg.qr(rows.T, mode="reduced")[0]
