@@ -30,13 +30,15 @@ def islands(rng, n_groups, size=30, n_features=3):
 def test_adjacency_is_the_formula(rng):
     points = np.concatenate([rng.normal(size=(40, 3)), 6 + rng.normal(size=(8, 3))])
     indices, squares = host_neighbors(points, 10)
-    A = adjacency(indices, squares).toarray()
+    A = adjacency(indices, squares, 2).toarray()
     w = np.zeros_like(A)
     spacing = np.sqrt(squares[:, 4])
+    middle = np.median(spacing[:, None] * spacing[indices])
     for i in range(48):
         for rank, j in enumerate(indices[i]):
             stretch = squares[i, rank] / (spacing[i] * spacing[j])
             w[i, j] = np.exp(-0.6 * rank) * max(np.exp(-max(0, stretch - 3)), 1e-3)
+            w[i, j] /= (spacing[i] * spacing[j] / middle) ** 0.25
     np.testing.assert_allclose(A, w + w.T + 2 * np.minimum(w, w.T), rtol=1e-12)
     assert (np.diag(A) == 0).all()
 
@@ -45,7 +47,7 @@ def test_adjacency_is_the_formula(rng):
 def test_groups_that_share_no_edge_are_found_exactly(seed, n_clusters):
     points, names = islands(np.random.default_rng(seed), n_clusters)
     indices, squares = host_neighbors(points, 20)
-    assert connected_components(adjacency(indices, squares), directed=False)[0] == n_clusters
+    assert connected_components(adjacency(indices, squares, 3), directed=False)[0] == n_clusters
     labels = partition(points, n_clusters, seed=seed)
     assert adjusted_rand_score(names, labels) == 1.0
     assert set(labels) == set(range(n_clusters))
@@ -88,7 +90,7 @@ def test_the_embedding_is_the_normalised_cut(rng):
     """Two blobs that touch: the sign of the second eigenvector, computed densely."""
     points = rng.normal(size=(120, 2))
     points[60:, 0] += 3.5
-    A = adjacency(*host_neighbors(points, 20)).toarray()
+    A = adjacency(*host_neighbors(points, 20), 1).toarray()
     scale = 1 / np.sqrt(A.sum(axis=1))
     second = eigh(A * scale[:, None] * scale[None])[1][:, -2] * scale
     labels = partition(points, 2)
@@ -133,6 +135,13 @@ def test_every_group_occurs_for_any_number_of_clusters(seed, n_clusters):
     assert set(partition(points, n_clusters)) == set(range(n_clusters))
 
 
+def test_samples_on_a_line_are_cut_where_they_are_sparse(seed):
+    rng = np.random.default_rng(seed)
+    names = np.repeat(np.arange(3), [120, 90, 90])
+    points = np.stack([np.full(300, 10.0), 5.5 * names + rng.normal(size=300)], axis=1)
+    assert adjusted_rand_score(names, partition(points, 3)) > 0.95
+
+
 def test_libraries_agree(xp, seed):
     points, _ = islands(np.random.default_rng(seed), 4)
     points = points / 300 + np.random.default_rng(seed).normal(size=points.shape) * 0.1
@@ -143,7 +152,7 @@ def test_neighbours_on_the_host_are_capped(xp, rng):
     indices, squares = host_neighbors(xp.asarray(rng.normal(size=(4, 2))), 20)
     assert indices.shape == squares.shape == (4, 3)
     assert isinstance(indices, np.ndarray)
-    assert sparse.issparse(adjacency(indices, to_numpy(squares)))
+    assert sparse.issparse(adjacency(indices, to_numpy(squares), 2))
 
 
 def test_cut_and_modularity_are_their_formulas(rng):
@@ -163,7 +172,7 @@ def test_cut_and_modularity_are_their_formulas(rng):
 
 def test_a_second_embedding_is_taken_only_for_more_modularity_at_the_same_cut(monkeypatch, rng):
     points = rng.normal(size=(150, 4))
-    A = adjacency(*host_neighbors(points, 20))
+    A = adjacency(*host_neighbors(points, 20), 1)
     scale = 1 / np.sqrt(A.sum(axis=1))
     pair = graph.leading_eigenvectors(
         sparse.csr_array(A.multiply(scale[:, None]).multiply(scale[None, :])), 8

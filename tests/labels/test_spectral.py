@@ -60,3 +60,31 @@ def test_all_eigenvectors_may_be_asked_for(rng):
     N = planted(rng, 2, 20, 0.1)
     values, vectors = leading_eigenvectors(sparse.csr_array(N), 40)
     np.testing.assert_allclose(vectors * values @ vectors.T, N, atol=1e-12)
+
+
+def chain(n_nodes, reach=5):
+    """Return the normalised adjacency of a long chain, whose leading eigenvalues crowd at 1."""
+    A = sparse.diags_array(
+        [np.ones(n_nodes - k) for k in range(1, reach + 1)],
+        offsets=list(range(1, reach + 1)),
+        shape=(n_nodes, n_nodes),
+    )
+    A = (A + A.T).tocsr()
+    scale = 1 / np.sqrt(A.sum(axis=1))
+    return sparse.csr_array(A.multiply(scale[:, None]).multiply(scale[None, :]))
+
+
+def test_a_long_chain_takes_inverse_iteration(monkeypatch, rng):
+    monkeypatch.setattr(spectral, "FALLBACK_SIZE", 0)
+    monkeypatch.setattr(spectral, "MAX_FILTERS", 3)
+    order = rng.permutation(900)
+    N = chain(900)[order, :][:, order]
+    values, vectors = leading_eigenvectors(N, 4)
+    expected, basis = eigh(N.toarray())
+    np.testing.assert_allclose(values, expected[::-1][:4], atol=1e-10)
+    cosines = np.linalg.svd(basis[:, -4:].T @ vectors, compute_uv=False)
+    assert cosines.min() > 1 - 1e-8
+    monkeypatch.setattr(spectral, "MAX_BAND_WORK", 0)
+    rough, _ = leading_eigenvectors(N, 4)
+    assert (rough <= values + 1e-12).all()
+    assert rough[-1] < values[-1]

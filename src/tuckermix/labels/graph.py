@@ -29,6 +29,10 @@ and lose weight. Within a cloud of samples, of few dimensions or many, 99 of 100
 FAINT = 1e-3
 """The least part of its weight that an edge across a gap keeps, so that no sample is cut off."""
 
+DENSEST = 1e-2
+"""Samples nearer to each other than this part of the median spacing count as that near: weights
+must not differ by more than the arithmetic of eigenvectors bears."""
+
 STEPS = 8
 """Eigenvectors count by ``((1 + eigenvalue) / 2)^8``, as after eight steps of a random walk that
 stays where it is every other time: those of small eigenvalues hold more noise."""
@@ -101,18 +105,21 @@ def _in_order_of_appearance(names: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return first[order], rank[member]
 
 
-def adjacency(indices: np.ndarray, squares: np.ndarray) -> sparse.csr_array:
+def adjacency(indices: np.ndarray, squares: np.ndarray, n_directions: int) -> sparse.csr_array:
     """Build the weighted graph of nearest neighbours.
 
-    ``A_ij = w_ij + w_ji + 2 min(w_ij, w_ji)`` with ``w_ij = exp(-6 (r - 1) / n) g_ij`` where j is
-    the r-th of the n neighbours of i, else 0. The factor
-    ``g_ij = exp(-max(0, d_ij² / s_i s_j - 3))``, but at least 0.001, is 1 except across gaps; s_i
-    is the distance of i to its middle neighbour.
+    ``A_ij = w_ij + w_ji + 2 min(w_ij, w_ji)`` with ``w_ij = exp(-6 (r - 1) / n) g_ij h_ij`` where j
+    is the r-th of the n neighbours of i, else 0. With s_i the distance of i to its middle
+    neighbour, the factor ``g_ij = exp(-max(0, d_ij² / s_i s_j - 3))``, but at least 0.001, is 1
+    except across gaps, and ``h_ij = (s_i s_j)^(-1 / 2d)`` favours cuts where samples are sparse. On
+    a line, ranks alone say nothing of that; in many directions d it makes no difference.
 
     Parameters
     ----------
     indices, squares : ndarray of shape (n_samples, n_neighbors)
         The neighbours of each sample, nearest first, and their squared distances.
+    n_directions : int
+        The dimension d in which the samples lie.
 
     Returns
     -------
@@ -121,9 +128,12 @@ def adjacency(indices: np.ndarray, squares: np.ndarray) -> sparse.csr_array:
     """
     n_samples, n_neighbors = indices.shape
     spacing = np.sqrt(squares[:, (n_neighbors - 1) // 2])
+    spacing = np.maximum(spacing, DENSEST * np.median(spacing))
     spacings = np.maximum(spacing[:, None] * spacing[indices], np.finfo(float).tiny)
     stretch = np.maximum(squares / spacings - GAP, 0)
     weights = rank_weights(n_neighbors) * np.maximum(np.exp(-stretch), FAINT)
+    relative = np.maximum(spacings / np.median(spacings), DENSEST**2)
+    weights = weights / relative ** (0.5 / max(1, n_directions))
     pointers = np.arange(0, n_samples * n_neighbors + 1, n_neighbors)
     W = sparse.csr_array((weights.ravel(), indices.ravel(), pointers), shape=(n_samples,) * 2)
     back = W.T.tocsr()
@@ -168,7 +178,7 @@ def graph_partition(
     if n_clusters == 1:
         return np.zeros(n_samples, dtype=np.int64)
     while True:
-        A = adjacency(indices, squares)
+        A = adjacency(indices, squares, int(Z.shape[1]) - 1)
         n_parts, part = connected_components(A, directed=False)
         if n_parts <= n_clusters:
             return _normalized_cut(A, part, n_clusters, n_init, rng)
