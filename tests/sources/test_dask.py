@@ -282,6 +282,37 @@ def test_unsuitable_arrays_come_with_a_remedy(make, error, message):
         check_dask(make())
 
 
+def test_unknown_sizes_are_refused_by_every_entry():
+    D = da.ones((9, 4, 3))[:, da.ones(4) > 0]
+    for call in (TuckerClustering(3).fit, lambda X: decompose(X, 3)):
+        with pytest.raises(ValueError, match="unknown chunk sizes"):
+            call(D)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"solver": "trust-region"},
+        {"solver": "joint", "max_iter": 30},
+        {"init": "random", "n_init": 2},
+        {"init": "hosvd-samples"},
+        {"assign_labels": "subspace"},
+        {"assign_labels": "memberships"},
+        {"assign_labels": "argmax"},
+    ],
+    ids=lambda options: "-".join(map(str, options.values())),
+)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_every_option_of_the_estimator(options):
+    if options.get("solver") == "joint":
+        pytest.importorskip("pymanopt")
+    X = planted().X
+    model = TuckerClustering(3, random_state=0, **options).fit(X)
+    lazy_model = TuckerClustering(3, random_state=0, **options).fit(lazy(X, "uneven"))
+    assert lazy_model.cost_ == pytest.approx(model.cost_, rel=1e-8)
+    np.testing.assert_array_equal(lazy_model.labels_.compute(), model.labels_)
+
+
 def test_values_that_are_not_finite_are_found_when_read():
     X = planted().X.copy()
     X[60, 1, 1] = np.nan

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tuckermix._array_api import Array
+from tuckermix._array_api import Array, is_dask
 from tuckermix._validation import (
     as_tensor,
     check_integer,
@@ -96,6 +96,10 @@ def decompose(
     (300, 5)
     """
     X = as_tensor(X, "decompose")
+    if is_dask(X):
+        from tuckermix.sources.dask import check_dask
+
+        X = check_dask(X)
     check_integer(n_components, "n_components", "decompose")
     checked = check_ranks(ranks, tuple(int(size) for size in X.shape[1:]), "decompose")
     return decompose_source(
