@@ -26,7 +26,7 @@ def record(table, row, method, run=0, **extras):
 
 
 def course(level):
-    return [{"iteration": n, "relative_error": level / (n + 1)} for n in range(5)]
+    return [{"iteration": n, "relative_error": level / (1 + 0.1 * n)} for n in range(5)]
 
 
 PICTURES = np.random.default_rng(0).standard_normal((4, 6, 5)).tolist()
@@ -44,9 +44,17 @@ def test_figure_3_has_a_panel_for_each_start_with_its_errors():
     canvas = draw_figure(FIGURES["figure3"], RECORDS)
     titles = [panel.get_title(loc="left") for panel in canvas.axes]
     assert [title.split(" (")[0] for title in titles] == ["HOSVD I", "HOSVD II"]
-    line = canvas.axes[0].lines[0]
+    line = canvas.axes[0].lines[-1]
     assert list(line.get_xdata()) == [0, 1, 2, 3, 4]
     assert line.get_ydata()[0] == 0.3
+
+
+def test_a_start_far_off_is_named_not_drawn():
+    far = [{"iteration": n, "relative_error": 0.5 if n == 0 else 0.14} for n in range(4)]
+    records = [record("table1", "HOSVD II", "PCA-Multinomial", history=far)]
+    panel = draw_figure(FIGURES["figure3"], records).axes[0]
+    assert list(panel.lines[-1].get_xdata()) == [1, 2, 3]
+    assert panel.get_legend().get_texts()[0].get_text() == "start: 0.500, off the scale"
 
 
 def test_figure_4_shows_raw_and_positive_pictures_of_each_method():

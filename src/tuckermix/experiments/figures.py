@@ -17,6 +17,8 @@ __all__ = ["draw_figure", "figure_records", "figure_svg", "save_figure"]
 
 PNG_DPI = 150
 PANEL_WIDTH, PANEL_HEIGHT = 6.4, 3.0
+OFF_SCALE = 1.5
+"""A start whose error exceeds all others by this factor is not drawn."""
 TILE = 1.3
 """Inches of a centroid's picture."""
 
@@ -53,9 +55,14 @@ def _error_curves(canvas: Any, records: list[RunRecord]) -> None:
         course = [entry for entry in record.extras.get("history", []) if "relative_error" in entry]
         errors = [entry["relative_error"] for entry in course]
         steps = [entry.get("iteration", index) for index, entry in enumerate(course)]
+        if len(errors) > 1 and errors[0] > OFF_SCALE * max(errors[1:]):
+            # A random start would flatten the rest of the curve; it is named in place of drawn.
+            panel.plot([], [], " ", label=f"start: {errors[0]:.3f}, off the scale")
+            steps, errors = steps[1:], errors[1:]
+        elif errors:
+            panel.plot(steps[:1], errors[:1], "o", color="#b3471d", label="start", zorder=3)
         panel.plot(steps, errors, color="#1b4f8a", linewidth=1.6)
         if errors:
-            panel.plot(steps[:1], errors[:1], "o", color="#b3471d", label="start")
             panel.legend(frameon=False)
         panel.set_title(f"{record.row} ({record.method})", loc="left", fontsize=10)
         panel.set_xlabel("iteration")
