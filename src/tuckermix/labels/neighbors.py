@@ -13,8 +13,9 @@ nearest members are nearest, so that the slow selection sees ``n / 16 + 16 k`` v
 HOST_BLOCK = 8 * 2**20
 """Bytes of a block of distances on a CPU: about what stays in its caches (measured)."""
 
-DEVICE_BLOCK = 2**30
-"""Bytes of a block of distances elsewhere: enough work for each of the few calls of a block."""
+DEVICE_BLOCK = 96 * 2**20
+"""Bytes of a block of distances elsewhere: enough work for each of the few calls of a block, and
+little beside the samples that fill such a device."""
 
 _COPIES = 3  # arrays of the size of a block of distances that exist at once
 
