@@ -28,7 +28,9 @@ class Standing(Record):
     ours : float
         Our mean.
     rival : str
-        The best of the other methods.
+        The best of the other methods, variants of the paper's own aside.
+    missing : int
+        How many of its runs are not there yet.
     theirs : float
         Its mean.
     place : int
@@ -42,6 +44,7 @@ class Standing(Record):
     metric: str
     ours: float
     rival: str
+    missing: int
     theirs: float
     place: int
     speedup: float | None
@@ -100,7 +103,7 @@ def standings(summaries: Iterable[TableSummary]) -> list[Standing]:
                 means = {
                     method: cell.metrics[metric].mean
                     for method, cell in row.cells.items()
-                    if metric in cell.metrics
+                    if metric in cell.metrics and method not in PAPER_COLUMNS
                 }
                 ours = means.pop(OURS, None)
                 if ours is None or not means:
@@ -114,6 +117,7 @@ def standings(summaries: Iterable[TableSummary]) -> list[Standing]:
                         metric,
                         ours,
                         rival,
+                        row.cells[rival].expected - row.cells[rival].done,
                         means[rival],
                         place,
                         _speedup(row),
@@ -179,7 +183,7 @@ def overview_markdown(summaries: Iterable[TableSummary]) -> str:
                     found.row,
                     found.metric,
                     f"{found.ours:.4f}",
-                    found.rival,
+                    found.rival + (f" ({found.missing} runs missing)" if found.missing else ""),
                     f"{found.theirs:.4f}",
                     f"{found.ours - found.theirs:+.4f}",
                     f"**{found.place}**" if found.place == 1 else str(found.place),
