@@ -22,6 +22,7 @@ from tuckermix.experiments import (
 )
 from tuckermix.experiments import reproduce as run_reproduction
 from tuckermix.experiments import show as show_results
+from tuckermix.experiments.importing import import_records
 from tuckermix.experiments.showing import FORMATS
 
 __all__ = ["app", "reproduce"]
@@ -137,6 +138,10 @@ def reproduce(
     refresh: Annotated[
         bool, typer.Option("--refresh", help="Compute records of older code anew.")
     ] = False,
+    records: Annotated[
+        Path | None,
+        typer.Option(help="Take published records (a records.csv) into --db before anything else."),
+    ] = None,
     formats: Annotated[
         str, typer.Option(help=f"For {SHOW}: any of {', '.join(FORMATS)}.")
     ] = "terminal",
@@ -148,6 +153,9 @@ def reproduce(
     and start it again: it continues.
     """
     try:
+        if records is not None:
+            count = import_records(records, db)
+            typer.echo(f"Took {count} records from {records}.", err=True)
         if targets[0] == SHOW:
             _show(targets[1:] or ["all"], db=db, formats=formats, out=out, quick=quick)
             return
