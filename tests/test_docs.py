@@ -77,6 +77,13 @@ def test_examples_of_a_page_run(page, tmp_path, monkeypatch):
     assert len(namespace["model"].labels_) == len(namespace["X"])
 
 
+@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "CHANGELOG.md"])
+def test_links_of_a_page_lead_to_files(page):
+    links = re.findall(r"\]\(([^)#]+)\)", (ROOT / page).read_text(encoding="utf-8"))
+    inside = [link for link in links if not link.startswith("http")]
+    assert [link for link in inside if not (ROOT / link).exists()] == []
+
+
 def test_examples_in_docstrings_run():
     modules = {inspect.getmodule(value) for _, value in _public()}
     results = {m.__name__: doctest.testmod(m) for m in modules if m.__name__ != "builtins"}
