@@ -128,7 +128,7 @@ def main(db, log):
             with Path(log).open("a") as stream:
                 stream.write(f"{progress.last.row} {progress.last.run}\n")
 
-    reproduce(table("slow", runs=40), db=db, jobs=2, progress=note)
+    reproduce(table("slow", runs=40), db=db, jobs=1, progress=note)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from tuckermix.experiments.store import unchanged
 
 N_KILLS = 10
 # A run is killed after up to so many further records, and at a random moment within the next one.
-MOST_RECORDS, ONE_RECORD = 9, 0.05
+MOST_RECORDS, ONE_RECORD = 7, 0.05
 GIVE_UP = 60.0
 
 
