@@ -25,7 +25,16 @@ HEAVY = (
 
 # The reading order of the package. A module imports only from what stands before it.
 ORDER = (
-    *("_version", "_records", "_callbacks", "_files", "_array_api", "_validation", "tensor"),
+    *(
+        "_version",
+        "_records",
+        "_callbacks",
+        "_threads",
+        "_files",
+        "_array_api",
+        "_validation",
+        "tensor",
+    ),
     *("datasets", "sources"),
     *("manifolds", "objectives", "solvers"),
     *("decomposition", "labels", "memberships", "inference", "clustering", "baselines"),

@@ -20,6 +20,7 @@ from tuckermix import inference
 from tuckermix._array_api import Array, asarray_like, is_array, is_dask
 from tuckermix._callbacks import CallbackSupportMixin, FitProgress, with_callbacks
 from tuckermix._records import StopReason
+from tuckermix._threads import one_blas_thread
 from tuckermix._validation import (
     check_integer,
     check_option,
@@ -188,6 +189,7 @@ class TuckerClustering(
         self.tol = tol
         self.random_state = random_state
 
+    @one_blas_thread
     @with_callbacks
     @explain_shortage
     def fit(self, X: Any, y: Any = None) -> TuckerClustering:
@@ -319,6 +321,7 @@ class TuckerClustering(
         return X
 
     @explain_shortage
+    @one_blas_thread
     def predict_proba(self, X: Any) -> Array:
         """Give soft labels: the share of votes of the nearest fitted samples.
 
@@ -337,6 +340,7 @@ class TuckerClustering(
         )
 
     @explain_shortage
+    @one_blas_thread
     def predict(self, X: Any) -> Array:
         """Give each sample the label of the cluster that it resembles most.
 
@@ -353,6 +357,7 @@ class TuckerClustering(
         return inference.labels(self._model_of(), self._labeller_, self._validated(X, "predict"))
 
     @explain_shortage
+    @one_blas_thread
     def transform(self, X: Any) -> Array:
         """Find the mixing weights of samples: the best convex mixture of the components.
 
@@ -388,6 +393,7 @@ class TuckerClustering(
         return self.fit(X, y, **params).transform(X)
 
     @explain_shortage
+    @one_blas_thread
     def inverse_transform(self, memberships: Any) -> Array:
         """Rebuild samples from mixing weights.
 
@@ -416,6 +422,7 @@ class TuckerClustering(
         return inference.rebuild(model, weights)
 
     @explain_shortage
+    @one_blas_thread
     def score(self, X: Any, y: Any = None) -> float:
         """Give minus the mean squared error with which the model rebuilds samples.
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from tuckermix._array_api import Array, is_dask
+from tuckermix._threads import one_blas_thread
 from tuckermix._validation import (
     as_tensor,
     check_integer,
@@ -38,6 +39,7 @@ PART_TOL = 1e-4
 
 
 @explain_shortage
+@one_blas_thread
 def decompose(
     X: Any,
     n_components: int,
