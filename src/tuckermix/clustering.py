@@ -77,7 +77,7 @@ class TuckerClustering(
         the data is lower.
     ranks : None, int, float or tuple of int, default=None
         The number of columns of each factor: one int for all feature modes, one for each, or the
-        share of the centred energy of each mode to keep; None keeps 95 %.
+        share of the centred energy of each mode to keep; None keeps 97 %.
     solver : {"exact", "trust-region", "joint"}, default="exact"
         ``"exact"`` solves for the memberships in closed form; ``"trust-region"`` is the paper's
         Riemannian method; ``"joint"`` optimises all modes at once through Pymanopt.

@@ -103,6 +103,15 @@ def test_float32_stays_float32_and_close(seed):
     assert single.cost == pytest.approx(fit.cost, rel=1e-5)
 
 
+def test_float32_converges_where_rounding_exceeds_the_tolerance(seed):
+    rng = np.random.default_rng(seed)
+    faces = rng.standard_normal((300, 12)) @ rng.standard_normal((12, 400)) * 0.05
+    X = (faces.reshape(300, 20, 20) + 1.0 + 0.02 * rng.standard_normal((300, 20, 20))).astype("f4")
+    fit = decompose(X, 10, 8, tol=1e-9)
+    assert fit.stop_reason is StopReason.TOLERANCE
+    assert fit.n_iter < 20
+
+
 @pytest.mark.parametrize(
     "X",
     [

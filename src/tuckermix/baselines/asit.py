@@ -140,7 +140,7 @@ class ASIT(BaselineClustering):
         The number of clusters.
     ranks : None, int, float or sequence of int, default=None
         The number of columns of each factor: one int for all modes, one for each, or the share of
-        the centred energy to keep; None keeps 95 %.
+        the centred energy to keep; None keeps 97 %.
     n_init : int, default=10
         The number of k-means++ starts in the first subspace, each followed to its end; the run of
         least cost is kept.

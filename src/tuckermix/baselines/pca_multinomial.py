@@ -43,7 +43,7 @@ class PCAMultinomial(ComponentClustering):
         The number of clusters, and of components.
     ranks : None, int, float or sequence of int, default=None
         The number of columns of each factor: one int for all modes, one for each, or the share of
-        the centred energy to keep; None keeps 95 %.
+        the centred energy to keep; None keeps 97 %.
     init : {"hosvd", "hosvd-samples", "random"}, default="hosvd"
         Where the factors start: the paper's HOSVD initialisations I and II, or random bases.
     assign_labels : {"kmeans", "argmax"}, default="kmeans"

@@ -168,7 +168,7 @@ class PCAB(ComponentClustering):
         The number of clusters, and of components.
     ranks : None, int, float or sequence of int, default=None
         The number of columns of each factor: one int for all modes, one for each, or the share of
-        the centred energy to keep; None keeps 95 %.
+        the centred energy to keep; None keeps 97 %.
     assign_labels : {"kmeans", "argmax"}, default="kmeans"
         How labels follow from the memberships: k-means on the rows, or the largest weight.
     n_init : int, default=1

@@ -53,7 +53,7 @@ class TriONTD(BaselineClustering):
         The number of clusters.
     ranks : None, int, float or sequence of int, default=None
         The number of groups in each feature mode: one int for all modes, one for each, or the share
-        of the centred energy to keep; None keeps 95 %.
+        of the centred energy to keep; None keeps 97 %.
     n_init : int, default=1
         The number of runs, each from its own k-means; the one of least cost is kept.
     max_iter : int, default=300

@@ -175,6 +175,7 @@ class Sweeps:
         factors = list(factors)
         if basis is None:
             basis = _first_basis(source, factors, widened(n_directions))
+        reached = math.inf
         for _ in range(max_iter):
             T, energies = contracted(source, factors, basis)
             explained = _energy_of_mean(source, factors) + float(np.sum(energies[:n_directions]))
@@ -186,10 +187,13 @@ class Sweeps:
                 T, factors, n_directions, source.squared_norm, self._tol * INNER_SHARE
             )
             # What the contracted tensor still yields is what another sweep would: no need to
-            # read the samples once more to learn that it is little.
-            if before - error <= max(self._tol, _resolution(before, epsilon(source.like))):
+            # read the samples once more to learn that it is little. In float32 the two errors
+            # differ by rounding, so the gain over the last sweep's tensor counts as well.
+            gain = min(before, reached) - error
+            if gain <= max(self._tol, _resolution(before, epsilon(source.like))):
                 self.stop = StopReason.TOLERANCE
                 break
+            reached = error
         return factors, basis
 
 

@@ -67,7 +67,7 @@ def decompose(
         The number of components L. Fewer are fitted where the data have a lower rank.
     ranks : None, int, float or sequence of int, default=None
         The number of columns of each factor: one int for all modes, one for each, or the share of
-        the centred energy to keep; None keeps 95 %.
+        the centred energy to keep; None keeps 97 %.
     solver : {"exact", "trust-region", "joint"}, default="exact"
         Closed forms; the paper's trust region; all modes at once.
     init : {"hosvd", "hosvd-samples", "random"}, default="hosvd"
