@@ -1,7 +1,7 @@
 """Keep the numerical libraries to one thread where threads only get in each other's way.
 
 A fit on the host is a long series of small products and eigenproblems. Handing each of them to
-several threads takes longer than doing it, by a factor of ten where other programs want the
+several threads takes longer than doing it, several times longer where other programs want the
 processor too. scikit-learn's k-means does the same.
 """
 
