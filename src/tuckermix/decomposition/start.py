@@ -51,7 +51,7 @@ def start_factors(
         for size, rank in zip(source.sample_shape, ranks, strict=True):
             basis, triangle = np.linalg.qr(rng.standard_normal((size, rank)))
             basis = basis * np.where(np.diag(triangle) < 0, -1.0, 1.0)
-            factors.append(asarray_like(basis, source.like, dtype=_double_of(source.like)))
+            factors.append(asarray_like(basis, source.mean))
         return factors
     grams = source.mode_grams() if grams is None else grams
     factors = [leading_eigenvectors(g, rank)[1] for g, rank in zip(grams, ranks, strict=True)]
@@ -61,9 +61,3 @@ def start_factors(
                 gram = source.mode_grams(factors)[mode]
                 factors[mode] = leading_eigenvectors(gram, rank)[1]
     return factors
-
-
-def _double_of(array: Array) -> object:
-    from tuckermix._array_api import get_namespace
-
-    return get_namespace(array).float64
