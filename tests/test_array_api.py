@@ -39,7 +39,8 @@ def test_values_travel_to_the_library_and_type_of_the_model(xp, rng):
     for dtype in (xp.float32, xp.float64):
         like = xp.zeros((1,), dtype=dtype)
         moved = arrays.asarray_like(values, like)
-        assert arrays.same_place(moved, like)
+        assert arrays.get_namespace(moved) is arrays.get_namespace(like)
+        assert arrays.device(moved) == arrays.device(like)
         assert moved.dtype == dtype
         back = arrays.to_numpy(moved)
         assert isinstance(back, np.ndarray)
@@ -62,7 +63,6 @@ def test_floating_types(xp):
     assert arrays.is_double(arrays.double(single))
     assert arrays.epsilon(single) == np.finfo(np.float32).eps
     assert arrays.epsilon(arrays.double(single)) == np.finfo(np.float64).eps
-    assert arrays.to_float(xp.sum(single)) == 2.0
 
 
 def test_double_does_not_copy_what_is_double():

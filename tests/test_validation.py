@@ -172,16 +172,16 @@ def test_negative_values(xp):
 
 def test_the_whole_shape_of_a_sample_is_compared(xp):
     model = Model().fit(xp.ones((3, 4, 3)))
-    assert validation.check_fitted_tensor(model, xp.ones((5, 4, 3))).shape == (5, 4, 3)
+    assert validation.check_tensor(model, xp.ones((5, 4, 3)), reset=False).shape == (5, 4, 3)
     for shape in [(5, 4, 2), (5, 3, 4), (5, 4), (5, 4, 3, 1)]:
         message = r"X has per-sample shape \(.*\), but this Model was fitted on .* \(4, 3\)"
         with pytest.raises(ValueError, match=message):
-            validation.check_fitted_tensor(model, xp.ones(shape))
+            validation.check_tensor(model, xp.ones(shape), reset=False)
 
 
 def test_nothing_without_a_fit(xp):
     with pytest.raises(NotFittedError):
-        validation.check_fitted_tensor(Model(), xp.ones((3, 2)))
+        validation.check_tensor(Model(), xp.ones((3, 2)), reset=False)
 
 
 def test_libraries_are_not_mixed_between_fit_and_predict():

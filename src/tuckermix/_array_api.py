@@ -60,11 +60,6 @@ def device(array: Array) -> Any:
     return array_api_compat.device(array)
 
 
-def same_place(array: Array, like: Array) -> bool:
-    """Tell whether two arrays share library and device."""
-    return get_namespace(array) is get_namespace(like) and device(array) == device(like)
-
-
 def asarray_like(values: Any, like: Array, dtype: Any = None) -> Array:
     """Move `values` (anything NumPy understands) to the library, device and type of `like`."""
     dtype = like.dtype if dtype is None else dtype
@@ -91,11 +86,6 @@ def to_numpy(array: Array) -> np.ndarray:
         return np.asarray(array_api_compat.to_device(array, "cpu"))
     except (TypeError, ValueError, AttributeError):
         return np.asarray(array.get() if hasattr(array, "get") else array)
-
-
-def to_float(value: Any) -> float:
-    """Return a zero-dimensional array as a Python float."""
-    return float(value)
 
 
 def double(array: Array) -> Array:

@@ -14,7 +14,6 @@ from tuckermix._array_api import Array, device, get_namespace, is_array, is_dask
 
 __all__ = [
     "as_tensor",
-    "check_fitted_tensor",
     "check_integer",
     "check_option",
     "check_random_state",
@@ -191,11 +190,6 @@ def as_tensor(X: Any, owner: str) -> Array:
     _refuse_half(X, owner)
     xp = get_namespace(X)
     return X if X.dtype in (xp.float32, xp.float64) else xp.astype(X, xp.float64)
-
-
-def check_fitted_tensor(estimator: Any, X: Any) -> Array:
-    """Validate samples for a fitted estimator: same sample shape, same library and device."""
-    return check_tensor(estimator, X, reset=False)
 
 
 def _check_foreign(X: Array, name: str, min_samples: int) -> Array:

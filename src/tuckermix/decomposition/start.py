@@ -58,6 +58,6 @@ def start_factors(
     if init == "hosvd-samples" and len(ranks) > 1:
         for _ in range(SAMPLES_LOOPS):
             for mode, rank in enumerate(ranks):
-                gram = source.mode_grams(factors)[mode]
+                gram = source.projected_gram(factors, mode)
                 factors[mode] = leading_eigenvectors(gram, rank)[1]
     return factors

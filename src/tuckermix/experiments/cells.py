@@ -103,7 +103,6 @@ def _cell(table: Experiment, row: Row, method: Method, run: int, profile: str) -
         settings |= method.quick_settings
     if method.takes_start:
         settings |= row.settings
-    settings |= row.method_settings.get(method.name, {})
     order = (method.cost, run, table.order, table.rows.index(row))
     return Cell(profile, table.name, row, method.name, run, settings, method.version, order)
 

@@ -46,8 +46,6 @@ class Row(Record):
         Rows with the same value see the same samples; None means the row's own name.
     settings : mapping, default={}
         Parameters for every method that lets the row choose its start.
-    method_settings : mapping of str to mapping, default={}
-        Parameters for single methods of the row, by their names.
     keep : tuple of {"history", "components"}, default=()
         What else a record keeps, for the figures.
     paper_row : str or None, default=None
@@ -68,7 +66,6 @@ class Row(Record):
     redraw: str = "samples"
     draw: str | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
-    method_settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     keep: tuple[str, ...] = ()
     paper_row: str | None = None
     comparable: bool = True

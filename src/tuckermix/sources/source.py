@@ -95,24 +95,34 @@ class Source:
         """Bring the factors to the floating type and the device of the samples."""
         return [asarray_like(factor, self.like) for factor in factors]
 
-    def mode_grams(self, factors: Sequence[Array] | None = None) -> list[Array]:
+    def mode_grams(self) -> list[Array]:
         """Compute the Gram matrix of each feature mode.
-
-        Parameters
-        ----------
-        factors : sequence of arrays of shape (d_n, r_n) or None, default=None
-            Where given, the matrix of mode n is that of the samples projected on the factors of
-            all other modes.
 
         Returns
         -------
         grams : list of arrays of shape (d_n, d_n)
             In float64.
         """
-        small = None if factors is None else self._small(factors)
-        return self._samples.reduce(
-            partial(_grams_of_block, factors=small, scale=self.scale), add_parts
-        )
+        return self._samples.reduce(partial(_grams_of_block, scale=self.scale), add_parts)
+
+    def projected_gram(self, factors: Sequence[Array], mode: int) -> Array:
+        """Compute the Gram matrix of one feature mode, the others projected on their factors.
+
+        Parameters
+        ----------
+        factors : sequence of arrays of shape (d_n, r_n)
+            The factors of all feature modes; that of `mode` is not used.
+        mode : int
+            The feature mode, counted from 0.
+
+        Returns
+        -------
+        gram : array of shape (d_mode, d_mode)
+            In float64.
+        """
+        others = [None if n == mode else f for n, f in enumerate(self._small(factors))]
+        block_gram = partial(_projected_gram_of_block, others=others, mode=mode, scale=self.scale)
+        return self._samples.reduce(block_gram, add_parts)[0]
 
     def project(self, factors: Sequence[Array], basis: Array | None = None) -> Array:
         """Project the samples on the factors, and further on a basis of the projected space.
@@ -284,17 +294,18 @@ def _larger(left: float, right: float) -> float:
     return left if left > right or math.isnan(left) else right
 
 
-def _grams_of_block(block: Array, factors: Sequence[Array] | None, scale: float) -> list[Array]:
+def _grams_of_block(block: Array, scale: float) -> list[Array]:
     """Compute the Gram matrices of the feature modes of one block, in float64."""
     block = _scaled(block, scale)
-    grams = []
-    for mode in range(block.ndim - 1):
-        part = block
-        if factors is not None:
-            others = [None if other == mode else factor for other, factor in enumerate(factors)]
-            part = multi_mode_dot(block, others, transpose=True)
-        grams.append(double(mode_gram(part, mode + 1)))
-    return grams
+    return [double(mode_gram(block, mode)) for mode in range(1, block.ndim)]
+
+
+def _projected_gram_of_block(
+    block: Array, others: Sequence[Array | None], mode: int, scale: float
+) -> tuple[Array]:
+    """Compute the Gram matrix of one feature mode of a projected block, in float64."""
+    part = multi_mode_dot(_scaled(block, scale), others, transpose=True)
+    return (double(mode_gram(part, mode + 1)),)
 
 
 def _contract_block(block: Array, Q: Array, scale: float = 1.0) -> tuple[Array]:
