@@ -137,3 +137,10 @@ def test_reader_of_the_output_may_leave_early(archive, tmp_path):
     )
     assert "Traceback" not in done.stderr
     assert "BrokenPipe" not in done.stderr
+
+
+def test_the_package_runs_as_a_module():
+    command = [sys.executable, "-m", "tuckermix", "klassify"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "klassify" in done.stderr
