@@ -121,6 +121,16 @@ def test_scale_changes_nothing_but_the_cost(scale, seed):
     np.testing.assert_allclose(scaled.transform(X * scale), model.memberships_, atol=1e-6)
 
 
+@pytest.mark.parametrize(("scale", "cost"), [(1e-300, 0.0), (1e300, np.inf)])
+def test_a_cost_outside_the_range_of_floats_stops_nothing(scale, cost, seed):
+    X = planted(seed).X
+    model = TuckerClustering(4, random_state=0).fit(X)
+    scaled = TuckerClustering(4, random_state=0).fit(X * scale)
+    np.testing.assert_array_equal(scaled.labels_, model.labels_)
+    np.testing.assert_array_equal(scaled.predict(X * scale), model.labels_)
+    assert scaled.cost_ == cost
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_everything_follows_the_library_and_type_of_x(xp, dtype, seed):
     data = planted(seed)

@@ -12,6 +12,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+import numpy as np
+
 from tuckermix._array_api import Array, get_namespace, is_numpy
 
 __all__ = [
@@ -177,12 +179,13 @@ def squared_norm(X: Array) -> float:
     Returns
     -------
     value : float
-        The squared Frobenius norm.
+        The squared Frobenius norm; infinity where it is too large for a float.
     """
     xp = get_namespace(X)
     if is_numpy(X):  # the fast routine, which sums in many parts and so loses little in float32
         flat = xp.reshape(X, (-1,))
-        return float(xp.vecdot(flat, flat))
+        with np.errstate(over="ignore"):
+            return float(xp.vecdot(flat, flat))
     # Short sums in the type of the array, the long one over them in float64.
     return float(xp.sum(xp.sum(X * X, axis=-1), dtype=xp.float64))
 

@@ -68,14 +68,14 @@ def iterate_subspace(
     begin = time.perf_counter()
     factors = list(factors)
     ranks = [factor.shape[1] for factor in factors]
-    total, unit = source.squared_norm, source.scale**2
+    total = source.squared_norm
     history: list[Step] = []
 
     def record(explained: float) -> float:
-        cost = 0.5 * max(0.0, total - explained)
+        cost = source.cost_of(total - explained)
         error = relative_error(total, explained)
-        history.append(Step(len(history), cost / unit, error, time.perf_counter() - begin))
-        return cost
+        history.append(Step(len(history), cost, error, time.perf_counter() - begin))
+        return 0.5 * max(0.0, total - explained)
 
     B = source.project(factors)
     found = kmeans(B, n_clusters, n_init=1, rng=rng)
@@ -101,7 +101,7 @@ def iterate_subspace(
             break
     return Run(
         memberships=np.eye(n_clusters)[found.labels],
-        cost=cost / unit,
+        cost=history[-1].cost,
         n_iter=len(history) - 1,
         stop_reason=reason,
         history=history,

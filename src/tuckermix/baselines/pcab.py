@@ -76,7 +76,7 @@ def solve_nonnegative_tucker(
     def record(cost: float) -> None:
         error = float(np.sqrt(2.0 * cost / total)) if total > 0 else 0.0
         seconds = time.perf_counter() - begin
-        history.append(Step(len(history), cost / source.scale**2, error, seconds))
+        history.append(Step(len(history), source.cost_of(2.0 * cost), error, seconds))
 
     Q, inverse = _pseudo_inverse(U)
     T = source.contract(Q)

@@ -187,10 +187,10 @@ class TriONTD(BaselineClustering):
         ]
         return Run(
             memberships=factors[0],
-            cost=refined[-1].cost * scale**2,
+            cost=refined[-1].cost * scale * scale,
             n_iter=len(history) - 2,  # neither of the two starts is a cycle
             stop_reason=StopReason.FAILED if failure else reason,
-            history=[replace(step, cost=step.cost * scale**2) for step in history],
+            history=[replace(step, cost=step.cost * scale * scale) for step in history],
             fitted={
                 "factors_": factors[1:],
                 "core_": core * scale,

@@ -166,7 +166,7 @@ def alternate(
     def record(explained: float, gap: float) -> bool:
         entry = SweepRecord(
             iteration=len(history),
-            cost=0.5 * max(0.0, total - explained) / source.scale**2,
+            cost=source.cost_of(total - explained),
             relative_error=relative_error(total, explained),
             gap=gap,
             time=time.perf_counter() - began,
@@ -307,7 +307,7 @@ def assemble_memberships(
         directions=right.T,
         singular_values=values / scale,
         memberships=asarray_like(U, source.like),
-        cost=0.5 * max(0.0, source.squared_norm - explained) / scale**2,
+        cost=source.cost_of(source.squared_norm - explained),
         relative_error=relative_error(source.squared_norm, explained),
         gap=gap,
         history=history,

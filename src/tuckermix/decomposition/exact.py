@@ -141,7 +141,7 @@ class Sweeps:
         total = self._source.squared_norm
         entry = SweepRecord(
             iteration=len(self.history),
-            cost=0.5 * max(0.0, total - explained) / self._source.scale**2,
+            cost=self._source.cost_of(total - explained),
             relative_error=relative_error(total, explained),
             gap=math.nan,
             time=time.perf_counter() - self._began,
@@ -300,7 +300,7 @@ def assemble(
         directions=subspace.directions,
         singular_values=subspace.singular_values / scale,
         memberships=None,
-        cost=0.5 * max(0.0, source.squared_norm - subspace.explained) / scale**2,
+        cost=source.cost_of(source.squared_norm - subspace.explained),
         relative_error=relative_error(source.squared_norm, subspace.explained),
         gap=0.0,
         history=history,

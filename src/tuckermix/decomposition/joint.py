@@ -97,7 +97,7 @@ def solve_joint(
         error = relative_error(total, -2.0 * entry.cost)
         record = SweepRecord(
             iteration=len(history),
-            cost=0.5 * max(0.0, total + 2.0 * entry.cost) / source.scale**2,
+            cost=source.cost_of(total + 2.0 * entry.cost),
             relative_error=error,
             gap=math.nan,
             time=time.perf_counter() - began,

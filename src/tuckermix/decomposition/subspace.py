@@ -208,7 +208,9 @@ def rank_of(singular_values: np.ndarray, norm: float, eps: float) -> int:
     return int(np.sum(singular_values > RANK_FACTOR * eps * norm))
 
 
-def closed_form(B: Array, n_directions: int, *, start: Array | None = None) -> Subspace:
+def closed_form(
+    B: Array, n_directions: int, *, start: Array | None = None, rough: bool = False
+) -> Subspace:
     """Find the subspace of the theorem for given projected samples.
 
     Parameters
@@ -220,6 +222,8 @@ def closed_form(B: Array, n_directions: int, *, start: Array | None = None) -> S
         back where the rank of the centred rows is lower.
     start : array of shape (n_features, k) or None, default=None
         Directions from which an iteration starts, such as those of the last sweep.
+    rough : bool, default=False
+        Whether a few digits are enough, where an iteration is needed at all.
 
     Returns
     -------
@@ -236,7 +240,7 @@ def closed_form(B: Array, n_directions: int, *, start: Array | None = None) -> S
     if is_dense(B.shape, width):
         basis = _dense_basis(B, width)
     else:
-        basis = _krylov_basis(B, width, start, 4 * epsilon(B))
+        basis = _krylov_basis(B, width, start, ROUGH if rough else 4 * epsilon(B))
     return ritz(B, basis, mean, fixed, width)
 
 
