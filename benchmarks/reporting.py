@@ -66,22 +66,20 @@ def lines_of(rows: list[dict[str, Any]]) -> list[str]:
     return lines
 
 
+def heading(command: str, kind: str, about: dict[str, Any]) -> str:
+    """Say how the figures came about: the command, the machine and the versions."""
+    versions = ", ".join(f"{package} {number}" for package, number in about["versions"].items())
+    return (
+        f"Command: `{command}`. {kind}; {about['processor']}, {about['cores']} cores, "
+        f"load {about['load']}, Python {about['python']}, {versions}; {about['date']}."
+    )
+
+
 def store(rows: list[dict[str, Any]], folder: Path, name: str, command: str) -> None:
     """Write `name.json` and `name.md`, and print the table."""
     folder.mkdir(parents=True, exist_ok=True)
     about = environment()
-    text = "\n".join(
-        [
-            f"Command: `{command}`. Medians of one run; "
-            f"{about['processor']}, {about['cores']} cores, load {about['load']}, "
-            f"Python {about['python']}, "
-            + ", ".join(f"{package} {number}" for package, number in about["versions"].items())
-            + f"; {about['date']}.",
-            "",
-            *lines_of(rows),
-            "",
-        ]
-    )
+    text = "\n".join([heading(command, "Medians of one run", about), "", *lines_of(rows), ""])
     document = {"command": command, "environment": about, "rows": rows}
     (folder / f"{name}.json").write_text(json.dumps(document, indent=1) + "\n")
     (folder / f"{name}.md").write_text(text)

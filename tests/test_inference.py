@@ -29,6 +29,29 @@ def test_subspace_rows_are_the_normalised_rows_of_q(fitted):
     np.testing.assert_allclose(inference.subspace_rows(model, X), normalize_rows(fit.Q), atol=1e-9)
 
 
+def test_a_wider_view_keeps_the_model_and_its_directions(fitted):
+    X, _, model, memberships, _ = fitted
+    wider = inference.with_wider_view(model, X)
+    assert model.view.shape == (12, 4)
+    assert wider.view.shape == (12, 12)
+    assert wider.core is model.core
+    np.testing.assert_allclose(inference.mixing_weights(wider, X), memberships, atol=1e-8)
+    inside = wider.view @ np.linalg.pinv(wider.view) @ model.view
+    np.testing.assert_allclose(inside, model.view, atol=1e-9 * np.abs(model.view).max())
+
+
+def test_the_view_does_not_depend_on_units(fitted):
+    X, *_ = fitted
+    views = []
+    for factor in (1.0, 1e-160, 1e150):
+        fit = decompose(X * factor, 5, (3, 4))
+        model, _, _ = inference.model_from(fit, np.random.default_rng(0))
+        wider = inference.with_wider_view(model, X * factor)
+        views.append(np.abs(inference.subspace_rows(wider, X * factor)))
+    np.testing.assert_allclose(views[1], views[0], atol=1e-6)
+    np.testing.assert_allclose(views[2], views[0], atol=1e-6)
+
+
 def test_gap_sees_memberships_that_are_not_optimal(fitted):
     _, fit, _, _, _ = fitted
     U = np.random.default_rng(0).dirichlet(np.ones(5), size=80)

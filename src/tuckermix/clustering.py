@@ -291,6 +291,8 @@ class TuckerClustering(
         if landmarks is None and is_dask(X):
             landmarks = np.arange(X.shape[0])
         chosen = X if landmarks is None else as_blocks(X).take(landmarks)
+        if self.assign_labels == "graph":
+            self._model_ = inference.with_wider_view(self._model_, chosen)
         Z, U = inference.views(self._model_, chosen, self.assign_labels)
         self._labeller_ = fit_labels(
             self.assign_labels,

@@ -7,7 +7,7 @@ Dask arrays alike: the public ones below only send it over the blocks.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -17,7 +17,7 @@ from tuckermix._array_api import Array, asarray_like, device, double, get_namesp
 from tuckermix._records import Record
 from tuckermix.decomposition import Decomposition
 from tuckermix.decomposition.factors import leading_eigenvectors
-from tuckermix.labels import normalize_rows
+from tuckermix.labels import compared_directions, normalize_rows
 from tuckermix.memberships import choose_simplex, simplex_least_squares
 from tuckermix.sources import as_blocks
 from tuckermix.sources.blocks import add_parts
@@ -35,6 +35,7 @@ __all__ = [
     "rebuild",
     "subspace_rows",
     "views",
+    "with_wider_view",
 ]
 
 
@@ -52,21 +53,22 @@ class FittedModel(Record):
         The mean of the projected samples.
     directions : array of shape (product of r_n, n_components - 1)
         Directions of the subspace in the projected space.
-    singular_values : array of shape (n_components - 1,)
-        The spread of the fitted samples along the directions.
     vertices : array of shape (n_components, n_components - 1)
         The components relative to the mean, along the directions.
-    n_samples : int
-        The number of fitted samples.
+    spread : float
+        The standard deviation of the fitted samples along the first direction.
+    view : array of shape (product of r_n, d)
+        Scaled directions in which labels compare samples, in units of `spread`: at first those of
+        the model, along each of which the fitted samples have the variance 1.
     """
 
     factors: list[Array]
     core: Array
     mean: Array
     directions: Array
-    singular_values: Array
     vertices: Array
-    n_samples: int
+    spread: float
+    view: Array
 
 
 def model_from(fit: Decomposition, rng: np.random.Generator) -> tuple[FittedModel, Array, float]:
@@ -102,14 +104,16 @@ def model_from(fit: Decomposition, rng: np.random.Generator) -> tuple[FittedMode
         small = xp.matmul(double(fit.Q).T, double(memberships))  # memberships = Q @ small
         vertices = xp.matmul(xp.linalg.solve(small, core_rows) - fit.mean, fit.directions)
     rows = xp.matmul(vertices, fit.directions.T) + fit.mean
+    deviations = fit.singular_values / fit.Q.shape[0] ** 0.5
+    spread = float(deviations[0]) if deviations.shape[0] else 1.0
     model = FittedModel(
         factors=fit.factors,
         core=asarray_like(xp.reshape(rows, (rows.shape[0], *fit.ranks)), fit.core),
         mean=asarray_like(fit.mean, fit.core),
         directions=asarray_like(fit.directions, fit.core),
-        singular_values=asarray_like(fit.singular_values, fit.core),
         vertices=asarray_like(vertices, fit.core),
-        n_samples=int(fit.Q.shape[0]),
+        spread=spread,
+        view=asarray_like(fit.directions * (spread / deviations), fit.core),
     )
     return model, memberships, gap
 
@@ -135,8 +139,28 @@ def _gram_and_cross(memberships: Array, Q: Array) -> tuple[Array, Array]:
     return xp.matmul(U.T, U), xp.matmul(U.T, double(Q))
 
 
+def with_wider_view(model: FittedModel, X: Array) -> FittedModel:
+    """Let labels look beyond the directions of the model, see `labels.directions`.
+
+    Parameters
+    ----------
+    model : FittedModel
+        The model.
+    X : array of shape (n_samples, d_1, ...)
+        The samples from which labels are learned, in memory.
+
+    Returns
+    -------
+    model : FittedModel
+        The same with a wider view.
+    """
+    B = as_blocks(X).map(partial(_projected_block, model=model)) / model.spread
+    view = compared_directions(B, model.directions.shape[1])
+    return model if view is None else replace(model, view=asarray_like(view, model.core))
+
+
 def subspace_rows(model: FittedModel, X: Any) -> Array:
-    """Return the rows of `Q` that belong to samples, the constant column first, normalised."""
+    """Return the points that labels compare: where samples lie in the view, on a sphere."""
     return as_blocks(X).map(partial(_subspace_block, model=model))
 
 
@@ -207,20 +231,24 @@ def mean_squared_error(model: FittedModel, X: Any) -> float:
     return total / (samples.n_samples * math.prod(samples.sample_shape))
 
 
-def _offsets_block(block: Array, model: FittedModel) -> Array:
-    """Return where samples lie along the directions, in units of the samples."""
+def _projected_block(block: Array, model: FittedModel) -> Array:
+    """Return the projected samples as rows."""
     xp = get_namespace(block)
     small = multi_mode_dot(block, model.factors, transpose=True)
-    rows = xp.reshape(small, (small.shape[0], math.prod(small.shape[1:])))
-    return xp.matmul(rows - model.mean, model.directions)
+    return xp.reshape(small, (small.shape[0], math.prod(small.shape[1:])))
+
+
+def _offsets_block(block: Array, model: FittedModel) -> Array:
+    """Return where samples lie along the directions, in units of the samples."""
+    rows = _projected_block(block, model) - model.mean
+    return get_namespace(block).matmul(rows, model.directions)
 
 
 def _subspace_block(block: Array, model: FittedModel) -> Array:
     xp = get_namespace(block)
-    constant = xp.full(
-        (block.shape[0], 1), model.n_samples**-0.5, dtype=block.dtype, device=device(block)
-    )
-    coordinates = _offsets_block(block, model) / model.singular_values
+    constant = xp.ones((block.shape[0], 1), dtype=block.dtype, device=device(block))
+    rows = (_projected_block(block, model) - model.mean) / model.spread
+    coordinates = xp.matmul(rows, model.view)
     return normalize_rows(xp.concat([constant, coordinates], axis=1))
 
 

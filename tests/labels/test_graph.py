@@ -86,8 +86,9 @@ def test_joining_gives_every_cluster_a_component_even_with_equal_means():
     assert set(labels) == set(range(4))
 
 
-def test_the_embedding_is_the_normalised_cut(rng):
+def test_the_first_embedding_is_the_normalised_cut(monkeypatch, rng):
     """Two blobs that touch: the sign of the second eigenvector, computed densely."""
+    monkeypatch.setattr(graph, "CUT_ALLOWANCE", 0.0)
     points = rng.normal(size=(120, 2))
     points[60:, 0] += 3.5
     A = adjacency(*host_neighbors(points, 20), 1).toarray()
@@ -170,7 +171,7 @@ def test_cut_and_modularity_are_their_formulas(rng):
     )
 
 
-def test_a_second_embedding_is_taken_only_for_more_modularity_at_the_same_cut(monkeypatch, rng):
+def test_a_second_embedding_is_taken_only_for_more_modularity_at_a_similar_cut(monkeypatch, rng):
     points = rng.normal(size=(150, 4))
     A = adjacency(*host_neighbors(points, 20), 1)
     scale = 1 / np.sqrt(A.sum(axis=1))
@@ -186,8 +187,8 @@ def test_a_second_embedding_is_taken_only_for_more_modularity_at_the_same_cut(mo
 
     first = cut(CUT_ALLOWANCE=0.0)
     free = cut(CUT_ALLOWANCE=np.inf)
-    kept = cut(CUT_ALLOWANCE=1.05)
+    kept = cut(CUT_ALLOWANCE=1.1)
     assert free[2] >= first[2]
-    assert kept[1] <= 1.05 * first[1]
+    assert kept[1] <= 1.1 * first[1]
     assert kept[2] >= first[2]
     np.testing.assert_array_equal(cut(CUT_ALLOWANCE=np.inf, CLEAR_CUT=1.0)[0], first[0])

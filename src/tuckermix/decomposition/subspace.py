@@ -34,7 +34,9 @@ __all__ = [
     "centre_rows",
     "closed_form",
     "gram_of_columns",
+    "rank_of",
     "ritz",
+    "rough_basis",
     "rough_directions",
     "tall_svd",
 ]
@@ -208,9 +210,7 @@ def rank_of(singular_values: np.ndarray, norm: float, eps: float) -> int:
     return int(np.sum(singular_values > RANK_FACTOR * eps * norm))
 
 
-def closed_form(
-    B: Array, n_directions: int, *, start: Array | None = None, rough: bool = False
-) -> Subspace:
+def closed_form(B: Array, n_directions: int, *, start: Array | None = None) -> Subspace:
     """Find the subspace of the theorem for given projected samples.
 
     Parameters
@@ -222,8 +222,6 @@ def closed_form(
         back where the rank of the centred rows is lower.
     start : array of shape (n_features, k) or None, default=None
         Directions from which an iteration starts, such as those of the last sweep.
-    rough : bool, default=False
-        Whether a few digits are enough, where an iteration is needed at all.
 
     Returns
     -------
@@ -240,7 +238,7 @@ def closed_form(
     if is_dense(B.shape, width):
         basis = _dense_basis(B, width)
     else:
-        basis = _krylov_basis(B, width, start, ROUGH if rough else 4 * epsilon(B))
+        basis = _krylov_basis(B, width, start, 4 * epsilon(B))
     return ritz(B, basis, mean, fixed, width)
 
 
@@ -269,6 +267,24 @@ def rough_directions(B: Array, n_directions: int) -> Array:
     width = min(n_directions, B.shape[0] - 1, B.shape[1])
     if width <= 0 or not bool(xp.any(B != 0)):
         return xp.zeros((B.shape[1], 0), dtype=xp.float64, device=device(B))
+    return rough_basis(B, width)
+
+
+def rough_basis(B: Array, width: int) -> Array:
+    """Find leading right singular vectors, to a few digits where an iteration is needed.
+
+    Parameters
+    ----------
+    B : array of shape (n_samples, n_features)
+        Centred rows, not all zero.
+    width : int
+        How many directions to find.
+
+    Returns
+    -------
+    directions : array of shape (n_features, width) or wider
+        Orthonormal columns in the order of their singular values, in float64.
+    """
     if is_dense(B.shape, width):
         return _dense_basis(B, width)
     return _krylov_basis(B, width, None, ROUGH)

@@ -13,6 +13,7 @@ from tuckermix.labels.assign import (
     labeller_from_arrays,
     normalize_rows,
 )
+from tuckermix.labels.directions import compared_directions
 from tuckermix.labels.kmeans import KMeansResult, kmeans
 from tuckermix.labels.landmarks import MAX_LANDMARKS, choose_landmarks
 from tuckermix.labels.neighbors import nearest_neighbors
@@ -27,6 +28,7 @@ __all__ = [
     "MAX_LANDMARKS",
     "METHODS",
     "choose_landmarks",
+    "compared_directions",
     "fit_labels",
     "kmeans",
     "labeller_from_arrays",

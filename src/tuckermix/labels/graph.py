@@ -37,11 +37,14 @@ STEPS = 8
 """Eigenvectors count by ``((1 + eigenvalue) / 2)^8``, as after eight steps of a random walk that
 stays where it is every other time: those of small eigenvalues hold more noise."""
 
-MORE = 1.5
-"""A second embedding has this many times more eigenvectors than there are clusters. It finds groups
-of even size where the first splits off small ones."""
+MORE = 0.5
+"""A second embedding has this part more eigenvectors than there are clusters. It finds groups of
+even size where the first splits off small ones."""
 
-CUT_ALLOWANCE = 1.05
+LEAST_MORE = 3
+"""The least number of further eigenvectors: one or two may show a single odd group only."""
+
+CUT_ALLOWANCE = 1.5
 """The partition of the second embedding may cut that much more than that of the first. Without a
 limit, an even split through a cloud would be preferred to a small group that stands alone."""
 
@@ -244,12 +247,12 @@ def _cut_connected(
 ) -> np.ndarray:
     """Cluster a connected graph by k-means on its eigenvectors, rows divided by their norms.
 
-    The partition by `n_clusters` eigenvectors is kept, unless one by 1.5 times as many has a larger
-    modularity at about the same normalised cut.
+    The partition by `n_clusters` eigenvectors is kept, unless one by half as many more, and at
+    least three, has a larger modularity at a normalised cut that is not much larger.
     """
     labels = _kmeans_of(values, vectors, n_clusters, n_clusters, n_init, rng)
     cut, modularity = _cut_and_modularity(A, labels, n_clusters)
-    n_more = math.ceil(MORE * n_clusters)
+    n_more = n_clusters + max(LEAST_MORE, math.ceil(MORE * n_clusters))
     if cut <= CLEAR_CUT * n_clusters or n_more * FEWEST > len(labels):
         return labels
     values, vectors = leading_eigenvectors(_normalized(A), n_more)
