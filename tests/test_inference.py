@@ -33,7 +33,7 @@ def test_a_wider_view_keeps_the_model_and_its_directions(fitted):
     X, _, model, memberships, _ = fitted
     wider = inference.with_wider_view(model, X)
     assert model.view.shape == (12, 4)
-    assert wider.view.shape == (12, 12)
+    assert 4 < wider.view.shape[1] <= 12
     assert wider.core is model.core
     np.testing.assert_allclose(inference.mixing_weights(wider, X), memberships, atol=1e-8)
     inside = wider.view @ np.linalg.pinv(wider.view) @ model.view

@@ -20,8 +20,11 @@ from tuckermix._array_api import Array, asarray_like, double, epsilon, get_names
 from tuckermix.decomposition.subspace import centre_rows, rank_of, rough_basis
 
 WIDER = 4
-"""How many times more directions than the model has are looked at. Those beyond have next to no
-weight."""
+"""How many times more directions than the model has are looked at."""
+
+NEGLIGIBLE = 0.01
+"""The last directions that together hold less than this share of the squared weights are left out.
+For faces, whose energy falls quickly, that halves the work."""
 
 
 def compared_directions(B: Array, n_directions: int) -> Array | None:
@@ -38,8 +41,8 @@ def compared_directions(B: Array, n_directions: int) -> Array | None:
     -------
     view : array of shape (n_features, d) or None
         Orthogonal columns in float64, d at most four times `n_directions`. Along column j the
-        centred samples have the variance ``w_j²``, on average 1. None where there is nothing to
-        see beyond the model.
+        centred samples have a variance proportional to ``w_j²``, and 1 on average. None where
+        there is nothing to see beyond the model.
     """
     n_samples, n_features = (int(size) for size in B.shape)
     B, mean = centre_rows(B)
@@ -57,5 +60,8 @@ def compared_directions(B: Array, n_directions: int) -> Array | None:
     edge = values[n_directions]
     # With a weight of λ / (λ + λ_L), dividing by the root of λ does no harm where it vanishes.
     scales = values / (values**2 + edge**2)
-    weights = values * scales
-    return basis * (scales / xp.sqrt(xp.mean(weights * weights)) * n_samples**0.5)
+    squares = to_numpy(values * scales) ** 2
+    rest = np.cumsum(squares[::-1])[::-1]
+    keep = int(np.sum(rest > NEGLIGIBLE * rest[0]))
+    scales = scales[:keep] * (n_samples / float(np.mean(squares[:keep]))) ** 0.5
+    return basis[:, :keep] * scales

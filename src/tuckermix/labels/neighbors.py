@@ -144,8 +144,9 @@ def _in_order(
     indices = xp.sort(xp.astype(indices, xp.int64, copy=False), axis=1)
     n_rows, count = indices.shape
     near = xp.reshape(xp.take(points, xp.reshape(indices, (-1,)), axis=0), (n_rows, count, -1))
-    gaps = double(near - block[:, None, :])
-    distances = xp.sum(gaps * gaps, axis=2)
+    near -= block[:, None, :]
+    gaps = double(near)
+    distances = xp.vecdot(gaps, gaps)
     if own is not None:
         distances = xp.where(indices == own[:, None], xp.inf, distances)
     order = xp.argsort(distances, axis=1, stable=True)
