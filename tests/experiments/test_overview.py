@@ -59,11 +59,17 @@ def test_single_runs_neither_agree_nor_disagree():
     assert [agreement.agrees for agreement in found] == [None, None]
 
 
-def test_markdown_has_both_tables(summaries):
+def test_a_table_without_the_papers_method_has_no_speed():
+    few = [found for found in RECORDS if found.method != "PCA-Multinomial"]
+    text = overview_markdown([summarize(EXPERIMENTS["table3"], few)])
+    assert "| table3 | 2 of 2 | – | – | – | – |" in text
+
+
+def test_markdown_has_all_tables(summaries):
     text = overview_markdown(summaries)
     assert "| table3 | K=4 | AC | 0.8000 | MM | 0.7000 | +0.1000 | **1** | 200 × |" in text
     assert (
         "| table3 | K=4 | NMI | 0.3000 | PCA-Multinomial | 0.6000 | -0.3000 | 2 | 200 × |" in text
     )
-    assert "First in 1 of 2 comparisons." in text
+    assert "| table3 | 1 of 2 | K=4 NMI to PCA-Multinomial | 200.0 × | 200.0 × | 200.0 × |" in text
     assert "| table3 | K=4 | PCA-Multinomial | AC | 0.6800 | 0.6800 | " in text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -166,12 +167,38 @@ def _answer(agrees: bool | None) -> str:
     return "single run" if agrees is None else "yes" if agrees else "no"
 
 
+def _by_table(found: list[Standing]) -> list[list[str]]:
+    """Count first places and give the range of the speed, one line for each table."""
+    lines = []
+    for table in dict.fromkeys(standing.table for standing in found):
+        here = [standing for standing in found if standing.table == table]
+        faster = [s.speedup for s in here if s.metric == METRICS[0] and s.speedup is not None]
+        spread = (min(faster), statistics.median(faster), max(faster)) if faster else ()
+        lines.append(
+            [
+                table,
+                f"{sum(standing.place == 1 for standing in here)} of {len(here)}",
+                ", ".join(f"{s.row} {s.metric} to {s.rival}" for s in here if s.place > 1) or "–",
+                *([f"{value:.1f} ×" for value in spread] or ["–"] * 3),
+            ]
+        )
+    return lines
+
+
 def overview_markdown(summaries: Iterable[TableSummary]) -> str:
     """Render both comparisons in Markdown."""
     summaries = list(summaries)
     standing = standings(summaries)
     lines = [
         "# Overview",
+        "",
+        *markdown_table(
+            ["table", f"{OURS} first", "behind", "faster: least", "median", "most"],
+            _by_table(standing),
+        ),
+        "",
+        '"first": in rows times AC and NMI.',
+        f'"faster": processor time of {PAPERS_OWN} over that of {OURS}, row by row.',
         "",
         f"## {OURS} beside the best other method of each row",
         "",
@@ -192,10 +219,6 @@ def overview_markdown(summaries: Iterable[TableSummary]) -> str:
                 for found in standing
             ),
         ),
-        "",
-        f'"faster": processor time of {PAPERS_OWN} over that of {OURS}.',
-        "",
-        f"First in {sum(found.place == 1 for found in standing)} of {len(standing)} comparisons.",
         "",
         f"## {PAPERS_OWN} here and in the paper",
         "",
