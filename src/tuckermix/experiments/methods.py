@@ -183,6 +183,7 @@ for _method in (
     Method(
         "PGM",
         f"{_BASELINES}:ProjectedGradientNMF",
+        settings={"tol": 1e-6},  # that of the toolbox
         quick_settings=_FEW_ITERATIONS,
         cost=LONG,
         role="paper",
