@@ -64,8 +64,8 @@ class TuckerClustering(
         \min \tfrac12 \| X - G \times_0 U \times_1 U_1 \cdots \times_{N-1} U_{N-1} \|^2,
         \qquad U > 0,\ U 1 = 1,\ U_n^\top U_n = I .
 
-    The solution determines the column space of `U`, and labels are read off that space: samples
-    of one cluster point in similar directions in it.
+    The solution determines the column space of `U`, and labels are read off that space and what
+    lies next to it: samples of one cluster point in similar directions there.
 
     Parameters
     ----------
@@ -86,8 +86,9 @@ class TuckerClustering(
     memberships : {"anchored"}, default="anchored"
         Which of the equally good simplices gives the mixing weights.
     assign_labels : {"graph", "subspace", "memberships", "argmax"}, default="graph"
-        How samples get labels: by a graph of nearest neighbours in the subspace, by k-means in
-        the subspace, by k-means on the mixing weights (the paper), or by the largest weight.
+        How samples get labels: by a graph of nearest neighbours in the subspace and the directions
+        next to it, by k-means in the subspace, by k-means on the mixing weights (the paper), or by
+        the largest weight.
     n_neighbors : int, default=20
         The number of neighbours in the graph and in votes.
     n_init : int, default=10
