@@ -154,7 +154,7 @@ def with_wider_view(model: FittedModel, X: Array) -> FittedModel:
     model : FittedModel
         The same with a wider view.
     """
-    B = as_blocks(X).map(partial(_projected_block, model=model)) / model.spread
+    B = as_blocks(X).map(partial(_scaled_block, model=model))
     view = compared_directions(B, model.directions.shape[1])
     return model if view is None else replace(model, view=asarray_like(view, model.core))
 
@@ -236,6 +236,11 @@ def _projected_block(block: Array, model: FittedModel) -> Array:
     xp = get_namespace(block)
     small = multi_mode_dot(block, model.factors, transpose=True)
     return xp.reshape(small, (small.shape[0], math.prod(small.shape[1:])))
+
+
+def _scaled_block(block: Array, model: FittedModel) -> Array:
+    """Return the projected samples as rows of ordinary size."""
+    return _projected_block(block, model) / model.spread
 
 
 def _offsets_block(block: Array, model: FittedModel) -> Array:
