@@ -6,7 +6,7 @@ import warnings
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
@@ -14,7 +14,6 @@ from sklearn.preprocessing import FunctionTransformer
 
 from tuckermix import TuckerClustering, decompose
 from tuckermix._array_api import to_numpy
-from tuckermix.clustering import ASSIGN_LABELS
 from tuckermix.datasets import make_tensor_clusters
 
 SHAPES = {"2-D": (12,), "3-D": (6, 7), "4-D": (4, 5, 3)}
@@ -36,18 +35,6 @@ def test_planted_clusters_are_found(shape, random_state):
     data = planted(random_state, shape)
     model = TuckerClustering(4, random_state=random_state).fit(data.X)
     assert adjusted_rand_score(data.labels, model.labels_) > 0.95
-
-
-@pytest.mark.parametrize("assign_labels", ASSIGN_LABELS)
-def test_labels_predictions_and_soft_labels_agree(shape, assign_labels, seed):
-    X = planted(seed, shape).X
-    model = TuckerClustering(4, assign_labels=assign_labels, random_state=seed).fit(X)
-    np.testing.assert_array_equal(model.predict(X), model.labels_)
-    soft = model.predict_proba(X)
-    np.testing.assert_array_equal(soft.argmax(axis=1), model.labels_)
-    np.testing.assert_allclose(soft.sum(axis=1), 1.0, atol=1e-12)
-    assert set(model.labels_) == set(range(4))
-    np.testing.assert_array_equal(clone(model).fit_predict(X), model.labels_)
 
 
 def test_mixing_weights_are_feasible_optimal_and_repeated_by_transform(shape, seed):
@@ -284,19 +271,6 @@ def test_bad_parameters_are_named(options, message):
         TuckerClustering(**options).fit(planted(0).X)
 
 
-def test_wrong_sample_shape_and_no_fit():
-    X = planted(0).X
-    model = TuckerClustering(4, random_state=0)
-    with pytest.raises(NotFittedError):
-        model.predict(X)
-    model.fit(X)
-    for method in (model.predict, model.transform, model.predict_proba, model.score):
-        with pytest.raises(ValueError, match=r"per-sample shape \(6, 5\), but this Tucker"):
-            method(X[:, :, :5])
-    with pytest.raises(ValueError, match=r"one column for each component .* Got \(3, 2\)"):
-        model.inverse_transform(np.ones((3, 2)))
-
-
 def test_too_few_sweeps_warn_with_the_numbers():
     X = np.random.default_rng(0).standard_normal((40, 8, 9))
     with pytest.warns(ConvergenceWarning, match=r"max_iter=1 sweeps.*> tol=0"):
@@ -339,15 +313,3 @@ def test_float_input_is_not_touched():
         warnings.simplefilter("error")
         TuckerClustering(4, random_state=0).fit(X).predict(X)
     np.testing.assert_array_equal(X, copy)
-
-
-@pytest.mark.parametrize("method", ["predict", "transform", "inverse_transform", "score"])
-def test_libraries_and_devices_are_not_mixed(method):
-    strict = pytest.importorskip("array_api_strict")
-    X = make_tensor_clusters(60, (4, 5), 3, random_state=0).X
-    model = TuckerClustering(3, random_state=0).fit(strict.asarray(X))
-    given = model.memberships_ if method == "inverse_transform" else strict.asarray(X)
-    elsewhere = given.to_device(strict.Device("device1"))
-    for other in (np.asarray(given), elsewhere):
-        with pytest.raises(ValueError, match=r"same namespace and device.*Move X there, or fit"):
-            getattr(model, method)(other)

@@ -37,7 +37,8 @@ ORDER = (
     ),
     *("datasets", "sources"),
     *("manifolds", "objectives", "solvers"),
-    *("decomposition", "labels", "memberships", "inference", "clustering", "baselines"),
+    *("decomposition", "labels", "memberships"),
+    *("inference", "prediction", "clustering", "baselines"),
     *("metrics", "_stored", "persistence", "experiments"),
     *("plots", "report", "cli", "__main__"),
 )

@@ -8,52 +8,32 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from sklearn.base import (
-    BaseEstimator,
-    ClassNamePrefixFeaturesOutMixin,
-    ClusterMixin,
-    TransformerMixin,
-)
+from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.exceptions import ConvergenceWarning
 
 from tuckermix import inference
-from tuckermix._array_api import Array, asarray_like, is_array, is_dask
+from tuckermix._array_api import Array, is_dask
 from tuckermix._callbacks import CallbackSupportMixin, FitProgress, with_callbacks
 from tuckermix._records import StopReason
 from tuckermix._threads import one_blas_thread
-from tuckermix._validation import (
-    check_integer,
-    check_option,
-    check_random_state,
-    check_real,
-    check_same_library,
-    check_sample_shape,
-    check_tensor,
-)
+from tuckermix._validation import check_integer, check_option, check_random_state, check_real
 from tuckermix.decomposition import INITS, SOLVERS, Decomposition
 from tuckermix.decomposition.fit import decompose_source
 from tuckermix.decomposition.ranks import check_ranks
 from tuckermix.decomposition.result import SweepRecord
-from tuckermix.labels import choose_landmarks, fit_labels
+from tuckermix.labels import METHODS, choose_landmarks, fit_labels
 from tuckermix.memberships import SIMPLICES
+from tuckermix.prediction import FittedMethods
 from tuckermix.sources import Source, as_blocks, as_source
 from tuckermix.sources.memory import explain_shortage
 from tuckermix.tensor import multi_mode_dot
 
-__all__ = ["ASSIGN_LABELS", "TuckerClustering"]
+__all__ = ["TuckerClustering"]
 
 logger = logging.getLogger("tuckermix")
 
-ASSIGN_LABELS = ("graph", "subspace", "memberships", "argmax")
 
-
-class TuckerClustering(
-    CallbackSupportMixin,
-    ClassNamePrefixFeaturesOutMixin,
-    TransformerMixin,
-    ClusterMixin,
-    BaseEstimator,
-):
+class TuckerClustering(CallbackSupportMixin, FittedMethods, ClusterMixin, BaseEstimator):
     r"""Cluster samples that are N-way arrays, without flattening them.
 
     Each sample is modelled as a convex mixture of L components that live in a small Tucker
@@ -223,6 +203,25 @@ class TuckerClustering(
             raise
         return self
 
+    def fit_transform(self, X: Any, y: Any = None, **params: Any) -> Array:
+        """Fit the model and return the mixing weights of the samples.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, d_1, ...)
+            The samples.
+        y : Ignored
+            Present for scikit-learn's sake.
+        **params : dict
+            Further parameters of `fit`.
+
+        Returns
+        -------
+        memberships : array of shape (n_samples, n_components_)
+            The same as ``fit(X).transform(X)``.
+        """
+        return self.fit(X, y, **params).transform(X)
+
     def _check_params(self) -> None:
         name = type(self).__name__
         check_integer(self.n_clusters, "n_clusters", name)
@@ -231,7 +230,7 @@ class TuckerClustering(
         check_option(self.solver, "solver", name, SOLVERS)
         check_option(self.init, "init", name, INITS)
         check_option(self.memberships, "memberships", name, SIMPLICES)
-        check_option(self.assign_labels, "assign_labels", name, ASSIGN_LABELS)
+        check_option(self.assign_labels, "assign_labels", name, METHODS)
         check_integer(self.n_neighbors, "n_neighbors", name)
         check_integer(self.n_init, "n_init", name)
         check_integer(self.max_iter, "max_iter", name)
@@ -307,151 +306,6 @@ class TuckerClustering(
         self.labels_ = inference.labels(self._model_, self._labeller_, X)
         means = inference.cluster_means(self._model_, self.n_clusters, X, self.labels_)
         self.centroids_ = inference.lift(self._model_, means)
-
-    def _validated(self, X: Any, method: str) -> Array:
-        X = self._checked(X, reset=False)
-        check_same_library(X, self.core_, f"{type(self).__name__}.{method}()")
-        return X.astype(self.core_.dtype) if is_dask(X) else asarray_like(X, self.core_)
-
-    def _checked(self, X: Any, *, reset: bool) -> Array:
-        """Validate samples; a Dask array stays lazy, its values are looked at when it is read."""
-        if not is_dask(X):
-            return check_tensor(self, X, reset=reset)
-        from tuckermix.sources.dask import check_dask
-
-        X = check_dask(X)
-        check_sample_shape(self, X.shape, reset)
-        return X
-
-    @explain_shortage
-    @one_blas_thread
-    def predict_proba(self, X: Any) -> Array:
-        """Give soft labels: the share of votes of the nearest fitted samples.
-
-        Parameters
-        ----------
-        X : array of shape (n_samples, d_1, ...)
-            Samples of the shape on which the model was fitted.
-
-        Returns
-        -------
-        probabilities : array of shape (n_samples, n_clusters)
-            Rows that sum to one; the label is the position of the largest entry.
-        """
-        return inference.probabilities(
-            self._model_of(), self._labeller_, self._validated(X, "predict_proba")
-        )
-
-    @explain_shortage
-    @one_blas_thread
-    def predict(self, X: Any) -> Array:
-        """Give each sample the label of the cluster that it resembles most.
-
-        Parameters
-        ----------
-        X : array of shape (n_samples, d_1, ...)
-            Samples of the shape on which the model was fitted.
-
-        Returns
-        -------
-        labels : array of shape (n_samples,)
-            Labels from 0 to ``n_clusters - 1``.
-        """
-        return inference.labels(self._model_of(), self._labeller_, self._validated(X, "predict"))
-
-    @explain_shortage
-    @one_blas_thread
-    def transform(self, X: Any) -> Array:
-        """Find the mixing weights of samples: the best convex mixture of the components.
-
-        Parameters
-        ----------
-        X : array of shape (n_samples, d_1, ...)
-            Samples of the shape on which the model was fitted.
-
-        Returns
-        -------
-        memberships : array of shape (n_samples, n_components_)
-            Nonnegative rows that sum to one.
-        """
-        return inference.mixing_weights(self._model_of(), self._validated(X, "transform"))
-
-    def fit_transform(self, X: Any, y: Any = None, **params: Any) -> Array:
-        """Fit the model and return the mixing weights of the samples.
-
-        Parameters
-        ----------
-        X : array of shape (n_samples, d_1, ...)
-            The samples.
-        y : Ignored
-            Present for scikit-learn's sake.
-        **params : dict
-            Further parameters of `fit`.
-
-        Returns
-        -------
-        memberships : array of shape (n_samples, n_components_)
-            The same as ``fit(X).transform(X)``.
-        """
-        return self.fit(X, y, **params).transform(X)
-
-    @explain_shortage
-    @one_blas_thread
-    def inverse_transform(self, memberships: Any) -> Array:
-        """Rebuild samples from mixing weights.
-
-        Parameters
-        ----------
-        memberships : array of shape (n_samples, n_components_)
-            Mixing weights.
-
-        Returns
-        -------
-        X : array of shape (n_samples, d_1, ...)
-            The samples that the model has for these weights.
-        """
-        model = self._model_of()
-        weights = memberships
-        if is_dask(memberships) or is_array(memberships):
-            name = f"{type(self).__name__}.inverse_transform()"
-            check_same_library(memberships, self.core_, name)
-        if not is_dask(memberships):
-            weights = asarray_like(memberships, self.core_)
-        if weights.ndim != 2 or weights.shape[1] != self.n_components_:
-            raise ValueError(
-                f"memberships must have shape (n_samples, {self.n_components_}), one column for "
-                f"each component of this model. Got {tuple(weights.shape)} instead."
-            )
-        return inference.rebuild(model, weights)
-
-    @explain_shortage
-    @one_blas_thread
-    def score(self, X: Any, y: Any = None) -> float:
-        """Give minus the mean squared error with which the model rebuilds samples.
-
-        Parameters
-        ----------
-        X : array of shape (n_samples, d_1, ...)
-            Samples of the shape on which the model was fitted.
-        y : Ignored
-            Present for scikit-learn's sake.
-
-        Returns
-        -------
-        score : float
-            Minus the squared error averaged over all entries; higher is better.
-        """
-        return -inference.mean_squared_error(self._model_of(), self._validated(X, "score"))
-
-    def _subspace(self, X: Any) -> Array:
-        """Return the rows of the samples in the subspace from which labels are read."""
-        return inference.subspace_rows(self._model_of(), self._validated(X, "_subspace"))
-
-    def _model_of(self) -> inference.FittedModel:
-        from sklearn.utils.validation import check_is_fitted
-
-        check_is_fitted(self)
-        return self._model_
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
