@@ -100,20 +100,6 @@ def test_hessian_is_tangent_and_self_adjoint(case):
     assert one == pytest.approx(other, rel=1e-9, abs=1e-9 * manifold.n_samples)
 
 
-def test_hessian_equals_the_form_with_division(rng):
-    """The formula of the paper, term by term, on a point where its division is harmless."""
-    manifold = Multinomial(9, 4)
-    U = manifold.random_point(rng)
-    G, H = rng.standard_normal(U.shape), rng.standard_normal(U.shape)
-    xi = manifold.random_tangent(U, rng)
-    alpha = (G * U).sum(axis=1, keepdims=True)
-    d_alpha = (H * U + G * xi).sum(axis=1, keepdims=True)
-    gradient = G * U - alpha * U
-    d_gradient = H * U + G * xi - alpha * xi - d_alpha * U
-    paper = manifold.projection(U, d_gradient - 0.5 * xi * gradient / U)
-    np.testing.assert_allclose(manifold.rhess(U, G, H, xi), paper, atol=1e-14)
-
-
 @given(points(), st.floats(-3, -0.5))
 def test_exp_log_and_dist_are_consistent(case, exponent):
     manifold, U, rng = case

@@ -24,9 +24,8 @@ __all__ = ["BayesianNMF", "conditional_modes", "draw_truncated_normal", "gibbs_s
 METHODS = ("gibbs", "icm")
 
 TAIL = 4.0
-"""Standard deviations beyond which a draw comes from Marsaglia's tail method instead of the
-inverse distribution function: where its acceptance is at least 95 % and rounding in the inverse
-function begins to matter."""
+"""Standard deviations beyond which Marsaglia's tail method draws: there it accepts at least 95 %,
+and rounding begins to matter in the inverse distribution function."""
 
 NOISE_FLOOR = 1e-24
 """Least variance of the noise relative to the mean square of the data: an exact fit would

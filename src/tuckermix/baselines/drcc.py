@@ -8,7 +8,8 @@ import numpy as np
 
 from tuckermix._array_api import Array
 from tuckermix._validation import check_integer, check_real
-from tuckermix.baselines._base import KMEANS_STARTS, BaselineClustering, Run
+from tuckermix.baselines._base import BaselineClustering, Run
+from tuckermix.baselines._labels import KMEANS_STARTS
 from tuckermix.baselines.coclustering import Graph, cocluster, neighbor_graph
 from tuckermix.baselines.nonnegative import scale_of
 from tuckermix.labels.kmeans import kmeans

@@ -10,7 +10,8 @@ import numpy as np
 
 from tuckermix._array_api import Array
 from tuckermix._records import StopReason
-from tuckermix.baselines._base import KMEANS_STARTS, BaselineClustering, Run, label_memberships
+from tuckermix.baselines._base import BaselineClustering, Run
+from tuckermix.baselines._labels import KMEANS_STARTS, label_memberships
 from tuckermix.baselines._tucker import start_tucker
 from tuckermix.baselines.nonnegative import scale_of
 from tuckermix.baselines.orthogonal import (
