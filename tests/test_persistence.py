@@ -172,7 +172,8 @@ def put(**values):
     ("change", "message"),
     [
         (put(format="other"), "its header is none of ours. Name a file that tuckermix.save wrote"),
-        (put(version=2), "it has format version 2, and tuckermix .* reads up to 1. Install a"),
+        (put(version=3), "it has format version 3, and tuckermix .* reads up to 2. Install a"),
+        (put(version=1), "it has format version 1, which tuckermix .* reads no more. Fit the mod"),
         (put(version="1"), "its format version '1' is none"),
         (put(version=True), "its format version True is none"),
         (put(state=[]), "its header lacks 'state'"),

@@ -29,8 +29,12 @@ __all__ = ["FORMAT_VERSION", "ModelFileError", "load", "save"]
 FORMAT = "tuckermix model"
 """The mark by which a header is one of ours."""
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 """Raised by one whenever older versions of the package could no longer read the files."""
+
+OLDEST_VERSION = 2
+"""The oldest format that is read. Files of format 1 do not say in which directions labels compare
+samples."""
 
 HEADER = "header.json"
 """The member with everything that is not an array."""
@@ -194,6 +198,12 @@ def _read_header(path: str | os.PathLike[str], archive: zipfile.ZipFile) -> dict
             f"it has format version {version}, and tuckermix {__version__} reads up to "
             f"{FORMAT_VERSION}",
             "Install a newer tuckermix",
+        )
+    if version < OLDEST_VERSION:
+        raise _wrong(
+            path,
+            f"it has format version {version}, which tuckermix {__version__} reads no more",
+            "Fit the model anew",
         )
     for key in ("parameters", "state", "arrays"):
         if not isinstance(header.get(key), dict):
