@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tuckermix._array_api import to_numpy
-from tuckermix.labels import compared_directions
+from tuckermix.labels import compared_directions, directions
 from tuckermix.labels.directions import NEGLIGIBLE, WIDER
 
 
@@ -52,6 +52,11 @@ def test_rounding_is_not_looked_at(dtype, offset, rng):
     rows = rng.normal(size=(80, 3)) @ rng.normal(size=(3, 20)) + offset
     assert compared_directions(rows.astype(dtype), 3) is None
     assert compared_directions(rows.astype(dtype), 2) is not None
+
+
+def test_the_number_of_further_directions_has_a_limit(monkeypatch, rows):
+    monkeypatch.setattr(directions, "MOST_MORE", 2)
+    assert compared_directions(rows.copy(), 5).shape[1] <= 7
 
 
 def test_scales_do_not_matter(rows):

@@ -22,6 +22,10 @@ from tuckermix.decomposition.subspace import centre_rows, rank_of, rough_basis
 WIDER = 4
 """How many times more directions than the model has are looked at."""
 
+MOST_MORE = 256
+"""The most directions beyond the model: with hundreds of clusters, finding more would take longer
+than the fit."""
+
 NEGLIGIBLE = 0.01
 """The last directions that together hold less than this share of the squared weights are left out.
 For faces, whose energy falls quickly, that halves the work."""
@@ -40,14 +44,14 @@ def compared_directions(B: Array, n_directions: int) -> Array | None:
     Returns
     -------
     view : array of shape (n_features, d) or None
-        Orthogonal columns in float64, d at most four times `n_directions`. Along column j the
-        centred samples have a variance proportional to ``w_j²``, and 1 on average. None where
-        there is nothing to see beyond the model.
+        Orthogonal columns in float64, d at most four times `n_directions` and 256 more than that.
+        Along column j the centred samples have a variance proportional to ``w_j²``, and 1 on
+        average. None where there is nothing to see beyond the model.
     """
     n_samples, n_features = (int(size) for size in B.shape)
     B, mean = centre_rows(B)
     xp = get_namespace(B)
-    width = min(WIDER * n_directions, n_samples - 1, n_features)
+    width = min(WIDER * n_directions, n_directions + MOST_MORE, n_samples - 1, n_features)
     if width <= n_directions or not bool(xp.any(B != 0)):
         return None
     basis = rough_basis(B, width)[:, :width]
