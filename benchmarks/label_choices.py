@@ -10,9 +10,10 @@ from __future__ import annotations
 import argparse
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 from sklearn.datasets import make_circles, make_moons
@@ -20,7 +21,7 @@ from sklearn.metrics import adjusted_rand_score
 
 from benchmarks import reporting
 from benchmarks.quality import draw
-from tuckermix import TuckerClustering
+from tuckermix import TuckerClustering, inference
 from tuckermix.datasets import DatasetNotFound, load, make_dynamic_textures
 from tuckermix.labels import directions, graph
 from tuckermix.metrics import clustering_accuracy
@@ -101,37 +102,21 @@ def without_density(indices: Any, squares: Any, n_directions: int) -> Any:
 SHRUNK: Callable[..., Any] = directions.compared_directions
 WEIGHED: Callable[..., Any] = graph.adjacency
 
-CHANGES: dict[str, list[tuple[Any, str, Any]]] = {
-    "as it is": [],
-    "the directions of the model only": [(directions, "WIDER", 1)],
-    "all directions alike": [("inference", "compared_directions", without_shrinkage)],
-    "one embedding": [(graph, "CUT_ALLOWANCE", 0.0)],
-    "the second may cut 20 % more": [(graph, "CUT_ALLOWANCE", 1.2)],
-    "the second may cut anything": [(graph, "CUT_ALLOWANCE", np.inf)],
-    "no weight for mutual edges": [(graph, "MUTUAL", 0.0)],
-    "no gaps": [(graph, "GAP", np.inf)],
-    "no weight for density": [(graph, "adjacency", without_density)],
-    "all neighbours alike": [(graph, "DECAY", 0.0)],
+CHANGES: dict[str, AbstractContextManager[Any]] = {
+    "as it is": nullcontext(),
+    "the directions of the model only": mock.patch.object(directions, "WIDER", 1),
+    "all directions alike": mock.patch.object(inference, "compared_directions", without_shrinkage),
+    "one embedding": mock.patch.object(graph, "CUT_ALLOWANCE", 0.0),
+    "the second may cut 20 % more": mock.patch.object(graph, "CUT_ALLOWANCE", 1.2),
+    "the second may cut anything": mock.patch.object(graph, "CUT_ALLOWANCE", np.inf),
+    "no weight for mutual edges": mock.patch.object(graph, "MUTUAL", 0.0),
+    "no gaps": mock.patch.object(graph, "GAP", np.inf),
+    "no weight for density": mock.patch.object(graph, "adjacency", without_density),
+    "all neighbours alike": mock.patch.object(graph, "DECAY", 0.0),
 }
 
 NEIGHBORS = (10, 15, 30)
 """Values of `n_neighbors` beside the default."""
-
-
-@contextmanager
-def changed(changes: list[tuple[Any, str, Any]]) -> Iterator[None]:
-    """Replace names of modules for a while."""
-    from tuckermix import inference
-
-    places = [(inference if where == "inference" else where, *rest) for where, *rest in changes]
-    before = [getattr(where, name) for where, name, _ in places]
-    for where, name, value in places:
-        setattr(where, name, value)
-    try:
-        yield
-    finally:
-        for (where, name, _), value in zip(places, before, strict=True):
-            setattr(where, name, value)
 
 
 def mean_score(samples: list[tuple[Any, Any, Any]], score: Any, **options: Any) -> float:
@@ -181,8 +166,8 @@ def main() -> None:
     scores |= {f"{count} neighbours": [] for count in NEIGHBORS}
     for name, samples, score in columns():
         names.append(name)
-        for change, places in CHANGES.items():
-            with changed(places):
+        for change, patch in CHANGES.items():
+            with patch:
                 scores[change].append(mean_score(samples, score))
         for count in NEIGHBORS:
             found = mean_score(samples, score, n_neighbors=count)

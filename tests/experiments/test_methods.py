@@ -5,6 +5,7 @@ import inspect
 import numpy as np
 import pytest
 
+from tuckermix.baselines import _labels
 from tuckermix.experiments import METHODS, Method
 from tuckermix.experiments.methods import build, select_methods
 from tuckermix.experiments.tables import EXPERIMENTS
@@ -52,6 +53,10 @@ def test_a_function_gets_clusters_ranks_seed_and_settings():
 
     assert build(Method("mine", factory), 4, RANKS, 1, {"depth": 2}) == "estimator"
     assert seen == {"n_clusters": 4, "ranks": RANKS, "seed": 1, "depth": 2}
+
+
+def test_kmeans_on_pixels_has_as_many_starts_as_the_other_methods():
+    assert METHODS["k-means"].settings["n_init"] == _labels.KMEANS_STARTS
 
 
 def test_pixels_are_flattened_for_methods_that_need_vectors():

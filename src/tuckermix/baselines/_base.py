@@ -64,8 +64,12 @@ class Run(Record):
     ----------
     memberships : ndarray of shape (n_samples, n_clusters)
         The weights on which labels are based.
-    cost, n_iter, stop_reason : float, int, StopReason
-        The objective at the end, the iterations done, why the run ended.
+    cost : float
+        The objective at the end.
+    n_iter : int
+        Iterations done.
+    stop_reason : StopReason
+        Why the run ended.
     history : list of Step
         One record an iteration, the start first.
     fitted : dict
@@ -306,7 +310,18 @@ class ComponentClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         return _follow(np.argmin(distance, axis=1).astype(np.int64), X)
 
     def inverse_transform(self, memberships: Array) -> Array:
-        """Rebuild samples (n_samples, d_1, ...) from weights (n_samples, n_clusters)."""
+        """Rebuild samples from weights.
+
+        Parameters
+        ----------
+        memberships : array of shape (n_samples, n_clusters)
+            The weights.
+
+        Returns
+        -------
+        X : array of shape (n_samples, d_1, ...)
+            The samples that the components give.
+        """
         xp = get_namespace(self.components_)
         memberships = asarray_like(memberships, self.components_)
         return xp.tensordot(memberships, self.components_, axes=1)

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from scipy.special import erfc, erfcinv
 
 from tuckermix._records import StopReason
 from tuckermix._validation import check_option, check_real
@@ -18,14 +17,11 @@ from tuckermix.baselines._factorization import (
     relative_change,
 )
 from tuckermix.baselines.nonnegative import least_squares_cost
+from tuckermix.baselines.truncated_normal import draw_truncated_normal
 
-__all__ = ["BayesianNMF", "conditional_modes", "draw_truncated_normal", "gibbs_samples"]
+__all__ = ["BayesianNMF", "conditional_modes", "gibbs_samples"]
 
 METHODS = ("gibbs", "icm")
-
-TAIL = 4.0
-"""Standard deviations beyond which Marsaglia's tail method draws: there it accepts at least 95 %,
-and rounding begins to matter in the inverse distribution function."""
 
 NOISE_FLOOR = 1e-24
 """Least variance of the noise relative to the mean square of the data: an exact fit would
@@ -35,60 +31,6 @@ NOISE_CEILING = 1.0
 """Largest variance of the noise relative to the mean square of the data, which is what no model at
 all would leave. With flat priors and more parameters than entries the posterior is improper, and
 without this bound the sampler escapes to infinity."""
-
-
-def draw_truncated_normal(
-    mean: np.ndarray, deviation: np.ndarray | float, rng: np.random.Generator
-) -> np.ndarray:
-    r"""Draw from normal distributions cut off below zero, exactly in all regimes.
-
-    .. math:: p(a) \propto \exp\bigl(-(a - \mu)^2 / 2 s^2\bigr), \quad a \ge 0
-
-    With :math:`z = -\mu / \sqrt2 s`, the draw is
-    :math:`\mu + \sqrt2 s \operatorname{erfc}^{-1}(u \operatorname{erfc} z)` with uniform `u`. When
-    the cut lies more than four deviations above the mean, :math:`x = \sqrt{c^2 - 2 \log u}`
-    with :math:`c = -\mu / s` is proposed and accepted with probability :math:`c / x`
-    (Marsaglia 1964), which has no approximation at any distance.
-
-    Parameters
-    ----------
-    mean : ndarray of shape (n,)
-        The mean of each normal distribution before the cut.
-    deviation : float or ndarray of shape (n,)
-        The standard deviation, positive.
-    rng : numpy.random.Generator
-        Source of randomness.
-
-    Returns
-    -------
-    draws : ndarray of shape (n,)
-        Nonnegative values.
-    """
-    mean = np.asarray(mean, dtype=np.float64)
-    cut = -mean / deviation
-    tail = cut > TAIL
-    z = np.minimum(cut, TAIL) * np.sqrt(0.5)
-    # 1 - u lies in (0, 1]: the inverse function is finite there.
-    standard = np.sqrt(2.0) * erfcinv((1.0 - rng.random(mean.shape)) * erfc(z))
-    draws = np.maximum(mean + deviation * standard, 0.0)
-    if tail.any():
-        width = np.broadcast_to(deviation, mean.shape)[tail]
-        draws[tail] = width * _draw_beyond(cut[tail], rng)
-    return draws
-
-
-def _draw_beyond(cut: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Draw x - cut for standard normal x beyond `cut` (large), by Marsaglia's method."""
-    excess = np.empty_like(cut)
-    open_ = np.arange(len(cut))
-    while len(open_):
-        c = cut[open_]
-        twice = 2.0 * rng.standard_exponential(len(open_))
-        x = np.hypot(c, np.sqrt(twice))
-        accepted = rng.random(len(open_)) * x <= c
-        excess[open_[accepted]] = (twice / (x + c))[accepted]  # x - c without cancellation
-        open_ = open_[~accepted]
-    return excess
 
 
 def _sweep(
@@ -147,10 +89,13 @@ def gibbs_samples(
     ----------
     X : ndarray of shape (n_samples, n_features)
         The data.
-    W, H : ndarray of shape (n_samples, n_components) and (n_components, n_features)
-        Start of the coefficients and of the components.
+    W : ndarray of shape (n_samples, n_components)
+        Start of the coefficients.
+    H : ndarray of shape (n_components, n_features)
+        Start of the components.
     rng : numpy.random.Generator or None
-        Source of randomness. None takes the mode of each conditional instead of a draw.
+        Source of randomness. None takes the mode of each conditional instead of a draw:
+        iterated conditional modes.
     rate : float, default=0.0
         Rate of the exponential prior of both factors; 0 is flat on the half line.
     shape, scale : float, default=0.0
@@ -160,8 +105,12 @@ def gibbs_samples(
 
     Yields
     ------
-    W, H, variance, cost : ndarray, ndarray, float, float
-        The state after the sweep, which the next one may change in place; half the squared error.
+    W, H : ndarray
+        The state after the sweep. The next one may change them in place.
+    variance : float
+        The variance of the noise.
+    cost : float
+        Half the squared error.
     """
     W, B = W.astype(np.float64), H.T.astype(np.float64)  # B as rows, like W
     squared_norm = float(np.vdot(X, X))
@@ -203,14 +152,17 @@ def conditional_modes(
         \frac{D_n - \sum_{m \ne n} W_m C_{mn} - \lambda\sigma^2}{C_{nn}}\Bigr), \qquad
         \sigma^2 \leftarrow \frac{\theta + \tfrac12 \lVert X - WH \rVert^2}{\tfrac12 IJ + k + 1}
 
-    Every step raises the posterior density. Stops at a relative change of the error below `tol`.
+    Every step raises the posterior density. Stops when the relative change of the error in one
+    sweep falls below `tol`.
 
     Parameters
     ----------
     X, W, H, rate, shape, scale
         As in `gibbs_samples`.
-    max_iter, tol
-        The limit on sweeps; the least relative change of the error, 0 for all sweeps.
+    max_iter : int, default=1000
+        The limit on sweeps.
+    tol : float, default=1e-6
+        The least relative change of the error; 0 does all sweeps.
 
     Returns
     -------
@@ -251,9 +203,10 @@ class BayesianNMF(NonnegativeFactorization):
         \sigma^2 \sim \operatorname{InvGamma}(k, \theta)
 
     with the flattened samples as rows of X, memberships W and components H. A Gibbs sampler draws
-    each column of W and row of H from its exact conditional, a normal cut off at zero; the
-    components are the mean of the draws after the burn-in. With `method="icm"` the mode of each
-    conditional climbs to a mode of the posterior. Labels come from k-means on the memberships.
+    each column of W and row of H from its exact conditional distribution, a normal cut off at
+    zero; the components are the mean of the draws after the burn-in. With `method="icm"` the mode
+    of each conditional is taken instead, which climbs to a mode of the posterior. Labels come
+    from k-means on the memberships.
 
     Parameters
     ----------
@@ -275,7 +228,8 @@ class BayesianNMF(NonnegativeFactorization):
     max_iter : int, default=1000
         The number of sweeps of each start, for "icm" the limit on it.
     tol : float, default=1e-6
-        For "icm", stop when the error changes relatively by less. The sampler does all sweeps.
+        For "icm", stop when the error changes relatively by less in one sweep. The sampler does
+        all its sweeps.
     assign_labels : {"kmeans", "argmax"}, default="kmeans"
         Labels by k-means on the memberships, or by the largest one.
     random_state : int, Generator, RandomState or None, default=None
@@ -298,14 +252,23 @@ class BayesianNMF(NonnegativeFactorization):
     cost_ : float
         Half the squared error of the last record, in units of the data.
     history_ : list of Step
-        One record a sweep, the start first, the posterior mean last; draws rise and fall.
-    n_iter_, stop_reason_ : int, StopReason
-        Sweeps of the best start, and why it ended.
+        One record a sweep, the start first. The cost of a sampler does not fall steadily. The
+        last record is that of the posterior mean.
+    n_iter_ : int
+        Sweeps of the best start.
+    stop_reason_ : StopReason
+        Why the best start ended.
+    failure_ : str
+        Empty; the reason where a method fails.
+    sample_shape_ : tuple of int
+        The shape of a sample.
+    n_features_in_ : int
+        The length of its first axis.
 
     Notes
     -----
-    Defaults are the author's: flat priors. What differs from his sampler: far in the tail the
-    draw is exact where his takes an exponential; each component is kept at unit norm,
+    Defaults are those of the author's sampler: flat priors. What differs from it: far in the tail
+    the draw is exact where his takes an exponential; each component is kept at unit norm,
     because under flat priors the scale between W and H is free and wanders; the variance of the
     noise stays below the mean square of the data, because with more parameters than entries the
     posterior is improper; a component on which the data are silent keeps its values; the

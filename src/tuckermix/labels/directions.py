@@ -44,9 +44,9 @@ def compared_directions(B: Array, n_directions: int) -> Array | None:
     Returns
     -------
     view : array of shape (n_features, d) or None
-        Orthogonal columns in float64, d at most four times `n_directions` and 256 more than that.
-        Along column j the centred samples have a variance proportional to ``w_j²``, and 1 on
-        average. None where there is nothing to see beyond the model.
+        Orthogonal columns in float64; d is at most four times `n_directions`, and at most 256
+        above it. Along column j the centred samples have a variance proportional to ``w_j²``, and
+        1 on average. None where there is nothing to see beyond the model.
     """
     n_samples, n_features = (int(size) for size in B.shape)
     B, mean = centre_rows(B)
