@@ -27,6 +27,7 @@ HEAVY = (
 ORDER = (
     *(
         "_version",
+        "_optional",
         "_records",
         "_callbacks",
         "_threads",
@@ -39,8 +40,8 @@ ORDER = (
     *("manifolds", "objectives", "solvers"),
     *("decomposition", "labels", "memberships"),
     *("inference", "prediction", "clustering", "baselines"),
-    *("metrics", "_stored", "persistence", "experiments"),
-    *("plots", "report", "cli", "__main__"),
+    *("metrics", "summary", "_stored", "persistence"),
+    *("plots", "report", "experiments", "cli", "__main__"),
 )
 
 # Edges against the order that are meant, as (module, imported top-level name): none so far.

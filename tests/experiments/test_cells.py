@@ -1,10 +1,15 @@
 import numpy as np
 import pytest
 
-from tuckermix.experiments.cells import cells_of, execute, machine, versions
+from tuckermix.experiments.cells import cells_of, execute
 from tuckermix.experiments.methods import METHODS, Method, build, register_method
-from tuckermix.experiments.specs import Row
-from tuckermix.experiments.tables import EXPERIMENTS, FIGURES, QUICK_EXPERIMENTS, resolve_targets
+from tuckermix.experiments.tables import (
+    EXPERIMENTS,
+    FIGURES,
+    QUICK_EXPERIMENTS,
+    Row,
+    resolve_targets,
+)
 
 
 def test_the_whole_of_the_paper_has_the_expected_number_of_cells():
@@ -116,8 +121,3 @@ def test_a_name_of_a_method_is_taken_once_and_its_role_is_known(fakes):
         register_method(Method("MM", fakes.Random))
     with pytest.raises(ValueError, match="'role' parameter of Method must be one of 'paper'"):
         Method("a", fakes.Random, role="guest")
-
-
-def test_versions_and_machine_are_said():
-    assert {"python", "numpy", "scipy", "scikit-learn", "tuckermix"} == set(versions())
-    assert "cores" in machine()

@@ -10,7 +10,7 @@ from tuckermix.experiments.draws import (
     register_dataset,
     seed_of,
 )
-from tuckermix.experiments.specs import Row
+from tuckermix.experiments.tables import Row
 
 LABELS = np.repeat(np.arange(1, 9), 20)
 

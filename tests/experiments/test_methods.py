@@ -5,9 +5,10 @@ import inspect
 import numpy as np
 import pytest
 
+from tuckermix import TuckerClustering
 from tuckermix.baselines import _labels
-from tuckermix.experiments import METHODS, Method
-from tuckermix.experiments.methods import build, select_methods
+from tuckermix.experiments import METHODS, Method, methods
+from tuckermix.experiments.methods import build, code_fingerprint, select_methods
 from tuckermix.experiments.tables import EXPERIMENTS
 
 RANKS = (2, 3)
@@ -64,3 +65,69 @@ def test_pixels_are_flattened_for_methods_that_need_vectors():
     model = build(METHODS["k-means"], 2, RANKS, 0, {"n_init": 1}).fit(X)
     assert len(set(model.labels_[:6])) == len(set(model.labels_[6:])) == 1
     assert model.labels_[0] != model.labels_[-1]
+
+
+def test_a_class_is_followed_into_what_it_imports():
+    path = "tuckermix:TuckerClustering"
+    before = code_fingerprint(path)
+    assert len(before) == 12
+    assert before == code_fingerprint(path)
+    assert before != code_fingerprint("tuckermix.baselines:MultiplicativeNMF")
+
+
+@pytest.fixture
+def package(tmp_path, monkeypatch):
+    """A small package in place of this one."""
+    monkeypatch.setattr(methods, "_path_of", lambda name: paths.get(name))
+    paths = {}
+
+    def write(name, text):
+        paths[name] = tmp_path / f"{name}.py"
+        paths[name].write_text(text)
+        methods._module_fingerprint.cache_clear()
+
+    write("tuckermix.a", "from tuckermix.b import f\n\nclass A:\n    pass\n")
+    write("tuckermix.b", "def f():\n    '''Say.'''\n    return 1\n")
+    yield write
+    methods._module_fingerprint.cache_clear()
+
+
+def test_code_counts_and_remarks_do_not(package):
+    before = methods._module_fingerprint("tuckermix.a")
+    package("tuckermix.b", "# A remark.\ndef f():\n    '''Say more.'''\n    return 1\n")
+    assert methods._module_fingerprint("tuckermix.a") == before
+    package("tuckermix.b", "def f():\n    return 2\n")
+    assert methods._module_fingerprint("tuckermix.a") != before
+
+
+def test_a_name_handed_on_by_a_package_is_followed():
+    where = TuckerClustering.__module__
+    assert where != "tuckermix"
+    expected = code_fingerprint(f"{where}:TuckerClustering")
+    assert code_fingerprint("tuckermix:TuckerClustering") == expected
+
+
+@pytest.mark.parametrize("path", ["tuckermix.absent:A", "tuckermix.baselines:Absent"])
+def test_what_cannot_be_imported_has_no_fingerprint(path):
+    assert code_fingerprint(path) == ""
+
+
+def test_the_runner_itself_does_not_count(package):
+    before = methods._module_fingerprint("tuckermix.a")
+    package("tuckermix.experiments.x", "value = 1\n")
+    package("tuckermix.b", "def f():\n    import tuckermix.experiments.x\n    return 1\n")
+    changed = methods._module_fingerprint("tuckermix.a")
+    assert changed != before
+    package("tuckermix.experiments.x", "value = 2\n")
+    assert methods._module_fingerprint("tuckermix.a") == changed
+
+
+def test_a_function_is_its_own_source():
+    def one():
+        return 1
+
+    def two():
+        return 2
+
+    assert code_fingerprint(one) != code_fingerprint(two)
+    assert code_fingerprint(len) == ""

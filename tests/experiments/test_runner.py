@@ -1,16 +1,29 @@
+import logging
+import math
 import os
 import random
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-import tuckermix.experiments.runner as runner
-from tuckermix.experiments import METHODS, Method, Store, register_method, reproduce
-from tuckermix.experiments.store import unchanged
+from tuckermix.experiments import DATASETS, METHODS, Method, Store, register_method, reproduce
+from tuckermix.experiments.cells import cells_of
+from tuckermix.experiments.runner import (
+    THREAD_VARIABLES,
+    Progress,
+    TimeEstimate,
+    Worker,
+    _one_thread,
+    default_jobs,
+    log_progress,
+)
+from tuckermix.experiments.store import RunRecord
 
 N_KILLS = 10
 # A run is killed after up to so many further records, and at a random moment within the next one.
@@ -19,9 +32,20 @@ GIVE_UP = 60.0
 
 
 def records_of(db):
+    with sqlite3.connect(db) as connection:
+        assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+    connection.close()
     with Store(db, read_only=True) as store:
-        store.check()
         return store.records()
+
+
+def unchanged(records):
+    """Return the parts of records that must not depend on load or on the number of jobs."""
+    varying = {"seconds", "cpu_seconds", "peak_memory", "finished", "machine"}
+    return [
+        {name: value for name, value in record.to_dict().items() if name not in varying}
+        for record in records
+    ]
 
 
 def test_every_cell_gets_a_record_with_what_determines_it(fakes, tmp_path):
@@ -201,13 +225,6 @@ def test_a_wrong_option_is_refused(fakes, tmp_path, options, message):
         reproduce(fakes.table("random"), db=tmp_path / "r.sqlite", **{"jobs": 0} | options)
 
 
-def test_workers_compute_with_one_thread(fakes, tmp_path):
-    before = dict(os.environ)
-    with runner.Worker.__init__.__globals__["_one_thread"]():
-        assert os.environ["OMP_NUM_THREADS"] == os.environ["OPENBLAS_NUM_THREADS"] == "1"
-    assert dict(os.environ) == before
-
-
 @pytest.mark.slow
 def test_kill_9_at_random_moments_loses_no_record_and_corrupts_nothing(fakes, tmp_path):
     db, log = tmp_path / "r.sqlite", tmp_path / "log"
@@ -258,3 +275,135 @@ def test_processes_end_with_a_killed_runner(fakes, tmp_path):
             return
         time.sleep(0.05)
     pytest.fail("processes outlived the runner")
+
+
+def test_as_many_jobs_as_processors(monkeypatch):
+    assert 1 <= default_jobs() <= os.cpu_count()
+    monkeypatch.delattr(os, "sched_getaffinity", raising=False)
+    assert default_jobs() == os.cpu_count()
+
+
+def test_methods_and_runs_narrow_a_table(fakes, tmp_path):
+    db = tmp_path / "records.sqlite"
+    table = fakes.table("random", "collapsing", runs=5)
+    report = reproduce(table, methods=["random"], runs=2, jobs=0, db=db, progress=None)
+    assert report.computed == 4  # two rows, two runs
+    assert report.db == db
+    with Store(db) as store:
+        assert {record.method for record in store.records()} == {"random"}
+
+
+@pytest.mark.parametrize("runs", [0, -1, 1.5])
+def test_no_number_of_runs(fakes, tmp_path, runs):
+    with pytest.raises(ValueError, match="'runs' parameter of reproduce must be an integer >= 1"):
+        reproduce(fakes.table("random"), runs=runs, db=tmp_path / "db.sqlite")
+    assert not (tmp_path / "db.sqlite").exists()
+
+
+def test_an_unknown_dataset_is_refused_before_anything_runs(fakes, tmp_path):
+    with pytest.raises(ValueError, match="no-such-data"):
+        reproduce(fakes.table("random", dataset="no-such-data"), db=tmp_path / "db.sqlite")
+    assert not (tmp_path / "db.sqlite").exists()
+
+
+@pytest.fixture
+def cells(fakes):
+    table = fakes.table("random", "slow", runs=2)
+    return cells_of([table], [], {}, runs=None, methods=None, profile="paper")
+
+
+def record_of(cell, seconds=None, **fields):
+    profile, experiment, row, method, run = cell.key
+    return RunRecord(profile, experiment, row, method, run, "", "ok", seconds=seconds, **fields)
+
+
+def test_nothing_is_estimated_before_anything_is_known(cells):
+    assert math.isnan(TimeEstimate([]).of(cells[0]))
+    assert math.isnan(TimeEstimate([record_of(cells[0])]).left(cells, 1))
+    assert TimeEstimate([]).left([], 2) == 0.0
+
+
+def test_the_likest_cells_count(cells):
+    first = cells[0]
+    same_cell = next(c for c in cells if c.key[:4] == first.key[:4] and c.run != first.run)
+    same_method = next(c for c in cells if c.method == first.method and c.row != first.row)
+    other = next(c for c in cells if c.method != first.method)
+    estimate = TimeEstimate([record_of(first, 1.0)])
+    assert estimate.of(same_cell) == estimate.of(same_method) == estimate.of(other) == 1.0
+    estimate.add(record_of(same_method, 3.0))
+    assert estimate.of(same_cell) == 1.0
+    assert estimate.of(same_method) == 3.0
+    assert estimate.of(other) == 2.0
+
+
+@pytest.mark.parametrize("jobs", [0, 1, 4])
+def test_processes_share_the_time_left(cells, jobs):
+    estimate = TimeEstimate([record_of(cells[0], 2.0)])
+    assert estimate.left(cells, jobs) == pytest.approx(2.0 * len(cells) / max(1, jobs))
+
+
+def test_a_finished_cell_gives_one_line(cells, caplog):
+    caplog.set_level(logging.INFO, logger="tuckermix")
+    progress = Progress(3, 8, 0, 0, (), 6.0, 90.0, record_of(cells[0], 2.0, ac=0.5, nmi=0.25))
+    log_progress(progress)
+    log_progress(replace(progress, last=None))
+    assert len(caplog.messages) == 1
+    for part in ("3/8", "1.5 min left", cells[0].method, "AC 0.5000 NMI 0.2500", "2.0 s"):
+        assert part in caplog.messages[0]
+
+
+def test_a_failed_cell_says_so_and_an_unknown_rest_is_left_out(cells, caplog):
+    caplog.set_level(logging.INFO, logger="tuckermix")
+    record = replace(record_of(cells[0]), status="failed")
+    log_progress(Progress(1, 8, 0, 1, (), 1.0, math.nan, record))
+    assert "failed" in caplog.messages[0]
+    assert "left" not in caplog.messages[0]
+
+
+@pytest.fixture
+def worker(fakes):
+    worker = Worker(None, METHODS, DATASETS)
+    yield worker
+    worker.stop()
+
+
+def cell_of(fakes, method):
+    return cells_of([fakes.table(method)], [], {}, runs=None, methods=None, profile="paper")[0]
+
+
+def test_a_process_says_when_it_begins_and_what_came_out(fakes, worker):
+    for _ in range(2):  # one process serves many cells
+        worker.submit(cell_of(fakes, "random"))
+        assert worker.elapsed == 0.0
+        assert worker.collect() is None
+        assert worker.elapsed > 0.0
+        outcome = worker.collect()
+        assert outcome["status"] == "ok"
+        assert 0.0 <= outcome["ac"] <= 1.0
+        assert worker.alive
+
+
+def test_a_process_that_dies_is_an_outcome(fakes, worker):
+    worker.submit(cell_of(fakes, "dying"))
+    assert worker.collect() is None
+    outcome = worker.collect()
+    assert outcome["status"] == "failed"
+    assert "exit code 7" in outcome["error"]
+    assert not worker.alive
+
+
+def test_a_busy_process_can_be_stopped(fakes, worker):
+    worker.submit(cell_of(fakes, "endless"))
+    assert worker.collect() is None
+    worker.stop()
+    assert not worker.alive
+
+
+def test_new_processes_get_one_thread_and_this_one_keeps_its_own(monkeypatch):
+    first, second, *_ = THREAD_VARIABLES
+    monkeypatch.setenv(first, "5")
+    monkeypatch.delenv(second, raising=False)
+    with _one_thread():
+        assert {os.environ[name] for name in THREAD_VARIABLES} == {"1"}
+    assert os.environ[first] == "5"
+    assert second not in os.environ

@@ -1,8 +1,10 @@
+import csv
+import io
 import sqlite3
 
 import pytest
 
-from tuckermix.experiments.store import RunRecord, Store
+from tuckermix.experiments.store import RunRecord, Store, import_records, records_csv
 
 
 def record(run=0, method="MM", **fields):
@@ -39,7 +41,6 @@ def test_records_survive_the_end_of_the_process(tmp_path):
         store.add(record())
     with Store(tmp_path / "r.sqlite") as store:
         assert len(store.records()) == 1
-        store.check()
 
 
 def test_a_method_is_deleted_in_one_call(tmp_path):
@@ -116,16 +117,56 @@ def test_a_later_format_is_refused(tmp_path):
         Store(tmp_path / "r.sqlite")
 
 
-def test_damage_is_noticed(tmp_path):
-    path = tmp_path / "r.sqlite"
-    with Store(path) as store:
-        for run in range(200):
-            store.add(record(run, error="x" * 500))
-    content = bytearray(path.read_bytes())
-    content[8192:12288] = b"\xff" * 4096
-    path.write_bytes(content)
-    with (
-        Store(path) as store,
-        pytest.raises((ValueError, sqlite3.DatabaseError), match=r"damaged|malformed"),
-    ):
-        store.check()
+def published_record(run, **values):
+    options = {"status": "ok", "ac": 0.123456789012345, "nmi": 0.5, "classes": [3, 1], **values}
+    return RunRecord("paper", "table3", "K=3", "MM", run, "digest", **options)
+
+
+@pytest.fixture
+def published(tmp_path):
+    path = tmp_path / "records.csv"
+    failed = published_record(1, status="failed", ac=None, nmi=None, error="no luck")
+    path.write_text(records_csv([published_record(0), failed]), encoding="utf-8")
+    return path
+
+
+def test_records_come_back_and_are_not_added_twice(tmp_path, published):
+    db = tmp_path / "store.sqlite"
+    assert import_records(published, db) == 2
+    assert import_records(published, db) == 0
+    with Store(db) as store:
+        first, second = sorted(store.records(), key=lambda item: item.run)
+    assert first.ac == 0.123456789012345
+    assert first.classes == [3, 1]
+    assert second.status == "failed"
+    assert second.error == "no luck"
+    assert second.ac is None
+
+
+def test_records_of_the_store_win(tmp_path, published):
+    db = tmp_path / "store.sqlite"
+    with Store(db) as store:
+        store.add(published_record(0, ac=0.9))
+    assert import_records(published, db) == 1
+    with Store(db) as store:
+        assert store.records(run=0)[0].ac == 0.9
+
+
+def test_other_files_are_refused(tmp_path, published):
+    other = tmp_path / "other.csv"
+    other.write_text("a,b\n1,2\n", encoding="utf-8")
+    with pytest.raises(ValueError, match=r"must be a records\.csv .* Got \['a', 'b'\]"):
+        import_records(other, tmp_path / "store.sqlite")
+    text = published.read_text(encoding="utf-8")
+    published.write_text(text.replace("0.123456789012345", "much"), encoding="utf-8")
+    with pytest.raises(ValueError, match=r"Line 2 of .*records\.csv is no record"):
+        import_records(published, tmp_path / "store.sqlite")
+
+
+def test_records_can_be_read_back():
+    records = [record(0, classes=[2, 3, 7, 9]), record(1, ac=None, error="a\nb")]
+    rows = list(csv.DictReader(io.StringIO(records_csv(records))))
+    assert [row["run"] for row in rows] == ["0", "1"]
+    assert rows[0]["classes"] == "2 3 7 9"
+    assert float(rows[0]["ac"]) == 0.5
+    assert rows[1]["error"] == "a b"

@@ -3,10 +3,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tuckermix.experiments.specs import Experiment, Row
 from tuckermix.experiments.store import RunRecord
-from tuckermix.experiments.summaries import summarize
-from tuckermix.experiments.tables import EXPERIMENTS
+from tuckermix.experiments.summaries import agreements, standings, summarize
+from tuckermix.experiments.tables import EXPERIMENTS, Experiment, Row
 
 TABLE = EXPERIMENTS["table3"]
 
@@ -28,7 +27,7 @@ def test_mean_and_variance_are_those_of_numpy(seed):
     found = cell.metrics["AC"]
     assert found.mean == pytest.approx(scores.mean())
     assert found.variance == pytest.approx(scores.var(ddof=1))
-    assert (found.low, found.high) == (scores.min(), scores.max())
+    assert (found.worst, found.best) == (scores.min(), scores.max())
     assert found.paper.mean == 0.7140
     assert found.difference == pytest.approx(scores.mean() - 0.7140)
     assert cell.seconds == 2.0
@@ -42,7 +41,7 @@ def test_the_best_of_a_row_is_marked_per_metric_and_ties_share_it():
         record("PGM", 0, 0.6, nmi=0.3),
     ]
     marks = {
-        method: (cell.metrics["AC"].best, cell.metrics["NMI"].best)
+        method: (cell.metrics["AC"].first, cell.metrics["NMI"].first)
         for method in ("MM", "ALS", "PGM")
         if (cell := cell_of(records, method))
     }
@@ -105,3 +104,53 @@ def test_an_empty_store_gives_an_empty_table():
     own = Experiment("own", "Mine", (Row("a", "digits", (2, 2), runs=2),), ("k-means",))
     cell = summarize(own, []).rows[0].cells["k-means"]
     assert cell.explanation == "2 of 2 not computed yet."
+
+
+RECORDS = [
+    *(record("TuckerClustering", run, 0.8, 0.3, cpu_seconds=0.1) for run in range(5)),
+    *(
+        record("PCA-Multinomial", run, 0.68 + 0.01 * (run - 2), 0.6, cpu_seconds=20)
+        for run in range(5)
+    ),
+    *(record("MM", run, 0.7, 0.2) for run in range(5)),
+    record("MM", 0, 0.5, 0.5, row="K=5"),
+    record("TuckerClustering", 0, 0.5, 0.5, row="K=6"),
+]
+
+
+@pytest.fixture
+def summaries():
+    return [summarize(EXPERIMENTS["table3"], RECORDS)]
+
+
+def test_our_place_rival_and_speed(summaries):
+    accuracy, information = standings(summaries)
+    assert (accuracy.rival, accuracy.place) == ("MM", 1)
+    assert (information.rival, information.place) == ("PCA-Multinomial", 2)
+    assert accuracy.speedup == pytest.approx(200.0)
+
+
+def test_a_row_without_ours_or_without_a_rival_is_left_out(summaries):
+    assert {found.row for found in standings(summaries)} == {"K=4"}
+
+
+def test_agreement_is_within_two_standard_errors(summaries):
+    accuracy, information = agreements(summaries)
+    assert accuracy.agrees  # the mean is the paper's
+    assert information.agrees is False
+    assert accuracy.error == pytest.approx(((2.5e-4 + 4.906e-4) / 5) ** 0.5)
+
+
+def test_a_variant_stands_beside_the_same_column_of_the_paper():
+    one = record("PCA-Multinomial-1", 0, 0.7, 0.4)
+    found = agreements([summarize(EXPERIMENTS["table3"], [one])])
+    assert [(a.method, a.printed) for a in found] == [
+        ("PCA-Multinomial-1", 0.6800),
+        ("PCA-Multinomial-1", 0.4360),
+    ]
+
+
+def test_single_runs_neither_agree_nor_disagree():
+    one = RunRecord("paper", "table5", "YaleB", "PCA-Multinomial", 0, "d", "ok", ac=0.3, nmi=0.4)
+    found = agreements([summarize(EXPERIMENTS["table5"], [one])])
+    assert [agreement.agrees for agreement in found] == [None, None]

@@ -2,9 +2,18 @@ import pytest
 
 from tuckermix.experiments.draws import DATASETS
 from tuckermix.experiments.methods import METHODS
-from tuckermix.experiments.paper import PAPER_SCORES
-from tuckermix.experiments.specs import Experiment, Row
-from tuckermix.experiments.tables import EXPERIMENTS, FIGURES, QUICK_EXPERIMENTS, resolve_targets
+from tuckermix.experiments.tables import (
+    EXPERIMENTS,
+    FIGURES,
+    PAPER_SCORES,
+    QUICK_EXPERIMENTS,
+    Experiment,
+    Figure,
+    PaperScore,
+    Row,
+    paper_score,
+    resolve_targets,
+)
 
 
 def rows_of(name):
@@ -101,3 +110,109 @@ def test_ones_own_experiment_must_not_take_a_name_of_the_paper():
     own = Experiment("table3", "", (Row("a", "digits", (2, 2)),), ("k-means",))
     with pytest.raises(ValueError, match="cannot be called 'table3'"):
         resolve_targets(own)
+
+
+def test_an_unknown_redraw_is_refused():
+    with pytest.raises(ValueError, match="'redraw' parameter of Row must be one of 'classes'"):
+        Row("a", "digits", (2, 2), redraw="everything")
+
+
+def test_fixed_classes_and_another_number_of_classes_are_refused():
+    with pytest.raises(ValueError, match="fixes 2 classes but has n_classes=3"):
+        Row("a", "digits", (2, 2), n_classes=3, classes=(1, 2))
+
+
+def test_an_unknown_row_is_named_with_those_there_are():
+    table = Experiment("mine", "", (Row("a", "digits", (2, 2)),), ())
+    with pytest.raises(KeyError, match="mine has no row 'b': its rows are 'a'"):
+        table.row("b")
+
+
+def test_remarks_are_no_parameters():
+    plain = Row("a", "digits", (2, 2))
+    remarked = Row("a", "digits", (2, 2), note="A remark.", paper_row="b", comparable=False)
+    assert plain.parameters() == remarked.parameters()
+    assert plain.parameters() != Row("a", "digits", (2, 3)).parameters()
+
+
+# Read off the printed tables by eye, one or two a table.
+PRINTED = [
+    ("table2", "CBCL", "DRCC", "AC", PaperScore(0.7352, 1.367e-3)),
+    ("table2", "CBCL", "Tri-ONTD", "NMI", PaperScore(0.0824, 1.836e-4)),
+    ("table3", "K=3", "MM", "AC", PaperScore(0.9173, 2.8e-4)),
+    ("table3", "K=8", "ALS", "NMI", PaperScore(0.5496, 6.968e-4)),
+    ("table3", "K=10", "PCA-Multinomial", "AC", PaperScore(0.5126, 1.785e-3)),
+    ("table4", "K=68", "PCA-Multinomial", "NMI", PaperScore(0.8634, 2.484e-4)),
+    ("table4", "K=8", "PCA-B", "AC", PaperScore(0.4785, 3.036e-2)),
+    ("table5", "ORL", "PCA-Multinomial", "AC", PaperScore(0.7340, 2.23e-3)),
+    ("table5", "YaleB", "DRCC", "AC", PaperScore(0.1002)),
+    ("table6", "K=2", "PCA-Multinomial", "AC", PaperScore(0.7901)),
+    ("table6", "K=12", "PCA-B", "NMI", PaperScore(0.2520, 9.549e-5)),
+    ("table1", "HOSVD I", "PCA-Multinomial", "AC", PaperScore(0.7620)),
+]
+
+
+@pytest.mark.parametrize(("table", "row", "method", "metric", "expected"), PRINTED)
+def test_a_printed_number_is_where_it_belongs(table, row, method, metric, expected):
+    assert paper_score(table, row, method, metric) == expected
+
+
+def test_every_table_is_complete():
+    counts = {name: len(scores) for name, scores in PAPER_SCORES.items()}
+    assert counts == {
+        "table1": 3 * 1 * 2,
+        "table2": 1 * 8 * 2,
+        "table3": 8 * 7 * 2,
+        "table4": 7 * 7 * 2,
+        "table5": 2 * 7 * 2,
+        "table6": 7 * 2 * 2,
+    }
+
+
+def test_variances_are_absent_for_single_runs_only():
+    single = {("table5", "YaleB"), ("table6", "K=2"), ("table1", "HOSVD I"), ("table1", "HOSVD II")}
+    for table, scores in PAPER_SCORES.items():
+        for (row, _, _), score in scores.items():
+            assert (score.variance is None) == ((table, row) in single)
+            assert 0 < score.mean < 1
+
+
+def test_the_papers_own_method_wins_where_the_paper_says_so():
+    for row in ("K=68", "K=58", "K=48", "K=38", "K=28", "K=18"):
+        scores = {
+            method: score.mean
+            for (name, method, metric), score in PAPER_SCORES["table4"].items()
+            if name == row and metric == "AC"
+        }
+        assert max(scores, key=scores.get) == "PCA-Multinomial"
+
+
+def test_a_cell_that_the_paper_lacks_is_none():
+    assert paper_score("table3", "K=3", "Tri-ONTD", "AC") is None
+    assert paper_score("table9", "K=3", "MM", "AC") is None
+
+
+def test_random_starts_have_their_best_and_worst():
+    for (row, _, _), score in PAPER_SCORES["table1"].items():
+        if row == "random":
+            assert score.worst < score.mean < score.best
+        else:
+            assert score.best is score.worst is None
+
+
+def test_a_variant_stands_beside_the_column_that_it_repeats():
+    for metric in ("AC", "NMI"):
+        own = paper_score("table3", "K=4", "PCA-Multinomial", metric)
+        assert own is not None
+        assert paper_score("table3", "K=4", "PCA-Multinomial-1", metric) == own
+
+
+def test_an_unknown_kind_of_figure_is_refused():
+    with pytest.raises(ValueError, match="'kind' parameter of Figure must be one of 'errors'"):
+        Figure("a", "", "table1", (), (), "drawings")
+
+
+def test_the_rows_of_the_quick_setting_are_part_of_the_specification():
+    assert [row.name for row in QUICK_EXPERIMENTS["table3"].rows] == ["K=3", "K=4"]
+    assert [row.name for row in QUICK_EXPERIMENTS["table4"].rows] == ["K=68", "K=8"]
+    assert [row.name for row in QUICK_EXPERIMENTS["table2"].rows] == ["CBCL"]

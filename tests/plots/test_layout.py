@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from tuckermix.plots._layout import discriminant_map, neighbor_map, spread_out
+from tuckermix.plots.layout import discriminant_map, neighbor_map, spread_out
 
 
 def blobs(seed, n_groups=6, dim=12, n=40):

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from tuckermix.plots._pictures import (
+from tuckermix.plots.pictures import (
     curves,
     montage,
     picture,

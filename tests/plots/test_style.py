@@ -2,11 +2,11 @@ from itertools import pairwise
 
 import pytest
 
-from tuckermix.plots import _style
+from tuckermix.plots import style
 
 
 def test_colours_and_markers_differ_together():
-    pairs = {(_style.colour_of(k), _style.marker_of(k)) for k in range(90)}
+    pairs = {(style.colour_of(k), style.marker_of(k)) for k in range(90)}
     assert len(pairs) == 90
 
 
@@ -16,7 +16,7 @@ def lightness(colour):
 
 
 def test_neighbouring_colours_differ_in_grey():
-    greys = [lightness(colour) for colour in _style.COLOURS]
+    greys = [lightness(colour) for colour in style.COLOURS]
     assert min(abs(a - b) for a, b in pairwise(greys)) > 0.05
 
 
@@ -24,5 +24,5 @@ def test_axes_are_made_only_where_none_are_given():
     import matplotlib.pyplot as plt
 
     _, ax = plt.subplots()
-    assert _style.axes_for("it", ax, (3, 2)) is ax
-    assert _style.axes_for("it", None, (3, 2)).figure.get_size_inches() == pytest.approx([3, 2])
+    assert style.axes_for("it", ax, (3, 2)) is ax
+    assert style.axes_for("it", None, (3, 2)).figure.get_size_inches() == pytest.approx([3, 2])

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import errno
 import os
-import platform
 import sys
-from importlib import import_module, metadata
+from importlib import import_module
 from typing import Annotated, Any
 
 import typer
 
-from tuckermix._version import __version__
 from tuckermix.cli._console import (
     EXIT_DONE,
     EXIT_FAILED,
@@ -28,7 +26,6 @@ from tuckermix.cli.demo import demo
 from tuckermix.cli.predict import EXAMPLES as PREDICT_EXAMPLES
 from tuckermix.cli.predict import predict
 
-PACKAGES = ("numpy", "scikit-learn", "torch")
 TRACEBACK = "TUCKERMIX_TRACEBACK"
 """Set this variable to see where an unexpected error comes from."""
 
@@ -47,13 +44,11 @@ goes to stderr, results to stdout. Exit codes: 0 done, 1 failed, 2 wrong use or 
 def _version(wanted: bool) -> None:
     if not wanted:
         return
-    found = [f"python {platform.python_version()}"]
-    for package in PACKAGES:
-        try:
-            found.append(f"{package} {metadata.version(package)}")
-        except metadata.PackageNotFoundError:
-            continue
-    sys.stdout.write(f"tuckermix {__version__} ({', '.join(found)})\n")
+    from tuckermix.summary import versions
+
+    found = versions()
+    others = ", ".join(f"{name} {found[name]}" for name in found if name != "tuckermix")
+    sys.stdout.write(f"tuckermix {found['tuckermix']} ({others})\n")
     raise typer.Exit(EXIT_DONE)
 
 

@@ -17,8 +17,12 @@ from tuckermix._array_api import to_numpy
 from tuckermix._files import write_text
 from tuckermix._version import __version__
 from tuckermix.cli._console import UsageError
+from tuckermix.summary import FitSummary, duration, printable, sample_names, summarize_fit
 
 LABELS, MODEL, REPORT, SUMMARY = "labels.csv", "model.tuckermix", "report.html", "summary.json"
+
+SCHEMA_VERSION = 2
+"""Of summary.json. Version 1, without a number, had all settings as text."""
 
 
 @contextmanager
@@ -41,8 +45,6 @@ def result_folder(path: Path) -> Iterator[Path]:
 
 def labels_text(names: Any, proba: np.ndarray, labels: np.ndarray) -> str:
     """Return labels and soft labels as CSV: name or index, label, confidence, one column each."""
-    from tuckermix.report._content import sample_names
-
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
     columns = [f"p{cluster}" for cluster in range(proba.shape[1])]
@@ -56,54 +58,21 @@ def labels_text(names: Any, proba: np.ndarray, labels: np.ndarray) -> str:
     return stream.getvalue()
 
 
-def summarise(model: Any, X: Any, proba: np.ndarray, truth: Any, seconds: float) -> dict[str, Any]:
-    """Return the figures of a fit as plain values."""
-    from tuckermix.metrics import clustering_accuracy, normalized_mutual_information
-    from tuckermix.report._content import settings, variance_explained, versions
-
-    labels = to_numpy(model.labels_)
-    values: dict[str, Any] = {
-        "tuckermix": __version__,
-        "n_samples": int(X.shape[0]),
-        "sample_shape": [int(size) for size in X.shape[1:]],
-        "dtype": str(X.dtype),
-        "n_clusters": int(proba.shape[1]),
-        "cluster_sizes": np.bincount(labels, minlength=proba.shape[1]).tolist(),
-        "n_components": int(model.n_components_),
-        "ranks": [int(rank) for rank in model.ranks_],
-        "cost": float(model.cost_),
-        "variance_explained": variance_explained(model, X),
-        "gap": None if np.isnan(model.gap_) else float(model.gap_),  # JSON knows no nan
-        "mean_confidence": float(proba.max(axis=1).mean()),
-        "n_iter": int(model.n_iter_),
-        "stop_reason": str(model.stop_reason_),
-        "converged": bool(model.stop_reason_.converged),
-        "seconds": round(seconds, 6),
-        "accuracy": None if truth is None else clustering_accuracy(truth, labels),
-        "nmi": None if truth is None else normalized_mutual_information(truth, labels),
-        "settings": dict(settings(model)),
-        "versions": dict(versions()),
-    }
-    return values
-
-
-def summary_rows(values: dict[str, Any], folder: Path) -> list[tuple[str, str]]:
+def summary_rows(summary: FitSummary, folder: Path) -> list[tuple[str, str]]:
     """Return the figures that a person wants to see first."""
-    from tuckermix.report._content import duration
-
-    shape = " × ".join(map(str, values["sample_shape"]))
-    smallest, largest = min(values["cluster_sizes"]), max(values["cluster_sizes"])
+    shape = " × ".join(map(str, summary.sample_shape))
+    smallest, largest = min(summary.cluster_sizes), max(summary.cluster_sizes)
     rows = [
-        ("samples", f"{values['n_samples']} of shape {shape}"),
-        ("clusters", f"{values['n_clusters']}, of {smallest} to {largest} samples"),
+        ("samples", f"{summary.n_samples} of shape {shape}"),
+        ("clusters", f"{summary.n_clusters}, of {smallest} to {largest} samples"),
     ]
-    if values["accuracy"] is not None:
-        rows += [("AC", f"{values['accuracy']:.3f}"), ("NMI", f"{values['nmi']:.3f}")]
+    if summary.accuracy is not None:
+        rows += [("AC", f"{summary.accuracy:.3f}"), ("NMI", f"{summary.nmi:.3f}")]
     rows += [
-        ("variance explained", f"{values['variance_explained']:.1%}"),
-        ("mean confidence", f"{values['mean_confidence']:.1%}"),
-        ("optimality gap", "unknown" if values["gap"] is None else f"{values['gap']:.1e}"),
-        ("time of the fit", duration(values["seconds"])),
+        ("variance explained", f"{summary.variance_explained:.1%}"),
+        ("mean confidence", f"{summary.mean_confidence:.1%}"),
+        ("optimality gap", "unknown" if summary.gap is None else f"{summary.gap:.1e}"),
+        ("time of the fit", duration(summary.seconds or 0.0)),
         ("folder", str(folder)),
     ]
     return rows
@@ -122,13 +91,20 @@ def write_results(
     title: str,
     command: str,
     kind: str,
-) -> dict[str, Any]:
-    """Write labels, model, report and summary, each atomically, and return the summary."""
+) -> tuple[FitSummary, dict[str, Any]]:
+    """Write labels, model, report and summary, each atomically.
+
+    Returns
+    -------
+    summary : FitSummary
+        The figures of the fit.
+    values : dict
+        What `summary.json` holds: these figures, and where everything lies.
+    """
     from tuckermix.persistence import save
     from tuckermix.report import render_report
-    from tuckermix.report._content import printable
 
-    values = summarise(model, X, proba, truth, seconds)
+    summary = summarize_fit(model, X, proba, truth=truth, seconds=seconds)
     page = render_report(
         model,
         X,
@@ -140,13 +116,20 @@ def write_results(
         proba=proba,
         command=command,
         kind=kind,
+        summary=summary,
     )
     labels = labels_text(names, proba, to_numpy(model.labels_))
     files = {"labels": LABELS, "model": MODEL, "report": REPORT, "summary": SUMMARY}
     place = {"input": source, "command": command, "folder": str(folder)}
-    values = {**values, **{name: printable(text) for name, text in place.items()}, "files": files}
+    values = {
+        "schema_version": SCHEMA_VERSION,
+        "tuckermix": __version__,
+        **summary.to_dict(),
+        **{name: printable(text) for name, text in place.items()},
+        "files": files,
+    }
     write_text(folder / LABELS, labels)
     save(model, folder / MODEL)
     write_text(folder / REPORT, page)
     write_text(folder / SUMMARY, json.dumps(values, indent=2) + "\n")
-    return values
+    return summary, values

@@ -126,7 +126,7 @@ def cluster_input(
     """Read, fit, and write what ``tuckermix cluster`` promises; return the exit code."""
     from tuckermix._array_api import is_dask
     from tuckermix.cli import _input, _results
-    from tuckermix.report._write import require_packages
+    from tuckermix.report import require_packages
 
     require_packages()  # before minutes of fitting
     place = Path(source.rstrip("/\\") or source)
@@ -186,7 +186,7 @@ def fit_and_write(
     with console.stage("Soft labels"):
         proba = _large.soft_labels(model, moved)
     with console.stage("Writing"):
-        values = _results.write_results(
+        summary, values = _results.write_results(
             folder,
             model,
             X,
@@ -199,8 +199,8 @@ def fit_and_write(
             command=command,
             kind=kind,
         )
-    console.result(values, _results.summary_rows(values, folder), as_json)
-    if not values["converged"]:
-        console.note(f"The solver stopped by {values['stop_reason']} before it converged.")
+    console.result(values, _results.summary_rows(summary, folder), as_json)
+    if not summary.converged:
+        console.note(f"The solver stopped by {summary.stop_reason} before it converged.")
         return EXIT_NOT_CONVERGED
     return 0

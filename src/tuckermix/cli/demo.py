@@ -32,8 +32,8 @@ def demo(
     from tuckermix.cli.cluster import fit_and_write
     from tuckermix.clustering import TuckerClustering
     from tuckermix.datasets import load
-    from tuckermix.plots._style import require_matplotlib
-    from tuckermix.report._write import require_packages
+    from tuckermix.plots.style import require_matplotlib
+    from tuckermix.report import require_packages
 
     require_packages()
     require_matplotlib("The demo")

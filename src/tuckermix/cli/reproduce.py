@@ -18,12 +18,12 @@ from tuckermix.experiments import (
     METHODS,
     Progress,
     RunReport,
+    import_records,
     log_progress,
 )
 from tuckermix.experiments import reproduce as run_reproduction
 from tuckermix.experiments import show as show_results
-from tuckermix.experiments.importing import import_records
-from tuckermix.experiments.showing import FORMATS
+from tuckermix.experiments.render import FORMATS
 
 __all__ = ["app", "reproduce"]
 

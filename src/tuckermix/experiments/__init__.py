@@ -16,14 +16,26 @@ from tuckermix.experiments.draws import (
     register_dataset,
 )
 from tuckermix.experiments.methods import METHODS, Method, register_method
-from tuckermix.experiments.paper import PAPER_SCORES, PaperScore, paper_score
-from tuckermix.experiments.progress import Progress, RunReport, log_progress
-from tuckermix.experiments.reproducing import DEFAULT_DB, reproduce
-from tuckermix.experiments.showing import Shown, show
-from tuckermix.experiments.specs import Experiment, Figure, Row
-from tuckermix.experiments.store import RunRecord, Store
+from tuckermix.experiments.render import Shown, show
+from tuckermix.experiments.runner import (
+    DEFAULT_DB,
+    Progress,
+    RunReport,
+    log_progress,
+    reproduce,
+)
+from tuckermix.experiments.store import RunRecord, Store, import_records
 from tuckermix.experiments.summaries import TableSummary, summarize
-from tuckermix.experiments.tables import EXPERIMENTS, FIGURES
+from tuckermix.experiments.tables import (
+    EXPERIMENTS,
+    FIGURES,
+    PAPER_SCORES,
+    Experiment,
+    Figure,
+    PaperScore,
+    Row,
+    paper_score,
+)
 
 __all__ = [
     "DATASETS",
@@ -48,6 +60,7 @@ __all__ = [
     "TableSummary",
     "draw",
     "draw_indices",
+    "import_records",
     "log_progress",
     "paper_score",
     "register_dataset",

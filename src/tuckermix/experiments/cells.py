@@ -4,26 +4,22 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import platform
 import time
 import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from tuckermix._records import Record
-from tuckermix._version import __version__
 from tuckermix.experiments.draws import DATASETS, DatasetEntry, draw, seed_of
-from tuckermix.experiments.fingerprint import code_fingerprint
-from tuckermix.experiments.methods import METHODS, Method, build, select_methods
-from tuckermix.experiments.specs import Experiment, Figure, Row
+from tuckermix.experiments.methods import METHODS, Method, build, code_fingerprint, select_methods
+from tuckermix.experiments.tables import Experiment, Figure, Row
+from tuckermix.summary import scores
 
-__all__ = ["PAPER", "QUICK", "Cell", "cells_of", "execute", "machine", "versions"]
+__all__ = ["PAPER", "QUICK", "Cell", "cells_of", "execute"]
 
 PAPER, QUICK = "paper", "quick"
 """The two profiles: the paper's settings, and miniature ones for checks."""
@@ -158,30 +154,6 @@ def cells_of(
     return sorted(cells.values(), key=lambda cell: cell.order)
 
 
-def versions() -> dict[str, str]:
-    """Return the versions that may change a number."""
-    found = {"python": platform.python_version(), "tuckermix": __version__}
-    for name in ("numpy", "scipy", "scikit-learn"):
-        found[name] = metadata.version(name)
-    return found
-
-
-def machine() -> str:
-    """Describe the processor and the memory of this machine in a line."""
-    name = platform.processor() or platform.machine()
-    memory = ""
-    try:
-        for line in Path("/proc/cpuinfo").read_text().splitlines():
-            if line.startswith("model name"):
-                name = line.partition(":")[2].strip()
-                break
-        pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-        memory = f", {pages / 2**30:.0f} GiB"
-    except (OSError, ValueError, AttributeError):
-        pass  # not Linux: the short description has to do
-    return f"{name}, {os.cpu_count()} cores{memory}, {platform.system()}"
-
-
 def _status_value(field: str) -> int | None:
     """Read a field of this process's memory status in bytes, where the system offers it."""
     try:
@@ -256,8 +228,6 @@ def execute(
     outcome : dict
         The fields of a record that the computation determines.
     """
-    from tuckermix.metrics import clustering_accuracy, normalized_mutual_information
-
     method = methods[cell.method]
     outcome: dict[str, Any] = {"fingerprint": code_fingerprint(method.factory)}
     try:
@@ -296,8 +266,7 @@ def execute(
                 )
             else:
                 outcome["status"] = OK
-                outcome["ac"] = float(clustering_accuracy(drawn.labels, labels))
-                outcome["nmi"] = float(normalized_mutual_information(drawn.labels, labels))
+                outcome |= scores(drawn.labels, labels)
                 outcome["extras"] = _extras(estimator, cell.row.keep)
         except Exception as error:
             outcome |= {"status": FAILED, "error": _explain(error)}

@@ -12,7 +12,7 @@ import numpy as np
 
 from tuckermix._records import Record
 from tuckermix._validation import check_option
-from tuckermix.experiments.specs import Row
+from tuckermix.experiments.tables import Row
 
 __all__ = [
     "DATASETS",

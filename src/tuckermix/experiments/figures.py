@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from tuckermix.experiments.cells import OK, PAPER
-from tuckermix.experiments.specs import Figure
 from tuckermix.experiments.store import RunRecord
+from tuckermix.experiments.tables import Figure
 
 __all__ = ["draw_figure", "figure_records", "figure_svg", "save_figure"]
 
@@ -21,15 +21,6 @@ OFF_SCALE = 1.5
 """A start whose error exceeds all others by this factor is not drawn."""
 TILE = 1.3
 """Inches of a centroid's picture."""
-
-
-def _pyplot() -> tuple[Any, Any]:
-    try:
-        import matplotlib
-        from matplotlib.figure import Figure as Canvas
-    except ImportError as error:
-        raise ImportError("draw_figure needs matplotlib: install tuckermix[plot].") from error
-    return matplotlib, Canvas
 
 
 def figure_records(
@@ -131,8 +122,10 @@ def draw_figure(
     shown = figure_records(figure, records, profile=profile)
     if not shown:
         return None
-    _, canvas_class = _pyplot()
-    if figure.name == "figure3":
+    from tuckermix.plots.style import require_matplotlib
+
+    canvas_class = require_matplotlib("draw_figure").Figure
+    if figure.kind == "errors":
         canvas = canvas_class(
             figsize=(PANEL_WIDTH, PANEL_HEIGHT * len(shown)), layout="constrained"
         )
@@ -150,7 +143,8 @@ def draw_figure(
 
 def figure_svg(canvas: Any) -> str:
     """Return a drawn figure as SVG text, the same bytes for the same records."""
-    matplotlib, _ = _pyplot()
+    import matplotlib
+
     stream = io.StringIO()
     # Without a fixed salt and date, each rendering would differ in its identifiers.
     with matplotlib.rc_context({"svg.hashsalt": "tuckermix"}):

@@ -1,14 +1,21 @@
 """The columns of the tables: names, how each method is built, and what it costs.
 
 A method is named by an import path or given as a function, so that listing the columns imports
-nothing and a method that cannot be imported costs its own cells only.
+nothing and a method that cannot be imported costs its own cells only. A fingerprint of the code
+behind a method tells records of older code apart.
 """
 
 from __future__ import annotations
 
+import ast
+import hashlib
 import importlib
+import importlib.util
+import inspect
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,7 +23,14 @@ import numpy as np
 from tuckermix._records import Record
 from tuckermix._validation import check_option
 
-__all__ = ["METHODS", "Method", "build", "register_method", "select_methods"]
+__all__ = [
+    "METHODS",
+    "Method",
+    "build",
+    "code_fingerprint",
+    "register_method",
+    "select_methods",
+]
 
 ROLES = ("paper", "ours", "orientation", "extra")
 
@@ -48,6 +62,9 @@ class Method(Record):
         From 0 to 2: how early in the queue its cells stand.
     role : {"paper", "ours", "orientation", "extra"}, default="extra"
         Where the method comes from.
+    variant_of : str, default=""
+        The column of the paper that it repeats with another choice; it is compared with that
+        column's numbers, and is no rival of ours.
     version : str, default="1"
         Part of each record's parameters: a new value has all cells of the method computed anew.
     description : str, default=""
@@ -62,6 +79,7 @@ class Method(Record):
     quick_settings: Mapping[str, Any] = field(default_factory=dict)
     cost: int = MODERATE
     role: str = "extra"
+    variant_of: str = ""
     version: str = "1"
     description: str = ""
 
@@ -239,6 +257,7 @@ for _method in (
         quick_settings=_FEW_ITERATIONS,
         cost=LONG,
         role="extra",
+        variant_of="PCA-Multinomial",
         description="the same with a single random start of k-means, the default of MATLAB",
     ),
     Method(
@@ -259,7 +278,7 @@ for _method in (
     ),
     Method(
         "TuckerClustering",
-        "tuckermix.clustering:TuckerClustering",
+        "tuckermix:TuckerClustering",
         takes_ranks=True,
         takes_start=True,
         cost=CHEAP,
@@ -308,8 +327,104 @@ def build(
     """
     if callable(method.factory):
         return method.factory(n_clusters, ranks, seed, **settings)
-    module, _, name = method.factory.partition(":")
-    estimator = getattr(importlib.import_module(module), name)
+    estimator = _imported(method.factory)
     if method.takes_ranks:
         settings = {"ranks": ranks, **settings}
     return estimator(n_clusters=n_clusters, random_state=seed, **settings)
+
+
+def _imported(path: str) -> Any:
+    """Return what "module:name" stands for."""
+    module, _, name = path.partition(":")
+    return getattr(importlib.import_module(module), name)
+
+
+PACKAGE = "tuckermix"
+DIGITS = 12
+"""Hexadecimal digits of a fingerprint: far more than enough to tell versions of one file apart."""
+HARNESS = f"{PACKAGE}.experiments"
+"""The runner itself changes no number of a method, so it is left out."""
+
+
+def _path_of(module: str) -> Path | None:
+    """Return the source file of a module of this package, without importing it."""
+    root = importlib.util.find_spec(PACKAGE)
+    if root is None or root.origin is None:
+        return None
+    base = Path(root.origin).parent.joinpath(*module.split(".")[1:])
+    for path in (base.with_suffix(".py"), base / "__init__.py"):
+        if path.is_file():
+            return path
+    return None
+
+
+def _without_docstrings(tree: ast.Module) -> ast.Module:
+    for node in ast.walk(tree):
+        body = getattr(node, "body", None)
+        if isinstance(body, list):
+            node.body = [  # type: ignore[attr-defined]
+                part
+                for part in body
+                if not (
+                    isinstance(part, ast.Expr)
+                    and isinstance(part.value, ast.Constant)
+                    and isinstance(part.value.value, str)
+                )
+            ]
+    return tree
+
+
+def _imports(tree: ast.Module) -> set[str]:
+    """Return the modules of this package that a source file names in its imports."""
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found.add(node.module)
+            found.update(f"{node.module}.{alias.name}" for alias in node.names)
+    return {name for name in found if name.startswith(f"{PACKAGE}.")}
+
+
+@cache
+def _module_fingerprint(module: str) -> str:
+    """Digest the code of a module and of all modules of this package that it leads to."""
+    pending, texts = [module], {}
+    while pending:
+        name = pending.pop()
+        path = _path_of(name)
+        if name in texts or path is None or name.startswith(HARNESS):
+            continue
+        tree = _without_docstrings(ast.parse(path.read_text(encoding="utf-8")))
+        texts[name] = ast.dump(tree)
+        pending.extend(_imports(tree))
+    digest = hashlib.sha256()
+    for name in sorted(texts):
+        digest.update(f"{name}\n{texts[name]}\n".encode())
+    return digest.hexdigest()[:DIGITS]
+
+
+def code_fingerprint(factory: str | Callable[..., Any]) -> str:
+    """Return a digest of the code that a method runs, comments and docstrings left out.
+
+    Parameters
+    ----------
+    factory : str or callable
+        What builds the method: "module:Class" or a function.
+
+    Returns
+    -------
+    digest : str
+        For a class of this package, of its module and all modules of this package that it imports,
+        directly or not; for a function, of its own source; empty where there is none.
+    """
+    if isinstance(factory, str):
+        try:
+            return _module_fingerprint(_imported(factory).__module__)
+        except (ImportError, AttributeError):
+            return ""  # its cells will say why
+    try:
+        source = inspect.getsource(factory)
+    except (OSError, TypeError):
+        return ""
+    return hashlib.sha256(source.encode()).hexdigest()[:DIGITS]

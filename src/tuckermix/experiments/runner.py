@@ -1,29 +1,301 @@
-"""Computes cells in parallel processes and stores each as soon as it is done."""
+"""Computes cells in parallel processes and stores each as soon as it is done.
+
+From the bottom up: the processes (:class:`Worker`), where a run stands (:class:`Progress`), the run
+over a list of cells (:func:`run_cells`), and the whole of the paper in one call
+(:func:`reproduce`).
+"""
 
 from __future__ import annotations
 
 import logging
+import multiprocessing
+import os
 import pickle
+import signal
+import threading
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from multiprocessing.connection import wait
+from multiprocessing.connection import Connection, wait
+from pathlib import Path
 from typing import Any
 
+from tuckermix._records import Record
 from tuckermix._validation import check_integer, check_real
-from tuckermix.experiments._worker import Worker
-from tuckermix.experiments.cells import FAILED, MISSING, TIMEOUT, Cell, execute, machine, versions
-from tuckermix.experiments.draws import DATASETS, DatasetEntry
-from tuckermix.experiments.methods import METHODS, Method
-from tuckermix.experiments.progress import Progress, RunReport, TimeEstimate
+from tuckermix.experiments.cells import (
+    FAILED,
+    MISSING,
+    PAPER,
+    QUICK,
+    TIMEOUT,
+    Cell,
+    cells_of,
+    execute,
+)
+from tuckermix.experiments.draws import DATASETS, DatasetEntry, find_dataset
+from tuckermix.experiments.methods import METHODS, Method, code_fingerprint
 from tuckermix.experiments.store import RunRecord, Store
+from tuckermix.experiments.tables import (
+    EXPERIMENTS,
+    QUICK_EXPERIMENTS,
+    Experiment,
+    resolve_targets,
+)
+from tuckermix.summary import machine, versions
 
-__all__ = ["run_cells"]
+__all__ = [
+    "DEFAULT_DB",
+    "Progress",
+    "RunReport",
+    "TimeEstimate",
+    "Worker",
+    "default_jobs",
+    "log_progress",
+    "reproduce",
+    "run_cells",
+]
 
 logger = logging.getLogger(__name__)
 
+NUMERICAL_PACKAGES = ("numpy", "scipy", "scikit-learn")
+"""The versions that may change a number of a table."""
+
 POLL_SECONDS = 0.5
 """How often time limits are looked at and the display is refreshed while nothing finishes."""
+DEFAULT_DB = "tuckermix-results.sqlite"
+THREAD_VARIABLES = (
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "BLIS_NUM_THREADS",
+    "VECLIB_MAXIMUM_THREADS",
+    "NUMEXPR_NUM_THREADS",
+)
+"""Read by the numerical libraries when they are loaded, hence set before a process starts."""
+STOP_SECONDS = 5.0
+"""How long a process may take to end after it was told to."""
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Have processes that start now use one thread each, so that jobs do not fight over cores."""
+    before = {name: os.environ.get(name) for name in THREAD_VARIABLES}
+    os.environ.update(dict.fromkeys(THREAD_VARIABLES, "1"))
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+def _end_with_parent() -> None:
+    """End this process as soon as the runner is gone, even if that was killed."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
+
+
+def _serve(
+    connection: Connection,
+    data_home: str | None,
+    methods: Mapping[str, Method],
+    datasets: Mapping[str, DatasetEntry],
+) -> None:
+    """Compute cells as they arrive, until None arrives."""
+    # Ctrl-C reaches every process of the terminal; only the runner acts on it.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    from threadpoolctl import threadpool_limits
+
+    with threadpool_limits(limits=1):
+        while (cell := connection.recv()) is not None:
+            connection.send(None)  # the clock of the time limit starts here, not with the imports
+            connection.send(execute(cell, data_home=data_home, methods=methods, datasets=datasets))
+
+
+class Worker:
+    """A spawned process that computes one cell at a time.
+
+    Parameters
+    ----------
+    data_home : str or None
+        The folder of the datasets.
+    methods, datasets : mapping
+        The registries, handed over once.
+    """
+
+    def __init__(
+        self,
+        data_home: str | None,
+        methods: Mapping[str, Method],
+        datasets: Mapping[str, DatasetEntry],
+    ) -> None:
+        self.cell: Cell | None = None
+        self.started: float | None = None
+        context = multiprocessing.get_context("spawn")
+        self.connection, theirs = context.Pipe()
+        self.process = context.Process(
+            target=_serve, args=(theirs, data_home, dict(methods), dict(datasets)), daemon=True
+        )
+        with _one_thread():
+            self.process.start()
+        theirs.close()
+
+    def submit(self, cell: Cell) -> None:
+        """Hand over a cell."""
+        self.cell, self.started = cell, None
+        self.connection.send(cell)
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds since the process began to compute the present cell."""
+        return 0.0 if self.started is None else time.monotonic() - self.started
+
+    def collect(self) -> dict[str, Any] | None:
+        """Take what the process says: None when it begins, then the outcome of the cell.
+
+        A process that died is an outcome, too.
+        """
+        try:
+            outcome = self.connection.recv()
+            if outcome is None:
+                self.started = time.monotonic()
+        except (EOFError, OSError):
+            self.process.join(STOP_SECONDS)
+            outcome = {
+                "status": "failed",
+                "error": (
+                    f"The process ended without a result (exit code {self.process.exitcode}): it "
+                    "was killed, or ran out of memory."
+                ),
+            }
+        return outcome
+
+    @property
+    def alive(self) -> bool:
+        """Whether the process can take another cell."""
+        return self.process.is_alive()
+
+    def stop(self) -> None:
+        """End the process, whatever it is doing."""
+        self.process.kill()
+        self.process.join(STOP_SECONDS)
+        self.connection.close()
+
+
+@dataclass(frozen=True)
+class Progress(Record):
+    """Where a run stands.
+
+    Attributes
+    ----------
+    done, total : int
+        Cells computed in this run, and cells that it has to compute.
+    skipped : int
+        Cells that were stored before.
+    failed : int
+        How many of `done` ended without a score.
+    running : tuple of str
+        The cells in flight.
+    elapsed, left : float
+        Seconds since the start, and the estimate of those to come (nan while nothing is known).
+    last : RunRecord or None
+        The record just stored; None when the display is merely refreshed.
+    """
+
+    done: int
+    total: int
+    skipped: int
+    failed: int
+    running: tuple[str, ...]
+    elapsed: float
+    left: float
+    last: RunRecord | None = None
+
+
+@dataclass(frozen=True)
+class RunReport(Record):
+    """What a run did.
+
+    Attributes
+    ----------
+    db : Path
+        The file with the records.
+    computed, skipped, failed, missing : int
+        Cells computed now, cells stored before, and how many of the former failed or lack data.
+    seconds : float
+        The time that it took.
+    interrupted : bool
+        Whether the user stopped it.
+    """
+
+    db: Path
+    computed: int
+    skipped: int
+    failed: int
+    missing: int
+    seconds: float
+    interrupted: bool = False
+
+
+def log_progress(progress: Progress) -> None:
+    """Report each finished cell through logging: the display where there is no terminal.
+
+    Parameters
+    ----------
+    progress : Progress
+        Where the run stands.
+    """
+    record = progress.last
+    if record is None:
+        return
+    score = f"AC {record.ac:.4f} NMI {record.nmi:.4f}" if record.ac is not None else record.status
+    left = "" if progress.left != progress.left else f", {progress.left / 60:.1f} min left"
+    logger.info(
+        "%d/%d%s · %s · %s · %s · run %d · %s · %.1f s",
+        progress.done,
+        progress.total,
+        left,
+        record.experiment,
+        record.row,
+        record.method,
+        record.run,
+        score,
+        record.seconds or 0.0,
+    )
+
+
+class TimeEstimate:
+    """Time left, from the mean times of cells like those still to come."""
+
+    def __init__(self, known: Iterable[RunRecord]) -> None:
+        self._times: dict[tuple[str, ...], list[float]] = defaultdict(list)
+        for record in known:
+            self.add(record)
+
+    def add(self, record: RunRecord) -> None:
+        """Take note of a cell's time."""
+        if record.seconds is not None:
+            for key in ((record.experiment, record.row, record.method), (record.method,), ()):
+                self._times[key].append(record.seconds)
+
+    def of(self, cell: Cell) -> float:
+        """Return the seconds that a cell will take; nan while nothing is known."""
+        for key in ((cell.experiment, cell.row.name, cell.method), (cell.method,), ()):
+            if self._times[key]:
+                return sum(self._times[key]) / len(self._times[key])
+        return float("nan")
+
+    def left(self, cells: Iterable[Cell], jobs: int) -> float:
+        """Return the seconds that cells will take in so many processes."""
+        return sum(self.of(cell) for cell in cells) / max(1, jobs)
 
 
 def _record(cell: Cell, outcome: Mapping[str, Any], where: str) -> RunRecord:
@@ -34,7 +306,7 @@ def _record(cell: Cell, outcome: Mapping[str, Any], where: str) -> RunRecord:
         dataset=cell.row.dataset,
         seed=cell.seed,
         parameters=cell.parameters(),
-        versions=versions(),
+        versions=versions(NUMERICAL_PACKAGES),
         machine=where,
         finished=datetime.now(UTC).isoformat(timespec="seconds"),
         **outcome,
@@ -222,3 +494,100 @@ def _check_picklable(entries: Mapping[str, Any]) -> None:
                 f"{name!r} cannot be sent to another process ({error}): define its function at the "
                 "top level of a module, or pass jobs=0."
             ) from error
+
+
+def default_jobs() -> int:
+    """Return the number of processors that this process may use."""
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # not on every system
+        return os.cpu_count() or 1
+
+
+def reproduce(
+    targets: str | Experiment | Iterable[str | Experiment] = "all",
+    *,
+    data: str | os.PathLike[str] | None = None,
+    runs: int | None = None,
+    methods: Iterable[str] | None = None,
+    quick: bool = False,
+    jobs: int | None = None,
+    db: str | os.PathLike[str] = DEFAULT_DB,
+    time_limit: float | None = None,
+    retry_failed: bool = False,
+    refresh: bool = False,
+    progress: Callable[[Progress], None] | None = log_progress,
+) -> RunReport:
+    """Compute the paper's tables and figures, continuing where an earlier run stopped.
+
+    Parameters
+    ----------
+    targets : str, Experiment, or iterable of them, default="all"
+        "table1" … "table6", "figure3", "figure4", "all", or experiments of one's own.
+    data : path or None, default=None
+        The folder of the datasets; None means what ``TUCKERMIX_DATA`` names.
+    runs : int or None, default=None
+        The number of runs in place of the paper's.
+    methods : iterable of str or None, default=None
+        Only these columns.
+    quick : bool, default=False
+        Whether to compute miniature tables on data that everybody has.
+    jobs : int or None, default=None
+        The number of processes; None means one for each processor, 0 computes in this process.
+    db : path, default="tuckermix-results.sqlite"
+        The file for the records.
+    time_limit : float or None, default=None
+        Seconds after which a cell is given up.
+    retry_failed : bool, default=False
+        Whether cells that failed before are tried again.
+    refresh : bool, default=False
+        Whether records of older code are deleted first, so that their cells are computed anew.
+    progress : callable or None, default=log_progress
+        Called with a :class:`Progress` as the run proceeds.
+
+    Returns
+    -------
+    report : RunReport
+        What was done.
+    """
+    if runs is not None:
+        check_integer(runs, "runs", "reproduce")
+    tables, figures = resolve_targets(targets, quick=quick)
+    for table in tables:
+        for row in table.rows:
+            find_dataset(row.dataset)
+    cells = cells_of(
+        tables,
+        figures,
+        QUICK_EXPERIMENTS if quick else EXPERIMENTS,
+        runs=runs,
+        methods=methods,
+        profile=QUICK if quick else PAPER,
+    )
+    with Store(db) as store, store.writing():
+        if refresh:
+            _delete_stale(store, cells)
+        return run_cells(
+            cells,
+            store,
+            data_home=None if data is None else os.fspath(data),
+            jobs=default_jobs() if jobs is None else jobs,
+            time_limit=time_limit,
+            retry_failed=retry_failed,
+            progress=progress,
+        )
+
+
+def _delete_stale(store: Store, cells: Iterable[Cell]) -> None:
+    """Delete the records of these cells that older code computed."""
+    keys = {cell.key for cell in cells}
+    today = {name: code_fingerprint(method.factory) for name, method in METHODS.items()}
+    for record in store.stale(today):
+        if record.key in keys:
+            store.delete(
+                profile=record.profile,
+                experiment=record.experiment,
+                row=record.row,
+                method=record.method,
+                run=record.run,
+            )

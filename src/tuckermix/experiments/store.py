@@ -1,7 +1,9 @@
-"""One SQLite file with one record a cell and run."""
+"""One SQLite file with one record a cell and run, and the CSV in which records are published."""
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import os
 import sqlite3
@@ -13,7 +15,7 @@ from typing import Any
 
 from tuckermix._records import Record
 
-__all__ = ["RunRecord", "Store"]
+__all__ = ["RunRecord", "Store", "import_records", "records_csv"]
 
 SCHEMA_VERSION = 1
 BUSY_SECONDS = 30.0
@@ -49,6 +51,36 @@ _COLUMNS = {
 }
 _JSON = ("warnings", "classes", "parameters", "versions", "extras")
 KEY = ("profile", "experiment", "row", "method", "run")
+
+RECORD_FIELDS = (
+    "profile",
+    "experiment",
+    "row",
+    "method",
+    "run",
+    "status",
+    "dataset",
+    "n_samples",
+    "classes",
+    "seed",
+    "ac",
+    "nmi",
+    "seconds",
+    "cpu_seconds",
+    "peak_memory",
+    "iterations",
+    "stop_reason",
+    "error",
+    "digest",
+    "fingerprint",
+    "finished",
+)
+"""What the CSV of records holds; the store has the rest."""
+INTEGERS = ("run", "seed", "n_samples", "peak_memory", "iterations")
+NUMBERS = ("ac", "nmi", "seconds", "cpu_seconds")
+OPTIONAL_TEXTS = ("stop_reason", "error")
+NEEDED_BY_FIGURES = "figure"
+"""Experiments of this prefix keep curves and pictures that the CSV lacks: they are run anew."""
 
 
 @dataclass(frozen=True)
@@ -261,15 +293,6 @@ class Store:
         with self._connection:
             return self._connection.execute(f"DELETE FROM records{condition}", values).rowcount
 
-    def check(self) -> None:
-        """Raise if the file is damaged."""
-        answer = self._connection.execute("PRAGMA integrity_check").fetchone()[0]
-        if answer != "ok":
-            raise ValueError(
-                f"{str(self.path)!r} is damaged ({answer}): restore it from a copy, or start anew "
-                "with another file."
-            )
-
     @staticmethod
     def _condition(where: dict[str, Any]) -> tuple[str, list[Any]]:
         for name in where:
@@ -320,17 +343,64 @@ class Store:
         ]
 
 
-def unchanged(records: Iterable[RunRecord]) -> list[dict[str, Any]]:
-    """Return the parts of records that must not depend on load or on the number of jobs."""
-    varying = {"seconds", "cpu_seconds", "peak_memory", "finished", "machine"}
-    plain = []
+def records_csv(records: Iterable[RunRecord]) -> str:
+    """Render records as CSV, one line each, without what only the figures need."""
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(RECORD_FIELDS)
     for record in records:
-        fields = {name: value for name, value in record.to_dict().items() if name not in varying}
-        extras = dict(fields["extras"])
-        if "history" in extras:
-            extras["history"] = [
-                {name: value for name, value in entry.items() if name != "time"}
-                for entry in extras["history"]
-            ]
-        plain.append(fields | {"extras": extras})
-    return plain
+        line = record.to_dict() | {"classes": " ".join(map(str, record.classes))}
+        line["error"] = " ".join((record.error or "").split())
+        writer.writerow([line[name] for name in RECORD_FIELDS])
+    return stream.getvalue()
+
+
+def import_records(path: str | os.PathLike[str], db: str | os.PathLike[str]) -> int:
+    """Add the records of a CSV file to a store, without touching those that it has.
+
+    Parameters
+    ----------
+    path : path
+        A `records.csv` that ``reproduce show --formats csv`` wrote.
+    db : path
+        The SQLite file of the store; made where it is missing.
+
+    Returns
+    -------
+    count : int
+        How many records were added.
+    """
+    with Path(path).open(newline="", encoding="utf-8") as stream:
+        reader = csv.DictReader(stream)
+        if reader.fieldnames is None or set(RECORD_FIELDS) - set(reader.fieldnames):
+            raise ValueError(
+                f"{path} must be a records.csv of `tuckermix reproduce show`, with the columns "
+                f"{', '.join(RECORD_FIELDS)}. Got {reader.fieldnames} instead."
+            )
+        records = [_record_of(line, path, number) for number, line in enumerate(reader, start=2)]
+    with Store(db) as store:
+        known = set(store.digests())
+        new = [
+            record
+            for record in records
+            if record.key not in known and not record.experiment.startswith(NEEDED_BY_FIGURES)
+        ]
+        for record in new:
+            store.add(record)
+    return len(new)
+
+
+def _record_of(line: dict[str, str], path: object, number: int) -> RunRecord:
+    """Turn one line of the file into a record."""
+    values: dict[str, object] = {name: line[name] for name in RECORD_FIELDS}
+    try:
+        values["classes"] = [int(name) for name in (line["classes"] or "").split()]
+        for name in INTEGERS:
+            values[name] = int(line[name]) if line[name] else None
+        for name in NUMBERS:
+            values[name] = float(line[name]) if line[name] else None
+        for name in OPTIONAL_TEXTS:
+            values[name] = line[name] or None
+        return RunRecord(**values)  # type: ignore[arg-type]
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"Line {number} of {path} is no record: {error}.") from error

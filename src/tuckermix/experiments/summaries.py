@@ -9,15 +9,34 @@ from statistics import fmean, variance
 
 from tuckermix._records import Record
 from tuckermix.experiments.cells import FAILED, MISSING, OK, PAPER, TIMEOUT
-from tuckermix.experiments.paper import PaperScore, paper_score
-from tuckermix.experiments.specs import Experiment, Row
+from tuckermix.experiments.methods import METHODS
 from tuckermix.experiments.store import RunRecord
+from tuckermix.experiments.tables import (
+    OURS,
+    PAPERS_OWN,
+    Experiment,
+    PaperScore,
+    Row,
+    paper_score,
+)
 
-__all__ = ["CellSummary", "MetricSummary", "RowSummary", "TableSummary", "summarize"]
+__all__ = [
+    "Agreement",
+    "CellSummary",
+    "MetricSummary",
+    "RowSummary",
+    "Standing",
+    "TableSummary",
+    "agreements",
+    "standings",
+    "summarize",
+]
 
 METRICS = ("AC", "NMI")
 TIE = 5e-5
 """Means that agree in the four digits printed are both the best of their row."""
+STANDARD_ERRORS = 2.0
+"""Two means agree if they differ by at most so many standard errors of their difference."""
 
 
 @dataclass(frozen=True)
@@ -30,9 +49,9 @@ class MetricSummary(Record):
         The mean over the runs.
     variance : float or None
         The sample variance over the runs; None for a single one.
-    low, high : float
+    worst, best : float
         The worst and the best run.
-    best : bool
+    first : bool
         Whether the mean is the highest of its row.
     paper : PaperScore or None
         What the paper prints.
@@ -42,9 +61,9 @@ class MetricSummary(Record):
 
     mean: float
     variance: float | None
-    low: float
-    high: float
-    best: bool
+    worst: float
+    best: float
+    first: bool
     paper: PaperScore | None
     difference: float | None
 
@@ -105,6 +124,8 @@ class TableSummary(Record):
     codes : dict of str to tuple of str
         The fingerprints of the code behind each method's records: more than one means that a column
         mixes versions.
+    spread : str
+        A row whose best and worst runs are shown as well.
     """
 
     name: str
@@ -115,6 +136,7 @@ class TableSummary(Record):
     machines: tuple[str, ...]
     versions: tuple[str, ...]
     codes: dict[str, tuple[str, ...]]
+    spread: str
 
 
 def _explanation(records: list[RunRecord], expected: int) -> str:
@@ -159,9 +181,9 @@ def _cell(
             metrics[metric] = MetricSummary(
                 mean=mean,
                 variance=variance(scores) if len(scores) > 1 else None,
-                low=min(scores),
-                high=max(scores),
-                best=mean >= best[metric] - TIE,
+                worst=min(scores),
+                best=max(scores),
+                first=mean >= best[metric] - TIE,
                 paper=paper,
                 difference=mean - paper.mean if paper and row.comparable else None,
             )
@@ -245,4 +267,156 @@ def summarize(
             )
         ),
         codes={method: tuple(sorted(found)) for method, found in codes.items()},
+        spread=table.spread,
     )
+
+
+@dataclass(frozen=True)
+class Standing(Record):
+    """How our method stands in a row, in one metric.
+
+    Attributes
+    ----------
+    table, row, metric : str
+        Where.
+    ours : float
+        Our mean.
+    rival : str
+        The best of the other methods, variants of the paper's own aside.
+    missing : int
+        How many of its runs are not there yet.
+    theirs : float
+        Its mean.
+    place : int
+        Our place, 1 for the first; equal means share it.
+    speedup : float or None
+        Processor time of the paper's own method over ours.
+    """
+
+    table: str
+    row: str
+    metric: str
+    ours: float
+    rival: str
+    missing: int
+    theirs: float
+    place: int
+    speedup: float | None
+
+
+@dataclass(frozen=True)
+class Agreement(Record):
+    """Our run of the paper's own method beside the paper's number.
+
+    Attributes
+    ----------
+    table, row, method, metric : str
+        Where.
+    here, printed : float
+        Our mean and the paper's.
+    error : float or None
+        The standard error of their difference; None where either is a single run.
+    agrees : bool or None
+        Whether they differ by at most two standard errors; None without a standard error.
+    """
+
+    table: str
+    row: str
+    method: str
+    metric: str
+    here: float
+    printed: float
+    error: float | None
+    agrees: bool | None
+
+
+def _variants() -> list[str]:
+    """Return the columns that repeat one of the paper's with another choice."""
+    return [name for name, method in METHODS.items() if method.variant_of]
+
+
+def _speedup(row: RowSummary) -> float | None:
+    ours, theirs = row.cells.get(OURS), row.cells.get(PAPERS_OWN)
+    if ours is None or theirs is None or not ours.seconds or theirs.seconds is None:
+        return None
+    return theirs.seconds / ours.seconds
+
+
+def standings(summaries: Iterable[TableSummary]) -> list[Standing]:
+    """Compare our method with the best other one in each row that has both.
+
+    Parameters
+    ----------
+    summaries : iterable of TableSummary
+        The tables.
+
+    Returns
+    -------
+    found : list of Standing
+        One for each row and metric.
+    """
+    found = []
+    variants = _variants()
+    for summary in summaries:
+        for row in summary.rows:
+            for metric in METRICS:
+                means = {
+                    method: cell.metrics[metric].mean
+                    for method, cell in row.cells.items()
+                    if metric in cell.metrics and method not in variants
+                }
+                ours = means.pop(OURS, None)
+                if ours is None or not means:
+                    continue
+                rival = max(means, key=lambda method: means[method])
+                place = 1 + sum(round(mean, 4) > round(ours, 4) for mean in means.values())
+                found.append(
+                    Standing(
+                        summary.name,
+                        row.name,
+                        metric,
+                        ours,
+                        rival,
+                        row.cells[rival].expected - row.cells[rival].done,
+                        means[rival],
+                        place,
+                        _speedup(row),
+                    )
+                )
+    return found
+
+
+def _agreement(table: str, row: str, metric: str, cell: CellSummary) -> Agreement | None:
+    found = cell.metrics.get(metric)
+    if found is None or found.paper is None or found.difference is None:
+        return None
+    error = agrees = None
+    if found.variance is not None and found.paper.variance is not None:
+        # The paper's mean is over as many runs as its row has; ours over those done.
+        variance = found.variance / cell.done + found.paper.variance / cell.expected
+        error = variance**0.5
+        agrees = abs(found.difference) <= STANDARD_ERRORS * error
+    return Agreement(table, row, cell.method, metric, found.mean, found.paper.mean, error, agrees)
+
+
+def agreements(summaries: Iterable[TableSummary]) -> list[Agreement]:
+    """Compare our runs of the paper's own method with its numbers, where the data are the same.
+
+    Parameters
+    ----------
+    summaries : iterable of TableSummary
+        The tables.
+
+    Returns
+    -------
+    found : list of Agreement
+        One for each row and metric.
+    """
+    found = []
+    for summary in summaries:
+        for row in summary.rows:
+            for method in (PAPERS_OWN, *_variants()):
+                if method in row.cells:
+                    cell = row.cells[method]
+                    found += [_agreement(summary.name, row.name, m, cell) for m in METRICS]
+    return [agreement for agreement in found if agreement is not None]

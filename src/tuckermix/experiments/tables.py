@@ -1,15 +1,184 @@
-"""The paper's Tables 1 to 6 and Figures 3 and 4, at its settings and in miniature."""
+"""What the tables and figures are made of: rows, columns, settings, and the paper's own numbers.
+
+Nothing here computes. A :class:`Row` says which samples a run sees, an :class:`Experiment` is a
+table of rows and methods, a :class:`Figure` points at the runs of a table whose course or centroids
+it draws. What a table shows besides is said in its specification, so that a new table is data.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
+from tuckermix._records import Record
 from tuckermix._validation import check_option
-from tuckermix.experiments.specs import Experiment, Figure, Row
+from tuckermix.experiments.methods import METHODS
 
-__all__ = ["EXPERIMENTS", "FIGURES", "QUICK_EXPERIMENTS", "resolve_targets"]
+__all__ = [
+    "EXPERIMENTS",
+    "FIGURES",
+    "PAPER_SCORES",
+    "QUICK_EXPERIMENTS",
+    "Experiment",
+    "Figure",
+    "PaperScore",
+    "Row",
+    "paper_score",
+    "resolve_targets",
+]
+
+REDRAWS = ("classes", "samples", "nothing")
+FIGURE_KINDS = ("errors", "centroids")
+
+
+@dataclass(frozen=True)
+class Row(Record):
+    """A row of a table: which samples each run sees, and at what core size they are clustered.
+
+    Attributes
+    ----------
+    name : str
+        The row's name within its table.
+    dataset : str
+        A name in the registry of datasets.
+    ranks : tuple of int
+        The core size along the feature modes.
+    n_classes : int or None, default=None
+        How many classes are drawn; None takes all.
+    per_class : int or None, default=None
+        How many samples of each class are drawn; None takes all.
+    runs : int, default=5
+        The number of runs.
+    classes : tuple of int or None, default=None
+        The classes, where they are fixed beforehand.
+    redraw : {"classes", "samples", "nothing"}, default="samples"
+        What changes from run to run: the classes and the samples, the samples of classes that are
+        drawn once for the row, or nothing but the random start.
+    draw : str or None, default=None
+        Rows with the same value see the same samples; None means the row's own name.
+    settings : mapping, default={}
+        Parameters for every method that lets the row choose its start.
+    keep : tuple of {"history", "components"}, default=()
+        What else a record keeps, for the figures.
+    paper_row : str or None, default=None
+        The row of the paper's table that stands beside it; None means the row's own name, "" none.
+    comparable : bool, default=True
+        Whether the data are those of the paper, so that a difference says something.
+    note : str, default=""
+        What a reader must know about the row.
+    """
+
+    name: str
+    dataset: str
+    ranks: tuple[int, ...]
+    n_classes: int | None = None
+    per_class: int | None = None
+    runs: int = 5
+    classes: tuple[int, ...] | None = None
+    redraw: str = "samples"
+    draw: str | None = None
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    keep: tuple[str, ...] = ()
+    paper_row: str | None = None
+    comparable: bool = True
+    note: str = ""
+
+    def __post_init__(self) -> None:
+        check_option(self.redraw, "redraw", "Row", REDRAWS)
+        if self.classes is not None and self.n_classes not in (None, len(self.classes)):
+            raise ValueError(
+                f"Row {self.name!r} fixes {len(self.classes)} classes but has "
+                f"n_classes={self.n_classes}: leave n_classes out."
+            )
+
+    def parameters(self) -> dict[str, Any]:
+        """Return what determines the numbers of the row, without the remarks on it."""
+        return {
+            "dataset": self.dataset,
+            "ranks": list(self.ranks),
+            "n_classes": len(self.classes) if self.classes else self.n_classes,
+            "per_class": self.per_class,
+            "classes": list(self.classes) if self.classes else None,
+            "redraw": self.redraw,
+            "draw": self.draw or self.name,
+            "settings": dict(self.settings),
+            "keep": list(self.keep),
+        }
+
+
+@dataclass(frozen=True)
+class Experiment(Record):
+    """A table: rows by methods.
+
+    Attributes
+    ----------
+    name : str
+        The name by which it is asked for.
+    title : str
+        The heading.
+    rows : tuple of Row
+        The rows.
+    methods : tuple of str
+        The columns, names in the registry of methods.
+    order : int, default=0
+        Tables with a smaller number run earlier.
+    note : str, default=""
+        What the paper leaves open and how it was settled here.
+    spread : str, default=""
+        A row whose best and worst runs are shown as well.
+    quick_rows : tuple of str, default=()
+        The rows of the quick setting; without any, the first and the last.
+    """
+
+    name: str
+    title: str
+    rows: tuple[Row, ...]
+    methods: tuple[str, ...]
+    order: int = 0
+    note: str = ""
+    spread: str = ""
+    quick_rows: tuple[str, ...] = ()
+
+    def row(self, name: str) -> Row:
+        """Return the row called `name`."""
+        for row in self.rows:
+            if row.name == name:
+                return row
+        names = ", ".join(repr(row.name) for row in self.rows)
+        raise KeyError(f"{self.name} has no row {name!r}: its rows are {names}.")
+
+
+@dataclass(frozen=True)
+class Figure(Record):
+    """A figure, drawn from the records of a table.
+
+    Attributes
+    ----------
+    name, title : str
+        The name by which it is asked for, and the heading.
+    experiment : str
+        The table whose runs it shows.
+    rows, methods : tuple of str
+        Which rows and methods of that table; run 0 of each is drawn.
+    kind : {"errors", "centroids"}
+        What is drawn: the error of each iteration, or the centres as pictures.
+    note : str, default=""
+        What a reader must know.
+    """
+
+    name: str
+    title: str
+    experiment: str
+    rows: tuple[str, ...]
+    methods: tuple[str, ...]
+    kind: str
+    note: str = ""
+
+    def __post_init__(self) -> None:
+        check_option(self.kind, "kind", "Figure", FIGURE_KINDS)
+
 
 OURS = "TuckerClustering"
 PAPERS_OWN = "PCA-Multinomial"
@@ -59,6 +228,8 @@ _TABLE_1 = Experiment(
         'The paper draws "1000 data" with 24 classes from Pose27. Whole classes are drawn here, '
         "24 × 42 = 1008 images, the same in all runs, so that only the start changes."
     ),
+    spread="random",
+    quick_rows=("random", "HOSVD I", "HOSVD II"),
 )
 
 _TABLE_2 = Experiment(
@@ -97,6 +268,7 @@ _TABLE_3 = Experiment(
         "in the paper; K = 4 is 2, 3, 7, 9, which its Figure 4 shows, and the other digits are "
         "unknown. The core is 14 × 14: the paper gives none for MNIST."
     ),
+    quick_rows=("K=3", "K=4"),
 )
 
 _TABLE_4 = Experiment(
@@ -178,6 +350,7 @@ FIGURES: dict[str, Figure] = {
         "table1",
         ("HOSVD I", "HOSVD II"),
         (PAPERS_OWN,),
+        "errors",
     ),
     "figure4": Figure(
         "figure4",
@@ -185,19 +358,98 @@ FIGURES: dict[str, Figure] = {
         "table3",
         ("K=4",),
         (PAPERS_OWN, OURS),
+        "centroids",
     ),
 }
 """The paper's figures with numbers in them."""
 
 
+@dataclass(frozen=True)
+class PaperScore(Record):
+    """A cell of the paper.
+
+    Attributes
+    ----------
+    mean : float
+        The mean over the runs.
+    variance : float or None
+        The variance over the runs; None for a single run.
+    best, worst : float or None
+        The best and the worst run, which the paper gives for its random starts only.
+    """
+
+    mean: float
+    variance: float | None = None
+    best: float | None = None
+    worst: float | None = None
+
+
+def _read_printed(path: Path) -> dict[str, dict[tuple[str, str, str], PaperScore]]:
+    """Read the printed tables into scores by (row, method, metric)."""
+    found: dict[str, dict[tuple[str, str, str], dict[str, float]]] = {}
+    methods: list[str] = []
+    for line in path.read_text(encoding="utf-8").splitlines():
+        words = line.split()
+        if not words or line.startswith("#"):
+            continue
+        if line.startswith("["):
+            table, methods = found.setdefault(line.strip("[]"), {}), []
+        elif not methods:
+            methods = words
+        else:
+            row, metric, statistic, *values = words
+            for method, value in zip(methods, values, strict=True):
+                table.setdefault((row, method, metric), {})[statistic] = float(value)
+    return {
+        table: {key: PaperScore(**values) for key, values in cells.items()}
+        for table, cells in found.items()
+    }
+
+
+PAPER_SCORES = _read_printed(Path(__file__).with_name("printed.txt"))
+"""Scores by table, then by (row, method, "AC" or "NMI")."""
+
+# The text around Table 1 gives the two HOSVD starts, each a single run. The table heads its second
+# column "Std Var"; the spread between best and worst fits a standard deviation, so it is squared.
+PAPER_SCORES["table1"] = {
+    ("HOSVD I", PAPERS_OWN, "AC"): PaperScore(0.7620),
+    ("HOSVD I", PAPERS_OWN, "NMI"): PaperScore(0.8199),
+    ("HOSVD II", PAPERS_OWN, "AC"): PaperScore(0.7240),
+    ("HOSVD II", PAPERS_OWN, "NMI"): PaperScore(0.8132),
+    ("random", PAPERS_OWN, "AC"): PaperScore(0.7120, 0.0394**2, best=0.7630, worst=0.6150),
+    ("random", PAPERS_OWN, "NMI"): PaperScore(0.8189, 0.0210**2, best=0.8467, worst=0.7717),
+}
+
+
+def paper_score(table: str, row: str, method: str, metric: str) -> PaperScore | None:
+    """Return the paper's score for a cell, or None where the paper has none.
+
+    Parameters
+    ----------
+    table : str
+        "table1" … "table6".
+    row : str
+        The paper's row, such as "K=4" or "ORL".
+    method : str
+        The column, here or in the paper.
+    metric : {"AC", "NMI"}
+        The measure.
+
+    Returns
+    -------
+    score : PaperScore or None
+        Mean and variance as printed.
+    """
+    known = METHODS.get(method)
+    column = known.variant_of if known is not None and known.variant_of else method
+    return PAPER_SCORES.get(table, {}).get((row, column, metric))
+
+
 def _quick(table: Experiment) -> Experiment:
     """Shrink a table to seconds, on data that everybody has, keeping its names and its form."""
-    rows = table.rows if table.name == "table1" else (table.rows[0], table.rows[-1])
-    if table.name == "table3":
-        rows = (table.row("K=3"), table.row("K=4"))
+    names = table.quick_rows or (table.rows[0].name, table.rows[-1].name)
     small = []
-    for row in dict.fromkeys(row.name for row in rows):
-        full = table.row(row)
+    for full in map(table.row, dict.fromkeys(names)):
         volumes = len(full.ranks) == 3
         small.append(
             replace(

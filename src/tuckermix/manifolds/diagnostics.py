@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from tuckermix._optional import require
 from tuckermix._records import Record
 from tuckermix._validation import check_option, check_random_state
 
@@ -85,12 +86,7 @@ class SlopeCheck(Record):
         ax : matplotlib Axes
             The axes drawn on.
         """
-        try:
-            import matplotlib.pyplot as plt
-        except ImportError as error:
-            raise ImportError("SlopeCheck.plot needs matplotlib: install tuckermix[plot].") from (
-                error
-            )
+        plt = require("matplotlib.pyplot", "SlopeCheck.plot", "plot")
         if ax is None:
             ax = plt.figure().add_subplot()
         shown = self.errors > 0  # a logarithmic axis has no place for zero

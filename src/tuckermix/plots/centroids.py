@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from tuckermix._array_api import to_numpy
-from tuckermix.plots._estimator import centroids_of, fitted
-from tuckermix.plots._pictures import (
+from tuckermix.plots.fitted import centroids_of, fitted
+from tuckermix.plots.pictures import (
     N_FRAMES,
     montage,
     picture_kind,
@@ -17,7 +17,7 @@ from tuckermix.plots._pictures import (
     value_range,
     views,
 )
-from tuckermix.plots._style import INK, axes_for, require_matplotlib
+from tuckermix.plots.style import INK, axes_for, require_matplotlib
 
 TILE_INCHES = 1.15
 """The width of a tile in a new figure: a thumbnail that is large enough to judge."""

@@ -10,8 +10,8 @@ from scipy.optimize import linear_sum_assignment
 
 from tuckermix._array_api import to_numpy
 from tuckermix._records import Record
-from tuckermix.plots._estimator import labels_of
-from tuckermix.plots._style import SEQUENTIAL, axes_for
+from tuckermix.plots.fitted import labels_of
+from tuckermix.plots.style import SEQUENTIAL, axes_for
 
 MAX_PRINTED = 20
 """With more classes than this the counts no longer fit their cells."""

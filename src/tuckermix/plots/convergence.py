@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from tuckermix.plots._estimator import fitted
-from tuckermix.plots._style import COLOURS, axes_for, plain_axes
+from tuckermix.plots.fitted import fitted
+from tuckermix.plots.style import COLOURS, axes_for, plain_axes
 
 GAP_FLOOR = 1e-17
 """A gap of exactly zero is drawn here, below rounding error, so that a log scale can show it."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from tuckermix._array_api import blocks, to_numpy
 from tuckermix._validation import check_option
-from tuckermix.plots._style import INK, axes_for, colour_of, line_of, marker_of, plain_axes
+from tuckermix.plots.style import INK, axes_for, colour_of, line_of, marker_of, plain_axes
 
 VALUES = ("share", "singular values")
 

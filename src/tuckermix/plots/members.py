@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from tuckermix._validation import check_integer
-from tuckermix.plots._estimator import centroids_of, distances_to, labels_of, rows_of
-from tuckermix.plots._pictures import picture, value_range
-from tuckermix.plots._style import INK, axes_for, require_matplotlib
 from tuckermix.plots.centroids import draw_tiles, figure_size
+from tuckermix.plots.fitted import centroids_of, distances_to, labels_of, rows_of
+from tuckermix.plots.pictures import picture, value_range
+from tuckermix.plots.style import INK, axes_for, require_matplotlib
 
 TILE_INCHES = 0.55
 HEAD_INCHES = 0.2

@@ -8,8 +8,8 @@ import numpy as np
 
 from tuckermix._array_api import to_numpy
 from tuckermix._validation import check_option
-from tuckermix.plots._estimator import RESPONSES, as_fitted, even_subsample
-from tuckermix.plots._style import INK, axes_for, colour_of, hatch_of, marker_of, plain_axes
+from tuckermix.plots.fitted import RESPONSES, as_fitted, even_subsample
+from tuckermix.plots.style import INK, axes_for, colour_of, hatch_of, marker_of, plain_axes
 
 STYLES = ("auto", "bars", "ternary")
 MAX_BARS = 400

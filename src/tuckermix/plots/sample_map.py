@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from tuckermix._validation import check_integer, check_option
-from tuckermix.plots._estimator import even_subsample, labels_of, subspace_of
-from tuckermix.plots._layout import discriminant_map, neighbor_map
-from tuckermix.plots._style import INK, axes_for, colour_of, marker_of
+from tuckermix.plots.fitted import even_subsample, labels_of, subspace_of
+from tuckermix.plots.layout import discriminant_map, neighbor_map
+from tuckermix.plots.style import INK, axes_for, colour_of, marker_of
 
 METHODS = {"neighbors": neighbor_map, "discriminant": discriminant_map}
 MAX_SAMPLES = 10_000

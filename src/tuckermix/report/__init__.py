@@ -4,6 +4,6 @@ It needs no network, no server and no other file. Its numbers are made in `_cont
 in `_images` and `_svg`, and its looks come from the templates beside this file.
 """
 
-from tuckermix.report._write import render_report, write_report
+from tuckermix.report._write import render_report, require_packages, write_report
 
-__all__ = ["render_report", "write_report"]
+__all__ = ["render_report", "require_packages", "write_report"]

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import math
-import platform
 from dataclasses import dataclass
-from importlib import metadata
 from typing import Any
 
 import numpy as np
 
-from tuckermix._array_api import blocks, to_numpy
+from tuckermix._array_api import to_numpy
 from tuckermix._records import Record
-from tuckermix._version import __version__
-from tuckermix.metrics import clustering_accuracy, normalized_mutual_information
-from tuckermix.plots._estimator import distances_to, even_subsample, rows_of, subspace_of
-from tuckermix.plots._layout import neighbor_map
-from tuckermix.plots._pictures import picture, resized, value_range, views
 from tuckermix.plots.confusion import matched_table
 from tuckermix.plots.convergence import history_column
+from tuckermix.plots.fitted import distances_to, even_subsample, rows_of, subspace_of
+from tuckermix.plots.layout import neighbor_map
+from tuckermix.plots.pictures import picture, resized, value_range, views
 from tuckermix.report import _images, _svg
+from tuckermix.summary import FitSummary, duration
 
 MAX_MARKS = 10_000
 """The map shows no more samples than this: the file stays small and opens at once."""
@@ -35,8 +31,6 @@ SCALE_SAMPLES = 2000
 
 MAX_CONFUSION = 40
 """With more classes or clusters than this, a table of counts is no longer read."""
-
-PACKAGES = ("numpy", "scipy", "scikit-learn", "torch")
 
 
 @dataclass(frozen=True)
@@ -72,32 +66,6 @@ class Map(Record):
     n_marks: int
     sheet: _images.Sheet
     data: dict[str, Any]
-
-
-def variance_explained(model: Any, X: Any) -> float:
-    """Return 1 − ‖X − X̂‖² / ‖X − mean‖², with ½‖X − X̂‖² the cost of the model."""
-    n, size = X.shape[0], int(np.prod(X.shape[1:]))
-    total, square = np.zeros(size), 0.0
-    for part in blocks(n, 8 * size):
-        block = to_numpy(X[part]).reshape(-1, size)
-        total += block.sum(axis=0, dtype=np.float64)
-        square += float(np.einsum("ij,ij->", block, block, dtype=np.float64))
-    spread = square - float(total @ total) / n
-    return 1 - 2 * float(model.cost_) / spread if spread > 0 else 1.0
-
-
-def printable(text: Any) -> str:
-    """Return a text that can be stored as UTF-8, whatever bytes a file name was made of."""
-    return str(text).encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-
-
-def sample_names(names: Any, n: int) -> list[str]:
-    """Return one name for each sample: those given, or "sample 0" and so on."""
-    if names is None:
-        return [f"sample {index}" for index in range(n)]
-    if len(names) != n:
-        raise ValueError(f"names has {len(names)} entries, but X has {n} samples.")
-    return [printable(name) for name in names]
 
 
 def cards(
@@ -215,53 +183,40 @@ def _soft(row: np.ndarray) -> list[int]:
     ]
 
 
-def facts(
-    model: Any, X: Any, proba: np.ndarray, truth: Any, labels: np.ndarray, seconds: float | None
-) -> list[tuple[str, str, str]]:
+def facts(summary: FitSummary) -> list[tuple[str, str, str]]:
     """Return the figures of the overview: name, value, and what it means."""
-    shape = " × ".join(str(size) for size in X.shape[1:])
-    ranks = " × ".join(str(rank) for rank in model.ranks_)
+    shape, ranks = (" × ".join(map(str, sizes)) for sizes in (summary.sample_shape, summary.ranks))
     rows = [
-        ("Samples", f"{X.shape[0]:,}", f"each of shape {shape}"),
-        ("Clusters", str(len(model.centroids_)), f"from {model.n_components_} components"),
+        ("Samples", f"{summary.n_samples:,}", f"each of shape {shape}"),
+        ("Clusters", str(summary.n_clusters), f"from {summary.n_components} components"),
         ("Ranks", ranks, f"the core kept of each {shape} sample"),
         (
             "Variance explained",
-            f"{100 * variance_explained(model, X):.1f} %",
-            f"cost {float(model.cost_):.4g}",
+            f"{100 * summary.variance_explained:.1f} %",
+            f"cost {summary.cost:.4g}",
         ),
-        ("Mean confidence", f"{proba.max(axis=1).mean():.0%}", "the largest soft label"),
+        ("Mean confidence", f"{summary.mean_confidence:.0%}", "the largest soft label"),
     ]
-    if truth is not None:
-        accuracy = clustering_accuracy(truth, labels)
-        information = normalized_mutual_information(truth, labels)
-        rows.append(("Accuracy", f"{100 * accuracy:.1f} %", "clusters matched to known classes"))
-        rows.append(("NMI", f"{information:.3f}", "shared information, 1 is perfect"))
-    gap = float(model.gap_)
+    if summary.accuracy is not None:
+        known = f"{100 * summary.accuracy:.1f} %"
+        rows.append(("Accuracy", known, "clusters matched to known classes"))
+        rows.append(("NMI", f"{summary.nmi:.3f}", "shared information, 1 is perfect"))
+    gap = summary.gap
     rows.append(
         (
             "Optimality gap",
-            "unknown" if math.isnan(gap) else "0" if gap == 0 else f"{gap:.1e}",
+            "unknown" if gap is None else "0" if gap == 0 else f"{gap:.1e}",
             "0 means no better memberships exist",
         )
     )
-    stop = getattr(model, "stop_reason_", None)
-    ended = "" if stop is None else f", stopped by {str(stop).replace('_', ' ')}"
-    note = f"{model.n_iter_} iterations{ended}"
-    if seconds is not None:
-        rows.append(("Time", duration(seconds), note))
+    stop = summary.stop_reason
+    ended = "" if stop is None else f", stopped by {stop.replace('_', ' ')}"
+    if summary.seconds is not None:
+        note = f"{summary.n_iter} iterations{ended}"
+        rows.append(("Time", duration(summary.seconds), note))
     else:
-        rows.append(("Iterations", str(model.n_iter_), ended.removeprefix(", ") or "done"))
+        rows.append(("Iterations", str(summary.n_iter), ended.removeprefix(", ") or "done"))
     return rows
-
-
-def duration(seconds: float) -> str:
-    """Write a duration for people."""
-    if seconds < 1:
-        return f"{1000 * seconds:.0f} ms"
-    if seconds < 120:
-        return f"{seconds:.1f} s"
-    return f"{seconds / 60:.1f} min"
 
 
 def charts(model: Any) -> list[_svg.Chart]:
@@ -294,22 +249,6 @@ def confusion(truth: Any, labels: np.ndarray) -> dict[str, Any] | None:
             for name, counts, row in zip(table.classes, table.counts, shares, strict=True)
         ],
     }
-
-
-def settings(model: Any) -> list[tuple[str, str]]:
-    """Return the parameters of the model as text."""
-    return [(name, repr(value)) for name, value in sorted(model.get_params().items())]
-
-
-def versions() -> list[tuple[str, str]]:
-    """Return the versions of what the run depended on."""
-    found = [("tuckermix", __version__), ("python", platform.python_version())]
-    for package in PACKAGES:
-        try:
-            found.append((package, metadata.version(package)))
-        except metadata.PackageNotFoundError:
-            continue
-    return found
 
 
 def snippet(model: Any) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from tuckermix._records import Record
-from tuckermix.plots._pictures import montage, resized
+from tuckermix.plots.pictures import montage, resized
 
 GREY_LEVELS = 16
 """Four bits a pixel: shapes stay, and a file takes a third of eight bits."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +10,11 @@ import numpy as np
 
 from tuckermix._array_api import to_numpy
 from tuckermix._files import write_text
-from tuckermix.plots._estimator import as_fitted, labels_of
-from tuckermix.plots._style import COLOURS
+from tuckermix._optional import require
+from tuckermix.plots.fitted import as_fitted, labels_of
+from tuckermix.plots.style import COLOURS
 from tuckermix.report import _content, _svg
+from tuckermix.summary import FitSummary, printable, sample_names, summarize_fit
 
 TEMPLATES = Path(__file__).with_name("templates")
 
@@ -24,10 +25,7 @@ DARK_COLOURS = {"#555555": "#bbbbbb", "#882255": "#e06c9f", "#332288": "#a89cf0"
 def require_packages() -> None:
     """Say what to install where a package that the report needs is missing."""
     for module, package in (("jinja2", "jinja2"), ("PIL", "pillow")):
-        try:
-            import_module(module)
-        except ImportError as error:
-            raise ImportError(f"The report needs {package}: install tuckermix[report].") from error
+        require(module, "The report", "report", package=package)
 
 
 def render_report(
@@ -42,6 +40,7 @@ def render_report(
     proba: Any = None,
     command: str | None = None,
     kind: str = "auto",
+    summary: FitSummary | None = None,
 ) -> str:
     """Return the report on a fitted clustering as one page of HTML.
 
@@ -67,6 +66,8 @@ def render_report(
         The command that made the report, shown so that it can be repeated.
     kind : {"auto", "signal", "image", "colour", "volume", "video"}, default="auto"
         How a sample is shown; see the displays.
+    summary : FitSummary, default=None
+        The figures of the fit, where they are known already; None computes them.
 
     Returns
     -------
@@ -79,7 +80,7 @@ def render_report(
 
     labels = labels_of(model, X, "The report")
     proba = to_numpy(model.predict_proba(as_fitted(model, X)) if proba is None else proba)
-    named = _content.sample_names(names, X.shape[0])
+    named = sample_names(names, X.shape[0])
     if truth is not None:
         truth = np.asarray(to_numpy(truth) if hasattr(truth, "shape") else truth)
         if truth.shape != (X.shape[0],):
@@ -95,19 +96,21 @@ def render_report(
         lstrip_blocks=True,
     )
     cards = _content.cards(model, X, labels, proba, named, truth, kind)
+    if summary is None:
+        summary = summarize_fit(model, X, proba, labels=labels, truth=truth, seconds=seconds)
     return environment.get_template("report.html.j2").render(
-        title=_content.printable(title),
-        source=None if source is None else _content.printable(source),
+        title=printable(title),
+        source=None if source is None else printable(source),
         n_samples=X.shape[0],
-        facts=_content.facts(model, X, proba, truth, labels, seconds),
+        facts=_content.facts(summary),
         cards=cards,
         map=_content.sample_map(model, X, labels, proba, named, truth, kind),
         confusion=_content.confusion(truth, labels),
         charts=_content.charts(model),
-        settings=_content.settings(model),
-        versions=_content.versions(),
+        settings=[(name, repr(value)) for name, value in summary.settings.items()],
+        versions=list(summary.versions.items()),
         snippet=_content.snippet(model),
-        command=None if command is None else _content.printable(command),
+        command=None if command is None else printable(command),
         colours=COLOURS,
         dark=[DARK_COLOURS.get(colour, colour) for colour in COLOURS],
         size=_svg,
@@ -129,6 +132,6 @@ def write_report(path: str | os.PathLike[str], model: Any, X: Any, **options: An
         The samples that it was fitted on.
     **options
         The options of `render_report`: `truth`, `names`, `title`, `source`, `seconds`, `proba`,
-        `command`, `kind`.
+        `command`, `kind`, `summary`.
     """
     write_text(path, render_report(model, X, **options))

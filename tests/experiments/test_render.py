@@ -4,9 +4,10 @@ from html.parser import HTMLParser
 
 import pytest
 
-from tuckermix.experiments.rendering import (
+from tuckermix.experiments import reproduce, show
+from tuckermix.experiments.render import (
+    overview_markdown,
     page_html,
-    records_csv,
     table_csv,
     table_html,
     table_markdown,
@@ -23,7 +24,7 @@ def record(method, run, ac, table="table3", row="K=4", **fields):
     values = {"digest": "d", "status": "ok", "cpu_seconds": 0.5, "classes": [2, 3, 7, 9]} | fields
     values["machine"] = "A machine"
     values["versions"] = {"numpy": "2.0"}
-    return RunRecord("paper", table, row, method, run, ac=ac, nmi=ac, **values)
+    return RunRecord("paper", table, row, method, run, ac=ac, **{"nmi": ac} | values)
 
 
 RECORDS = [
@@ -87,13 +88,6 @@ def test_csv_can_be_read_back(summary):
     assert "alert" in failed["explanation"]
 
 
-def test_records_can_be_read_back():
-    rows = list(csv.DictReader(io.StringIO(records_csv(RECORDS))))
-    assert len(rows) == len(RECORDS)
-    assert rows[0]["classes"] == "2 3 7 9"
-    assert float(rows[0]["ac"]) == 0.70
-
-
 class Checker(HTMLParser):
     def __init__(self):
         super().__init__()
@@ -127,3 +121,86 @@ def test_mixed_code_is_said():
     summary = summarize(EXPERIMENTS["table3"], mixed)
     for text in (table_markdown(summary), table_html(summary)):
         assert "MM: its records come from 2 versions of its code." in text
+
+
+def beside(method, ac, nmi, seconds):
+    return [
+        record(
+            method,
+            run,
+            ac + 0.01 * (run - 2) * (method == "PCA-Multinomial"),
+            nmi=nmi,
+            cpu_seconds=seconds,
+        )
+        for run in range(5)
+    ]
+
+
+COMPARED = [
+    *beside("TuckerClustering", 0.8, 0.3, 0.1),
+    *beside("PCA-Multinomial", 0.68, 0.6, 20),
+    *beside("MM", 0.7, 0.2, 1),
+]
+
+
+def test_a_table_without_the_papers_method_has_no_speed():
+    few = [found for found in COMPARED if found.method != "PCA-Multinomial"]
+    text = overview_markdown([summarize(EXPERIMENTS["table3"], few)])
+    assert "| table3 | 2 of 2 | – | – | – | – |" in text
+
+
+def test_the_overview_has_all_comparisons():
+    text = overview_markdown([summarize(EXPERIMENTS["table3"], COMPARED)])
+    assert "| table3 | K=4 | AC | 0.8000 | MM | 0.7000 | +0.1000 | **1** | 200 × |" in text
+    assert (
+        "| table3 | K=4 | NMI | 0.3000 | PCA-Multinomial | 0.6000 | -0.3000 | 2 | 200 × |" in text
+    )
+    assert "| table3 | 1 of 2 | K=4 NMI to PCA-Multinomial | 200.0 × | 200.0 × | 200.0 × |" in text
+    assert "| table3 | K=4 | PCA-Multinomial | AC | 0.6800 | 0.6800 | " in text
+
+
+@pytest.fixture
+def db(fakes, tmp_path):
+    path = tmp_path / "r.sqlite"
+    reproduce(fakes.table("random", "failing"), jobs=0, db=path)
+    return path
+
+
+def test_all_forms_come_from_the_records_alone(fakes, db, tmp_path):
+    table = fakes.table("random", "failing")
+    first = show(db, targets=table, out=tmp_path / "a")
+    second = show(db, targets=table, out=tmp_path / "b")
+    assert sorted(path.name for path in first.files) == [
+        "fake.csv",
+        "fake.md",
+        "overview.md",
+        "records.csv",
+        "results.html",
+    ]
+    assert first.text == second.text
+    for one, other in zip(first.files, second.files, strict=True):
+        assert one.read_bytes() == other.read_bytes()
+    assert "The matrix is singular." in first.text
+
+
+def test_without_a_folder_nothing_is_written(fakes, db):
+    shown = show(db, targets=fakes.table("random"))
+    assert shown.files == []
+    assert shown.text
+
+
+def test_only_the_forms_asked_for(fakes, db, tmp_path):
+    shown = show(db, targets=fakes.table("random"), formats=["md"], out=tmp_path / "a")
+    assert [path.name for path in shown.files] == ["fake.md", "overview.md"]
+    assert shown.text == ""
+
+
+def test_an_unknown_form_is_refused(db):
+    with pytest.raises(ValueError, match="'formats' parameter of show must be one of 'terminal'"):
+        show(db, formats=["pdf"])
+
+
+def test_tables_never_computed_are_shown_empty(db):
+    text = show(db, targets="table5", formats=["terminal"]).text
+    assert "YaleB" in text
+    assert "1 of 1 not computed yet." in text

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from tuckermix._optional import require
+
 COLOURS = (
     "#0072B2",  # blue
     "#E69F00",  # orange
@@ -52,11 +54,7 @@ def line_of(index: int) -> str:
 
 def require_matplotlib(owner: str) -> Any:
     """Return `matplotlib.pyplot`, or say what to install."""
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError as error:
-        raise ImportError(f"{owner} needs matplotlib: install tuckermix[plot].") from error
-    return plt
+    return require("matplotlib.pyplot", owner, "plot")
 
 
 def axes_for(owner: str, ax: Any, size: tuple[float, float]) -> Any:

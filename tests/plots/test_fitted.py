@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from tuckermix import TuckerClustering, plots
-from tuckermix.plots._estimator import (
+from tuckermix.plots.fitted import (
     as_fitted,
     distances_to,
     even_subsample,

@@ -1,0 +1,544 @@
+"""Tables for people, from stored records alone: terminal, Markdown, CSV and HTML."""
+
+from __future__ import annotations
+
+import csv
+import html
+import io
+import os
+import statistics
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tuckermix._files import write_text
+from tuckermix._records import Record
+from tuckermix._validation import check_option
+from tuckermix.experiments.cells import PAPER, QUICK
+from tuckermix.experiments.figures import draw_figure, save_figure
+from tuckermix.experiments.runner import DEFAULT_DB
+from tuckermix.experiments.store import Store, records_csv
+from tuckermix.experiments.summaries import (
+    METRICS,
+    STANDARD_ERRORS,
+    CellSummary,
+    MetricSummary,
+    RowSummary,
+    Standing,
+    TableSummary,
+    agreements,
+    standings,
+    summarize,
+)
+from tuckermix.experiments.tables import OURS, PAPERS_OWN, Experiment, PaperScore, resolve_targets
+
+__all__ = [
+    "FORMATS",
+    "Shown",
+    "overview_markdown",
+    "page_html",
+    "show",
+    "table_csv",
+    "table_html",
+    "table_markdown",
+    "table_text",
+]
+
+FORMATS = ("terminal", "md", "csv", "html")
+
+LEGEND = (
+    "Each cell: mean over the runs, (variance), the paper's mean (variance), and the difference "
+    "where the data are the paper's. The best mean of a row is bold."
+)
+
+BOLD, PLAIN = "\x1b[1m", "\x1b[0m"
+
+
+def _number(value: float | None, form: str = ".4f") -> str:
+    return "" if value is None else format(value, form)
+
+
+def _row_title(row: RowSummary) -> str:
+    """Name a row, with its classes where they are few and fixed."""
+    few = 10
+    if row.classes and len(row.classes) <= few and row.name.startswith("K="):
+        return f"{row.name} ({', '.join(map(str, row.classes))})"
+    return row.name
+
+
+STARTS_HEADER = ["metric", "method", "mean", "standard deviation", "best", "worst"]
+
+
+def _starts(summary: TableSummary) -> list[list[str]]:
+    """Return mean, deviation, best and worst over the random starts, the paper's first."""
+    cells = next(row for row in summary.rows if row.name == summary.spread).cells
+    lines = []
+    for metric in METRICS:
+        shown: dict[str, PaperScore | MetricSummary] = {}
+        if PAPERS_OWN in cells and metric in cells[PAPERS_OWN].papers:
+            shown["paper"] = cells[PAPERS_OWN].papers[metric]
+        shown |= {name: cells[name].metrics[metric] for name in cells if cells[name].metrics}
+        for name, score in shown.items():
+            spread = None if score.variance is None else score.variance**0.5
+            numbers = (score.mean, spread, score.best, score.worst)
+            lines.append([metric, name, *map(_number, numbers)])
+    return lines
+
+
+def table_text(summary: TableSummary, *, color: bool = False) -> str:
+    """Render a table for a terminal: one block a row, one line a method, the best marked.
+
+    Parameters
+    ----------
+    summary : TableSummary
+        The table.
+    color : bool, default=False
+        Whether the best are printed bold; a star marks them in any case.
+
+    Returns
+    -------
+    text : str
+        Lines of at most 100 characters, explanations aside.
+    """
+    width = max(len(method) for method in summary.methods)
+    lines = [f"{summary.name}: {summary.title}", ""]
+    head = f"  {'':{width}}" + "".join(
+        f"  {metric:>7}  {'variance':>9} {'paper':>7} {'diff':>8}" for metric in METRICS
+    )
+    for row in summary.rows:
+        lines += [_row_title(row), f"{head}  {'time':>8}  runs"]
+        notes: dict[str, list[str]] = {}
+        for method, cell in row.cells.items():
+            line = f"  {method:{width}}"
+            for metric in METRICS:
+                line += "  " + _text_metric(cell, metric, color)
+            seconds = "" if cell.seconds is None else f"{cell.seconds:.2f} s"
+            line += f"  {seconds:>8}  {cell.done}/{cell.expected}"
+            lines.append(line.rstrip())
+            if cell.explanation:
+                notes.setdefault(cell.explanation, []).append(method)
+        lines += [f"  {', '.join(names)}: {why}" for why, names in notes.items()]
+        lines.append("")
+    if summary.note:
+        lines += [summary.note, ""]
+    return "\n".join(lines)
+
+
+def _text_metric(cell: CellSummary, metric: str, color: bool) -> str:
+    found, paper = cell.metrics.get(metric), cell.papers.get(metric)
+    printed = "" if paper is None else f"{paper.mean:.4f}"
+    if found is None:
+        return f"{'-':>7}  {'':>9} {printed:>7} {'':>8}"
+    mean = f"{found.mean:.4f}{'*' if found.first else ' '}"
+    if color and found.first:
+        mean = f"{BOLD}{mean}{PLAIN}"
+    difference = _number(found.difference, "+.4f")
+    return f" {mean} {_number(found.variance, '.3e'):>9} {printed:>7} {difference:>8}"
+
+
+def _lines_of_cell(cell: CellSummary, metric: str) -> tuple[str, bool, list[str]]:
+    """Return a cell's mean, whether it is the best, and the smaller lines below it."""
+    found, paper = cell.metrics.get(metric), cell.papers.get(metric)
+    small = []
+    if found is not None and found.variance is not None:
+        small.append(f"({found.variance:.3e})")
+    if paper is not None:
+        spread = "" if paper.variance is None else f" ({paper.variance:.3e})"
+        small.append(f"paper {paper.mean:.4f}{spread}")
+    if found is None:
+        return "–", False, small
+    if found.difference is not None:
+        small.append(f"{found.difference:+.4f}")
+    return f"{found.mean:.4f}", found.first, small
+
+
+def _score_lines(summary: TableSummary, form: Callable[[CellSummary, str], str]) -> list[list[str]]:
+    """Return the lines of scores, one for each row and metric."""
+    return [
+        [_row_title(row), metric, *(form(cell, metric) for cell in row.cells.values())]
+        for row in summary.rows
+        for metric in METRICS
+    ]
+
+
+def _time_lines(summary: TableSummary) -> list[list[str]]:
+    return [
+        [row.name, *(_number(cell.seconds, ".3g") or "–" for cell in row.cells.values())]
+        for row in summary.rows
+    ]
+
+
+def _explanations(summary: TableSummary) -> list[str]:
+    """Group the explanations of incomplete cells, each sentence once."""
+    by_method: dict[tuple[str, str], list[str]] = {}
+    for row in summary.rows:
+        for method, cell in row.cells.items():
+            if cell.explanation:
+                by_method.setdefault((method, cell.explanation), []).append(row.name)
+    grouped: dict[tuple[str, str], list[str]] = {}
+    for (method, why), rows in by_method.items():
+        grouped.setdefault((", ".join(rows), why), []).append(method)
+    return [f"{', '.join(methods)} ({rows}): {why}" for (rows, why), methods in grouped.items()]
+
+
+def _mixed(summary: TableSummary) -> list[str]:
+    return [
+        f"{method}: its records come from {len(codes)} versions of its code."
+        for method, codes in summary.codes.items()
+        if len(codes) > 1
+    ]
+
+
+def markdown_table(header: Sequence[str], lines: Iterable[Sequence[str]]) -> list[str]:
+    """Return the lines of a table in Markdown."""
+
+    def join(cells: Sequence[str]) -> str:
+        return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+    return [join(header), "|" + "---|" * len(header), *(join(line) for line in lines)]
+
+
+def _markdown_cell(cell: CellSummary, metric: str) -> str:
+    mean, best, small = _lines_of_cell(cell, metric)
+    return "<br>".join([f"**{mean}**" if best else mean, *small])
+
+
+def table_markdown(summary: TableSummary) -> str:
+    """Render a table in Markdown: mean, variance, the paper's value and the difference.
+
+    Parameters
+    ----------
+    summary : TableSummary
+        The table.
+
+    Returns
+    -------
+    text : str
+        A section with scores, times, and the reasons for gaps.
+    """
+    lines = (
+        [f"# {summary.title}", "", summary.note, ""] if summary.note else [f"# {summary.title}", ""]
+    )
+    lines += [LEGEND, ""]
+    lines += markdown_table(["", "", *summary.methods], _score_lines(summary, _markdown_cell))
+    if summary.spread:
+        lines += ["", "## Random starts", "", *markdown_table(STARTS_HEADER, _starts(summary))]
+    lines += ["", "## Time", "", "Processor seconds of a fit, one thread, mean over the runs.", ""]
+    lines += markdown_table(["", *summary.methods], _time_lines(summary))
+    gaps = _explanations(summary)
+    if gaps:
+        lines += ["", "## Gaps", "", *(f"- {_one_line(gap)}" for gap in gaps)]
+    if mixed := _mixed(summary):
+        lines += ["", "## Mixed code", "", *(f"- {line}" for line in mixed)]
+    lines += ["", *(f"Machine: {name}." for name in summary.machines)]
+    lines += [f"Versions: {name}." for name in summary.versions]
+    return "\n".join(lines) + "\n"
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def table_csv(summary: TableSummary) -> str:
+    """Render a table as CSV, one line for each row and method."""
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    header = ["table", "row", "method", "runs", "expected"]
+    for metric in METRICS:
+        name = metric.lower()
+        header += [
+            f"{name}_{part}"
+            for part in ("mean", "variance", "low", "high", "best", "paper", "difference")
+        ]
+    writer.writerow([*header, "cpu_seconds", "explanation"])
+    for row in summary.rows:
+        for cell in row.cells.values():
+            line: list[object] = [summary.name, row.name, cell.method, cell.done, cell.expected]
+            for metric in METRICS:
+                found, paper = cell.metrics.get(metric), cell.papers.get(metric)
+                printed = None if paper is None else paper.mean
+                if found is None:
+                    line += [None] * 5 + [printed, None]
+                else:
+                    line += [found.mean, found.variance, found.worst, found.best, found.first]
+                    line += [printed, found.difference]
+            writer.writerow([*line, cell.seconds, _one_line(cell.explanation)])
+    return stream.getvalue()
+
+
+def _html_table(header: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
+    """Build a table from cells that are HTML already."""
+    head = "".join(f"<th>{html.escape(cell)}</th>" for cell in header)
+    body = "".join("<tr>" + "".join(f"<td>{c}</td>" for c in line) + "</tr>\n" for line in lines)
+    inside = f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody>"
+    return f"<div class='wide'><table>{inside}</table></div>"
+
+
+def _html_cell(cell: CellSummary, metric: str) -> str:
+    mean, best, small = _lines_of_cell(cell, metric)
+    rest = "".join(f"<small>{html.escape(line)}</small>" for line in small)
+    title = f" title='{html.escape(cell.explanation, quote=True)}'" if cell.explanation else ""
+    return f"<span{title}>{f'<b>{mean}</b>' if best else mean}</span>{rest}"
+
+
+def table_html(summary: TableSummary) -> str:
+    """Render a table as a section of HTML."""
+
+    def escaped(lines: list[list[str]]) -> list[list[str]]:
+        return [[html.escape(cell) for cell in line] for line in lines]
+
+    scores = [[html.escape(name), *cells] for name, *cells in _score_lines(summary, _html_cell)]
+    parts = [
+        f"<section id='{html.escape(summary.name)}'><h2>{html.escape(summary.title)}</h2>",
+        f"<p>{html.escape(summary.note)}</p>",
+        _html_table(["", "", *summary.methods], scores),
+    ]
+    if summary.spread:
+        parts.append("<h3>Random starts</h3>")
+        parts.append(_html_table(STARTS_HEADER, escaped(_starts(summary))))
+    parts.append("<h3>Processor seconds of a fit</h3>")
+    parts.append(_html_table(["", *summary.methods], escaped(_time_lines(summary))))
+    remarks = [*_explanations(summary), *_mixed(summary)]
+    if remarks:
+        items = "".join(f"<li>{html.escape(_one_line(remark))}</li>" for remark in remarks)
+        parts.append(f"<h3>Gaps</h3><ul>{items}</ul>")
+    return "\n".join([*parts, "</section>"])
+
+
+_STYLE = """
+body { font: 16px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 90rem; padding: 0 1rem; }
+table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: .85rem; }
+th, td { border-bottom: 1px solid #ccc; padding: .3rem .5rem; }
+th, td { text-align: right; vertical-align: top; }
+th:first-child, td:first-child { text-align: left; }
+small { display: block; color: #555; white-space: nowrap; }
+.wide { overflow-x: auto; }
+figure { margin: 1rem 0; } figure svg { max-width: 100%; height: auto; }
+@media (prefers-color-scheme: dark) {
+  body { background: #16181c; color: #e8e8e8; } small { color: #aaa; }
+  th, td { border-color: #444; } figure { background: #fff; }
+}
+"""
+
+
+def page_html(summaries: Iterable[TableSummary], figures: Mapping[str, tuple[str, str]]) -> str:
+    """Render tables and figures as one self-contained page.
+
+    Parameters
+    ----------
+    summaries : iterable of TableSummary
+        The tables.
+    figures : mapping of str to (str, str)
+        Title and SVG text of each figure, by name.
+
+    Returns
+    -------
+    page : str
+        HTML without references to other files and without scripts.
+    """
+    summaries = list(summaries)
+    machines = dict.fromkeys(name for summary in summaries for name in summary.machines)
+    numbers = dict.fromkeys(name for summary in summaries for name in summary.versions)
+    parts = [
+        "<!doctype html><html lang='en'><head><meta charset='utf-8'>",
+        "<meta name='viewport' content='width=device-width, initial-scale=1'>",
+        f"<title>Results</title><style>{_STYLE}</style></head><body><h1>Results</h1>",
+        f"<p>{LEGEND}</p>",
+        *(
+            f"<p>Machine: {html.escape(name)}. One numerical thread a process.</p>"
+            for name in machines
+        ),
+        *(f"<p>Versions: {html.escape(name)}.</p>" for name in numbers),
+        *(table_html(summary) for summary in summaries),
+    ]
+    for name, (title, svg) in figures.items():
+        inline = svg[svg.index("<svg") :]
+        parts.append(
+            f"<figure id='{html.escape(name)}'><figcaption><h2>{html.escape(title)}</h2>"
+            f"</figcaption>{inline}</figure>"
+        )
+    return "\n".join([*parts, "</body></html>"]) + "\n"
+
+
+def _answer(agrees: bool | None) -> str:
+    return "single run" if agrees is None else "yes" if agrees else "no"
+
+
+def _by_table(found: list[Standing]) -> list[list[str]]:
+    """Count first places and give the range of the speed, one line for each table."""
+    lines = []
+    for table in dict.fromkeys(standing.table for standing in found):
+        here = [standing for standing in found if standing.table == table]
+        faster = [s.speedup for s in here if s.metric == METRICS[0] and s.speedup is not None]
+        spread = (min(faster), statistics.median(faster), max(faster)) if faster else ()
+        lines.append(
+            [
+                table,
+                f"{sum(standing.place == 1 for standing in here)} of {len(here)}",
+                ", ".join(f"{s.row} {s.metric} to {s.rival}" for s in here if s.place > 1) or "–",
+                *([f"{value:.1f} ×" for value in spread] or ["–"] * 3),
+            ]
+        )
+    return lines
+
+
+def overview_markdown(summaries: Iterable[TableSummary]) -> str:
+    """Render both comparisons in Markdown."""
+    summaries = list(summaries)
+    standing = standings(summaries)
+    lines = [
+        "# Overview",
+        "",
+        *markdown_table(
+            ["table", f"{OURS} first", "behind", "faster: least", "median", "most"],
+            _by_table(standing),
+        ),
+        "",
+        '"first": in rows times AC and NMI.',
+        f'"faster": processor time of {PAPERS_OWN} over that of {OURS}, row by row.',
+        "",
+        f"## {OURS} beside the best other method of each row",
+        "",
+        *markdown_table(
+            ["table", "row", "metric", OURS, "best other", "", "difference", "place", "faster"],
+            (
+                [
+                    found.table,
+                    found.row,
+                    found.metric,
+                    f"{found.ours:.4f}",
+                    found.rival + (f" ({found.missing} runs missing)" if found.missing else ""),
+                    f"{found.theirs:.4f}",
+                    f"{found.ours - found.theirs:+.4f}",
+                    f"**{found.place}**" if found.place == 1 else str(found.place),
+                    "–" if found.speedup is None else f"{found.speedup:.0f} ×",
+                ]
+                for found in standing
+            ),
+        ),
+        "",
+        f"## {PAPERS_OWN} here and in the paper",
+        "",
+        *markdown_table(
+            [
+                "table",
+                "row",
+                "method",
+                "metric",
+                "here",
+                "paper",
+                "difference",
+                "two errors",
+                "agrees",
+            ],
+            (
+                [
+                    found.table,
+                    found.row,
+                    found.method,
+                    found.metric,
+                    f"{found.here:.4f}",
+                    f"{found.printed:.4f}",
+                    f"{found.here - found.printed:+.4f}",
+                    "–" if found.error is None else f"{STANDARD_ERRORS * found.error:.4f}",
+                    _answer(found.agrees),
+                ]
+                for found in agreements(summaries)
+            ),
+        ),
+        "",
+        '"two errors": twice the standard error of the difference of the two means.',
+    ]
+    return "\n".join(lines) + "\n"
+
+
+@dataclass(frozen=True)
+class Shown(Record):
+    """What was rendered.
+
+    Attributes
+    ----------
+    text : str
+        The tables for a terminal; empty if that was not asked for.
+    files : list of Path
+        What was written.
+    tables : list of TableSummary
+        The tables behind both.
+    """
+
+    text: str
+    files: list[Path]
+    tables: list[TableSummary]
+
+
+def show(
+    db: str | os.PathLike[str] = DEFAULT_DB,
+    *,
+    targets: str | Experiment | Iterable[str | Experiment] = "all",
+    formats: Sequence[str] = FORMATS,
+    out: str | os.PathLike[str] | None = None,
+    quick: bool = False,
+    color: bool = False,
+) -> Shown:
+    """Render the stored records of tables and figures.
+
+    Parameters
+    ----------
+    db : path, default="tuckermix-results.sqlite"
+        The file with the records.
+    targets : str, Experiment, or iterable of them, default="all"
+        Which tables and figures.
+    formats : sequence of {"terminal", "md", "csv", "html"}, default=FORMATS
+        Which forms, all of them unless told. Figures are written as PNG and SVG with any form but
+        "terminal".
+    out : path or None, default=None
+        The folder for files; None writes none.
+    quick : bool, default=False
+        Whether the miniature tables are meant.
+    color : bool, default=False
+        Whether the terminal can print bold.
+
+    Returns
+    -------
+    shown : Shown
+        The text and the files. A row that was never computed is shown empty, with the reason.
+    """
+    for form in formats:
+        check_option(form, "formats", "show", FORMATS)
+    profile = QUICK if quick else PAPER
+    tables, figures = resolve_targets(targets, quick=quick)
+    with Store(db, read_only=True) as store:
+        records = store.records(profile=profile)
+    summaries = [summarize(table, records, profile=profile) for table in tables]
+    text = ""
+    if "terminal" in formats:
+        text = "\n".join(table_text(summary, color=color) for summary in summaries)
+    files: list[Path] = []
+    if out is not None and any(form != "terminal" for form in formats):
+        folder = Path(out)
+        folder.mkdir(parents=True, exist_ok=True)
+        drawn: dict[str, tuple[str, str]] = {}
+        for figure in figures:
+            canvas = draw_figure(figure, records, profile=profile)
+            if canvas is not None:
+                png, svg = save_figure(canvas, folder, figure.name)
+                files += [png, svg]
+                drawn[figure.name] = (figure.title, svg.read_text(encoding="utf-8"))
+        texts: dict[str, str] = {}
+        for summary in summaries:
+            if "md" in formats:
+                texts[f"{summary.name}.md"] = table_markdown(summary)
+            if "csv" in formats:
+                texts[f"{summary.name}.csv"] = table_csv(summary)
+        if "md" in formats:
+            texts["overview.md"] = overview_markdown(summaries)
+        if "csv" in formats:
+            names = {table.name for table in tables} | {figure.experiment for figure in figures}
+            mine = [record for record in records if record.experiment in names]
+            texts["records.csv"] = records_csv(mine)
+        if "html" in formats:
+            texts["results.html"] = page_html(summaries, drawn)
+        for name, content in texts.items():
+            write_text(folder / name, content)
+            files.append(folder / name)
+    return Shown(text, files, summaries)

@@ -1,0 +1,282 @@
+"""What is said of a fit, each figure computed once: for the report, the command line and records.
+
+:func:`summarize_fit` gathers the figures of a fitted model; :func:`versions` and :func:`machine`
+say where it ran.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tuckermix._array_api import blocks, to_numpy
+from tuckermix._records import Record
+from tuckermix._version import __version__
+
+__all__ = [
+    "FitSummary",
+    "duration",
+    "machine",
+    "printable",
+    "sample_names",
+    "scores",
+    "settings",
+    "summarize_fit",
+    "variance_explained",
+    "versions",
+]
+
+PACKAGES = ("numpy", "scipy", "scikit-learn", "torch")
+"""What a number may depend on beside this package."""
+
+SECONDS_DIGITS = 6
+"""Digits of a time behind the point: no clock tells more."""
+
+
+@dataclass(frozen=True)
+class FitSummary(Record):
+    """The figures of a fit, as plain values that JSON can hold.
+
+    Attributes
+    ----------
+    n_samples : int
+        The number of samples.
+    sample_shape : list of int
+        The shape of one.
+    dtype : str
+        The type of their entries.
+    n_clusters, n_components : int
+        Clusters, and components of the model.
+    cluster_sizes : list of int
+        The samples of each cluster.
+    ranks : list of int
+        The core size.
+    cost : float
+        Half the squared distance between the samples and the model.
+    variance_explained : float
+        The share of the variance about the mean that the model explains.
+    gap : float or None
+        How far the memberships are from the best ones; None where it is not known.
+    mean_confidence : float
+        The mean of the largest soft label.
+    n_iter : int
+        Iterations of the solver.
+    stop_reason : str or None
+        Why it ended.
+    converged : bool
+        Whether that means success.
+    seconds : float or None
+        The time of the fit, where it was taken.
+    accuracy, nmi : float or None
+        Agreement with known classes, where there are any.
+    settings : dict
+        The parameters of the model.
+    versions : dict of str to str
+        The versions of what the run depended on.
+    """
+
+    n_samples: int
+    sample_shape: list[int]
+    dtype: str
+    n_clusters: int
+    cluster_sizes: list[int]
+    n_components: int
+    ranks: list[int]
+    cost: float
+    variance_explained: float
+    gap: float | None
+    mean_confidence: float
+    n_iter: int
+    stop_reason: str | None
+    converged: bool
+    seconds: float | None
+    accuracy: float | None
+    nmi: float | None
+    settings: dict[str, Any]
+    versions: dict[str, str]
+
+
+def summarize_fit(
+    model: Any,
+    X: Any,
+    proba: np.ndarray,
+    *,
+    labels: np.ndarray | None = None,
+    truth: Any = None,
+    seconds: float | None = None,
+) -> FitSummary:
+    """Gather the figures of a fit in one pass over the samples.
+
+    Parameters
+    ----------
+    model : TuckerClustering
+        The fitted clustering.
+    X : array of shape (n_samples, d_1, ...)
+        The samples that it was fitted on.
+    proba : array of shape (n_samples, n_clusters)
+        Their soft labels.
+    labels : array of shape (n_samples,), default=None
+        Their labels; None means those of the fit.
+    truth : array-like of shape (n_samples,), default=None
+        Known classes, to compare with.
+    seconds : float, default=None
+        How long the fit took.
+
+    Returns
+    -------
+    summary : FitSummary
+        The figures.
+    """
+    labels = to_numpy(model.labels_) if labels is None else labels
+    found = {"ac": None, "nmi": None} if truth is None else scores(truth, labels)
+    reason = getattr(model, "stop_reason_", None)
+    return FitSummary(
+        n_samples=int(X.shape[0]),
+        sample_shape=[int(size) for size in X.shape[1:]],
+        dtype=str(X.dtype),
+        n_clusters=int(proba.shape[1]),
+        cluster_sizes=np.bincount(labels, minlength=proba.shape[1]).tolist(),
+        n_components=int(model.n_components_),
+        ranks=[int(rank) for rank in model.ranks_],
+        cost=float(model.cost_),
+        variance_explained=variance_explained(model, X),
+        gap=None if np.isnan(model.gap_) else float(model.gap_),  # JSON knows no nan
+        mean_confidence=float(proba.max(axis=1).mean()),
+        n_iter=int(model.n_iter_),
+        stop_reason=None if reason is None else str(reason),
+        converged=bool(getattr(reason, "converged", True)),
+        seconds=None if seconds is None else round(seconds, SECONDS_DIGITS),
+        accuracy=found["ac"],
+        nmi=found["nmi"],
+        settings=settings(model),
+        versions=versions(),
+    )
+
+
+def variance_explained(model: Any, X: Any) -> float:
+    """Return 1 − ‖X − X̂‖² / ‖X − mean‖², with ½‖X − X̂‖² the cost of the model.
+
+    Parameters
+    ----------
+    model : TuckerClustering
+        The fitted clustering.
+    X : array of shape (n_samples, d_1, ...)
+        The samples that it was fitted on; read once, block by block.
+
+    Returns
+    -------
+    share : float
+        At most 1, which means that the model repeats the samples.
+    """
+    n, size = X.shape[0], int(np.prod(X.shape[1:]))
+    total, square = np.zeros(size), 0.0
+    for part in blocks(n, 8 * size):
+        block = to_numpy(X[part]).reshape(-1, size)
+        total += block.sum(axis=0, dtype=np.float64)
+        square += float(np.einsum("ij,ij->", block, block, dtype=np.float64))
+    spread = square - float(total @ total) / n
+    return 1 - 2 * float(model.cost_) / spread if spread > 0 else 1.0
+
+
+def scores(truth: Any, labels: Any) -> dict[str, float]:
+    """Return the paper's two measures of agreement between classes and clusters.
+
+    Parameters
+    ----------
+    truth : array-like of shape (n_samples,)
+        The classes.
+    labels : array-like of shape (n_samples,)
+        The clusters.
+
+    Returns
+    -------
+    scores : dict of str to float
+        "ac", the clustering accuracy, and "nmi", the normalised mutual information.
+    """
+    from tuckermix.metrics import clustering_accuracy, normalized_mutual_information
+
+    return {
+        "ac": clustering_accuracy(truth, labels),
+        "nmi": normalized_mutual_information(truth, labels),
+    }
+
+
+def settings(model: Any) -> dict[str, Any]:
+    """Return the parameters of a model by name: plain values as they are, others as text."""
+    return {name: _plain(value) for name, value in sorted(model.get_params().items())}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, tuple | list):
+        return [_plain(part) for part in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    return value if value is None or isinstance(value, bool | int | float | str) else repr(value)
+
+
+def versions(packages: Sequence[str] = PACKAGES) -> dict[str, str]:
+    """Return the versions of Python, of this package and of `packages`, those that are installed.
+
+    Parameters
+    ----------
+    packages : sequence of str, default=PACKAGES
+        Names of distributions.
+
+    Returns
+    -------
+    versions : dict of str to str
+        By name.
+    """
+    found = {"python": platform.python_version(), "tuckermix": __version__}
+    for package in packages:
+        try:
+            found[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def machine() -> str:
+    """Describe the processor and the memory of this machine in a line."""
+    name = platform.processor() or platform.machine()
+    memory = ""
+    try:
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                name = line.partition(":")[2].strip()
+                break
+        pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        memory = f", {pages / 2**30:.0f} GiB"
+    except (OSError, ValueError, AttributeError):
+        pass  # not Linux: the short description has to do
+    return f"{name}, {os.cpu_count()} cores{memory}, {platform.system()}"
+
+
+def duration(seconds: float) -> str:
+    """Write a duration for people."""
+    if seconds < 1:
+        return f"{1000 * seconds:.0f} ms"
+    if seconds < 120:
+        return f"{seconds:.1f} s"
+    return f"{seconds / 60:.1f} min"
+
+
+def printable(text: Any) -> str:
+    """Return a text that can be stored as UTF-8, whatever bytes a file name was made of."""
+    return str(text).encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+
+def sample_names(names: Any, n: int) -> list[str]:
+    """Return one name for each sample: those given, or "sample 0" and so on."""
+    if names is None:
+        return [f"sample {index}" for index in range(n)]
+    if len(names) != n:
+        raise ValueError(f"names has {len(names)} entries, but X has {n} samples.")
+    return [printable(name) for name in names]
