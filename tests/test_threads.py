@@ -1,11 +1,19 @@
-"""One BLAS thread inside, as many as before outside."""
+"""One BLAS thread inside, as many as before outside, whatever overlaps, fails or forks."""
+
+import subprocess
+import sys
+import threading
+from contextlib import suppress
 
 import numpy as np
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from tuckermix import TuckerClustering
+from tuckermix import TuckerClustering, _threads, decompose
 from tuckermix._threads import one_blas_thread
+from tuckermix.labels import fit_labels, kmeans
+
+PATIENCE = 60  # seconds after which a test that hangs fails
 
 
 def blas_threads():
@@ -16,6 +24,39 @@ def blas_threads():
 def two_threads():
     with threadpool_limits(2, user_api="blas"):
         yield
+        assert blas_threads() == {2}
+    assert not _threads._holds
+    assert not _threads._before
+
+
+class Paused:
+    """A limited function in a thread of its own, which runs until it is told to end."""
+
+    def __init__(self, error=None):
+        self.seen, self.error = None, error
+        self.started, self.may_end = threading.Event(), threading.Event()
+        self.thread = threading.Thread(target=self.run)
+
+    def run(self):
+        with suppress(RuntimeError, KeyboardInterrupt):  # those that the test itself raises
+            self.work()
+
+    @one_blas_thread
+    def work(self):
+        self.started.set()
+        assert self.may_end.wait(PATIENCE)
+        self.seen = blas_threads()
+        if self.error is not None:
+            raise self.error
+
+    def start(self):
+        self.thread.start()
+        assert self.started.wait(PATIENCE)
+
+    def end(self):
+        self.may_end.set()
+        self.thread.join(PATIENCE)
+        assert not self.thread.is_alive()
 
 
 def test_threads_are_limited_inside_and_given_back():
@@ -32,9 +73,223 @@ def test_threads_are_limited_inside_and_given_back():
     assert blas_threads() == before
 
 
-def test_a_fit_leaves_the_threads_as_they_were():
-    before = blas_threads()
-    X = np.random.default_rng(0).standard_normal((40, 5, 4))
+def test_nested_limits_are_lifted_by_the_outermost():
+    @one_blas_thread
+    def outer():
+        return one_blas_thread(blas_threads)(), blas_threads()
+
+    assert outer() == ({1}, {1})
+    assert blas_threads() == {2}
+
+
+@pytest.mark.parametrize("error", [None, RuntimeError(), KeyboardInterrupt()])
+@pytest.mark.parametrize("first_out", [0, 1])
+def test_overlapping_functions_lift_the_limit_with_the_last(error, first_out):
+    pair = [Paused(error), Paused()]
+    for paused in pair:
+        paused.start()
+    pair[first_out].end()
+    assert blas_threads() == {1}, "lifted early"
+    pair[1 - first_out].end()
+    assert blas_threads() == {2}, "left behind"
+    assert [paused.seen for paused in pair] == [{1}, {1}]
+
+
+def test_a_fit_leaves_the_threads_as_they_were(rng):
+    X = rng.standard_normal((40, 5, 4))
     model = TuckerClustering(3, random_state=0).fit(X)
     model.predict(X)
-    assert blas_threads() == before
+    assert blas_threads() == {2}
+
+
+def test_eight_fits_in_eight_threads_leave_the_threads_as_they_were(rng):
+    X = rng.standard_normal((60, 6, 5))
+    alone = TuckerClustering(3, random_state=0).fit(X).labels_
+    start, found = threading.Barrier(8), []
+
+    def fit(fails):
+        start.wait(PATIENCE)
+        for _ in range(3):
+            if fails:
+                with pytest.raises(ValueError, match="n_samples"):
+                    TuckerClustering(100).fit(X)
+            else:
+                found.append(TuckerClustering(3, random_state=0).fit(X).labels_)
+
+    threads = [threading.Thread(target=fit, args=(number % 4 == 3,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(PATIENCE)
+    assert len(found) == 18
+    assert all(np.array_equal(labels, alone) for labels in found)
+    assert blas_threads() == {2}
+
+
+def test_what_is_called_on_its_own_is_limited_too(rng, monkeypatch):
+    taken = []
+    take = _threads._Hold.take
+    monkeypatch.setattr(_threads._Hold, "take", lambda hold: (taken.append(hold), take(hold)))
+    X = rng.standard_normal((30, 4))
+    for call in (
+        lambda: fit_labels("subspace", X, None, 2, rng=rng),
+        lambda: kmeans(X, 2, rng=rng),
+        lambda: decompose(X, 2),
+    ):
+        taken.clear()
+        call()
+        assert taken
+        assert blas_threads() == {2}
+
+
+def test_lazy_results_are_limited_where_they_are_computed(rng):
+    da = pytest.importorskip("dask.array")
+    from tuckermix.sources import as_blocks
+
+    lazy = as_blocks(da.from_array(rng.standard_normal((8, 3)), chunks=(4, 3))).map(_count_threads)
+    assert blas_threads() == {2}
+    assert np.array_equal(lazy.compute(scheduler="threads"), np.ones((8, 1)))
+
+
+def _count_threads(block):
+    return np.full((block.shape[0], 1), max(blas_threads()), dtype=block.dtype)
+
+
+def test_a_number_that_someone_else_sets_stays():
+    @one_blas_thread
+    def change():
+        threadpool_limits(3, user_api="blas")
+        one_blas_thread(lambda: None)()
+
+    change()
+    assert blas_threads() == {3}
+    threadpool_limits(2, user_api="blas")
+
+
+class FakeLibrary:
+    """A library whose calls can be counted and interrupted."""
+
+    internal_api, threading_layer = "openblas", "pthreads"
+
+    def __init__(self, number):
+        self.number, self.interrupt_at, self.calls = number, None, 0
+
+    def _call(self):
+        self.calls += 1
+        if self.calls == self.interrupt_at:
+            raise KeyboardInterrupt
+
+    def get_num_threads(self):
+        self._call()
+        return self.number
+
+    def set_num_threads(self, number):
+        self._call()
+        self.number = number
+        self._call()
+
+
+@pytest.mark.parametrize("layer", ["pthreads", "openmp"])
+@pytest.mark.parametrize("interrupted", [0, 1])
+def test_an_interrupt_at_any_place_leaves_the_threads_as_they_were(monkeypatch, layer, interrupted):
+    places = 0
+    for place in range(1, 100):
+        libraries = [FakeLibrary(4), FakeLibrary(3)]
+        monkeypatch.setattr(_threads, "_libraries", lambda found=libraries: found)
+        for library in libraries:
+            library.threading_layer = layer
+        libraries[interrupted].interrupt_at = place
+        try:
+            one_blas_thread(lambda: None)()
+        except KeyboardInterrupt:
+            places += 1
+        else:
+            break
+        assert [library.number for library in libraries] == [4, 3]
+        assert not _threads._holds
+        assert not _threads._before
+    assert places >= 6  # read, set (before and after), read, set (before and after)
+
+
+def test_a_library_that_counts_for_each_thread_is_limited_in_each(monkeypatch):
+    class OwnNumbers(FakeLibrary):
+        threading_layer = "openmp"
+        numbers = threading.local()
+
+        @property
+        def number(self):
+            return getattr(self.numbers, "value", 5)
+
+        @number.setter
+        def number(self, value):
+            self.numbers.value = value
+
+    library = OwnNumbers(5)
+    monkeypatch.setattr(_threads, "_libraries", lambda: [library])
+    seen = []
+
+    @one_blas_thread
+    def inner():
+        seen.append(library.number)
+
+    def worker():
+        inner()
+        seen.append(library.number)
+
+    @one_blas_thread
+    def outer():
+        thread = threading.Thread(target=worker)
+        thread.start()
+        thread.join(PATIENCE)
+        inner()
+        return library.number
+
+    assert outer() == 1
+    assert seen == [1, 5, 1]
+    assert library.number == 5
+
+
+FORK = """
+import os, sys, threading
+from threadpoolctl import threadpool_info, threadpool_limits
+import numpy, scipy.linalg
+from tuckermix._threads import one_blas_thread
+
+threadpool_limits(2, user_api="blas")
+started, may_end = threading.Event(), threading.Event()
+
+def numbers():
+    return {entry["num_threads"] for entry in threadpool_info() if entry["user_api"] == "blas"}
+
+@one_blas_thread
+def other():
+    started.set()
+    may_end.wait(60)
+
+def child_says():
+    pid = os.fork()
+    if pid == 0:
+        inside = one_blas_thread(numbers)()
+        after = numbers()
+        numpy.ones((200, 200)) @ numpy.ones((200, 200))
+        os._exit(10 * max(inside) + max(after))
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+thread = threading.Thread(target=other)
+thread.start()
+started.wait(60)
+print(child_says(), one_blas_thread(child_says)(), max(numbers()))
+may_end.set()
+thread.join()
+print(max(numbers()))
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no fork on Windows")
+def test_a_forked_child_keeps_its_own_limits_only():
+    # While another thread of the parent works: a child forked beside it is not limited, one forked
+    # from within a limited function is, and the parent still is.
+    command = [sys.executable, "-W", "ignore", "-c", FORK]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=2 * PATIENCE)
+    assert done.stderr == ""
+    assert done.stdout.split() == ["12", "11", "1", "2"]

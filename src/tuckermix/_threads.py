@@ -3,10 +3,18 @@
 A fit on the host is a long series of small products and eigenproblems. Handing each of them to
 several threads takes longer than doing it, several times longer where other programs want the
 processor too. scikit-learn's k-means does the same.
+
+Most libraries have one number of threads for the whole process, so the limit is counted across the
+process: the first function that wants it sets it, the last one to end lifts it. Functions may
+overlap in several threads, call each other, raise, be interrupted or fork. A pool that works on
+blocks decorates what its workers run: nested limits cost microseconds, and those libraries that
+count threads for each calling thread are then limited in the workers too.
 """
 
 from __future__ import annotations
 
+import os
+import threading
 from functools import cache, wraps
 from typing import Any, TypeVar
 
@@ -17,21 +25,125 @@ __all__ = ["one_blas_thread"]
 Function = TypeVar("Function")
 
 
-@cache
-def _controller() -> ThreadpoolController:
-    """Look up the loaded libraries, once: that takes milliseconds."""
-    # SciPy brings a BLAS of its own, which must be loaded to be found.
-    import scipy.linalg  # noqa: F401
-
-    return ThreadpoolController()
-
-
 def one_blas_thread(function: Function) -> Function:
-    """Run a function with one BLAS thread, and give the others back afterwards."""
+    """Run a function with one BLAS thread, and give the others back afterwards.
+
+    Parameters
+    ----------
+    function : callable
+        Any function or method.
+
+    Returns
+    -------
+    limited : callable
+        The same. As long as any such function runs, in any thread, the limit holds; when the last
+        one ends, however it ends, the libraries have as many threads as before. A number that
+        someone else sets in the meantime is left alone.
+    """
 
     @wraps(function)  # type: ignore[arg-type]
     def limited(*args: Any, **options: Any) -> Any:
-        with _controller().limit(limits=1, user_api="blas"):
-            return function(*args, **options)  # type: ignore[operator]
+        hold = _Hold()
+        try:
+            try:
+                hold.take()
+                return function(*args, **options)  # type: ignore[operator]
+            finally:
+                hold.release()
+        finally:
+            # Once more, because Ctrl-C may strike inside the first.
+            hold.release()
 
     return limited  # type: ignore[return-value]
+
+
+class _Hold:
+    """One wish for a single thread: in force from `take` to `release`.
+
+    Both may be cut short at any place; `release` then completes or undoes what was begun.
+
+    Attributes
+    ----------
+    thread : int
+        The thread that wishes.
+    """
+
+    def __init__(self) -> None:
+        self.thread = threading.get_ident()
+        self._own: dict[Any, int] = {}
+
+    def take(self) -> None:
+        """Limit all libraries, and note what they had before."""
+        libraries = _libraries()
+        with _lock:
+            _holds.add(self)
+            for library in libraries:
+                before = library.get_num_threads()
+                if before != 1:
+                    # Noted first: a note without a limit does no harm, the reverse would.
+                    noted = self._own if _counts_for_each_thread(library) else _before
+                    noted[library] = before
+                    _set_threads(library, 1)
+
+    def release(self) -> None:
+        """Give threads back: to libraries of this thread alone now, to the others at the last."""
+        with _lock:
+            _holds.discard(self)
+            _restore(self._own)
+            if not _holds:
+                _restore(_before)
+
+
+# Re-entrant: a signal handler or a finaliser may start a fit while this thread holds it.
+_lock = threading.RLock()
+_holds: set[_Hold] = set()
+_before: dict[Any, int] = {}
+
+
+@cache
+def _libraries() -> list[Any]:
+    """Look up the loaded BLAS libraries, once: that takes milliseconds."""
+    # SciPy brings a BLAS of its own, which must be loaded to be found.
+    import scipy.linalg  # noqa: F401
+
+    return ThreadpoolController().select(user_api="blas").lib_controllers
+
+
+def _counts_for_each_thread(library: Any) -> bool:
+    """Say whether each calling thread has a number of its own: OpenBLAS on top of OpenMP."""
+    return library.internal_api == "openblas" and library.threading_layer == "openmp"
+
+
+def _set_threads(library: Any, number: int) -> None:
+    # Newer versions of threadpoolctl let one thread at a time change the number of an OpenBLAS
+    # and ignore the others. Here several take turns, under a lock of our own.
+    clear = getattr(library, "clear_controlling_thread", None)
+    if clear is not None:
+        clear(force=True)
+    library.set_num_threads(number)
+    if clear is not None:
+        clear(force=True)
+
+
+def _restore(noted: dict[Any, int]) -> None:
+    """Set the noted numbers where the limit is still in force, and forget them."""
+    for library, number in list(noted.items()):
+        if library.get_num_threads() == 1:
+            _set_threads(library, number)
+        noted.pop(library, None)
+
+
+def _after_fork_in_child() -> None:
+    """Drop the wishes of threads that the child does not have."""
+    _holds.intersection_update({hold for hold in _holds if hold.thread == threading.get_ident()})
+    if not _holds:
+        _restore(_before)
+    _lock.release()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=_lock.acquire,
+        after_in_parent=_lock.release,
+        after_in_child=_after_fork_in_child,
+    )

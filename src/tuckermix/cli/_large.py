@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from tuckermix._array_api import BLOCK_BYTES, is_dask, to_numpy
+from tuckermix._threads import one_blas_thread
 from tuckermix.cli._console import UsageError
 from tuckermix.datasets import Dataset
 
@@ -79,6 +80,7 @@ def scheduler(address: str | None) -> Iterator[None]:
         yield
 
 
+@one_blas_thread
 def soft_labels(model: Any, X: Any) -> np.ndarray:
     """Return the soft labels of the fitted samples, and make what is lazy in the model concrete.
 

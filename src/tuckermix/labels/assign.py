@@ -24,6 +24,7 @@ from tuckermix._array_api import (
     get_namespace,
     to_numpy,
 )
+from tuckermix._threads import one_blas_thread
 from tuckermix._validation import check_option
 from tuckermix.labels.graph import COPY_POWER, distinct_rows, graph_partition, host_neighbors
 from tuckermix.labels.kmeans import kmeans
@@ -175,6 +176,7 @@ class ArgmaxLabels:
         return cls(arrays["order"], arrays["scale"])
 
 
+@one_blas_thread
 def fit_labels(
     method: str,
     Z: Array | None,

@@ -24,6 +24,7 @@ from tuckermix._array_api import (
     to_numpy,
 )
 from tuckermix._records import Record
+from tuckermix._threads import one_blas_thread
 
 MAX_ITER = 300
 """Lloyd's iteration ends by itself, after some tens of steps; this only stops a cycle that
@@ -62,6 +63,7 @@ class KMeansResult(Record):
     n_iter: int
 
 
+@one_blas_thread
 def kmeans(
     X: Array,
     n_clusters: int,

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from tuckermix._array_api import Array
+from tuckermix._threads import one_blas_thread
 from tuckermix.sources.blocks import Blocks, MemoryBlocks
 
 __all__ = ["DaskBlocks", "check_dask"]
@@ -192,12 +193,14 @@ def _task_name(function: Any) -> str:
     return "tuckermix-" + name.strip("_").removesuffix("_block").replace("_", "-").lower()
 
 
+@one_blas_thread
 def _map_chunk(chunk: Any, function: Callable[[Array], Array]) -> Array:
     while isinstance(chunk, list):
         (chunk,) = chunk
     return MemoryBlocks(chunk).map(function)
 
 
+@one_blas_thread
 def _reduce_chunk(
     function: Callable[..., Any], combine: Callable[[Any, Any], Any], chunk: Array, *rows: Array
 ) -> Any:
