@@ -1,11 +1,22 @@
+import errno
 import os
+import resource
+import signal
 import stat
 import threading
 
 import numpy as np
 import pytest
 
-from tuckermix._files import atomic_open, atomic_path, write_bytes, write_text
+from tuckermix import _files
+from tuckermix._files import (
+    FULL_DISK,
+    atomic_open,
+    atomic_path,
+    atomic_paths,
+    made_folder,
+    write_text,
+)
 
 
 def names(folder):
@@ -13,7 +24,8 @@ def names(folder):
 
 
 def test_content_appears_whole_and_nothing_else_stays(tmp_path):
-    write_bytes(tmp_path / "a.bin", b"\x00\r\n\xff")
+    with atomic_open(tmp_path / "a.bin") as stream:
+        stream.write(b"\x00\r\n\xff")
     write_text(tmp_path / "b.txt", "naïve\r\nline\n")
     assert (tmp_path / "a.bin").read_bytes() == b"\x00\r\n\xff"
     assert (tmp_path / "b.txt").read_bytes() == "naïve\r\nline\n".encode()
@@ -48,14 +60,164 @@ def test_failure_leaves_what_was_there(tmp_path, error, existed):
     assert not existed or target.read_text() == "old"
 
 
-def test_failure_of_the_flush_leaves_what_was_there(tmp_path, monkeypatch):
-    def full(handle):
-        raise OSError(28, "No space left on device")
+@pytest.mark.parametrize("place", ["fsync", "write"])
+@pytest.mark.parametrize("code", sorted(FULL_DISK))
+def test_a_full_disk_is_named_and_leaves_what_was_there(tmp_path, monkeypatch, place, code):
+    def full(*args):
+        raise OSError(code, "the words of the system")
 
-    monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(OSError, match="No space left"):
-        write_text(tmp_path / "a.txt", "x")
+    if place == "fsync":
+        monkeypatch.setattr(os, "fsync", full)
+    write = full if place == "write" else (lambda: None)
+
+    def attempt():
+        with atomic_paths(tmp_path / "a.txt", tmp_path / "b.txt") as temporaries:
+            temporaries[0].write_text("half")
+            write()
+
+    (tmp_path / "b.txt").write_text("old")
+    with pytest.raises(OSError, match=r"a\.txt, .*b\.txt") as caught:
+        attempt()
+    assert caught.value.errno == code
+    assert names(tmp_path) == ["b.txt"]
+    assert (tmp_path / "b.txt").read_text() == "old"
+
+
+@pytest.mark.skipif(os.name != "posix", reason="limits as on POSIX systems")
+def test_a_disk_that_is_really_full(tmp_path):
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, limits[1]))
+    try:
+        with pytest.raises(OSError, match=r"File too large: .*a\.txt"):
+            write_text(tmp_path / "a.txt", "x" * 20_000)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        signal.signal(signal.SIGXFSZ, handler)
     assert names(tmp_path) == []
+
+
+def test_other_errors_stay_as_they_are(tmp_path):
+    def attempt(error):
+        with atomic_path(tmp_path / "a.txt"):
+            raise error
+
+    elsewhere = OSError(errno.ENOSPC, "full", "elsewhere")
+    for error in (elsewhere, OSError(errno.EIO, "broken")):
+        with pytest.raises(OSError, match=r"full|broken") as caught:
+            attempt(error)
+        assert caught.value is error
+
+
+STEPS = ("_create", "_flush", "_rename")
+
+
+@pytest.mark.parametrize("existed", [True, False])
+@pytest.mark.parametrize("after", [True, False])
+@pytest.mark.parametrize("step", STEPS)
+def test_an_interrupt_in_any_step_leaves_no_temporary_file(
+    tmp_path, monkeypatch, step, after, existed
+):
+    # Where the signal struck is where the exception comes from: just before or after the work.
+    target, work = tmp_path / "a.txt", getattr(_files, step)
+    if existed:
+        target.write_text("old")
+
+    def interrupted(*args):
+        if after:
+            work(*args)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(_files, step, interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        write_text(target, "new")
+    renamed = step == "_rename" and after
+    assert names(tmp_path) == (["a.txt"] if existed or renamed else [])
+    assert not target.exists() or target.read_text() == ("new" if renamed else "old")
+
+
+@pytest.mark.parametrize("step", ["mkdir", "open"])
+def test_an_interrupt_right_after_something_is_made_leaves_nothing(tmp_path, monkeypatch, step):
+    def interrupted(*args, **options):
+        made = work(*args, **options)
+        if made is not None:
+            made.close()
+        raise KeyboardInterrupt
+
+    if step == "mkdir":
+        work = os.mkdir
+        monkeypatch.setattr(os, "mkdir", interrupted)
+    else:
+        work = open
+        monkeypatch.setattr(_files, "open", interrupted, raising=False)
+
+    def attempt():
+        with made_folder(tmp_path / "a" / "b") if step == "mkdir" else atomic_path(tmp_path / "c"):
+            pass
+
+    with pytest.raises(KeyboardInterrupt):
+        attempt()
+    assert names(tmp_path) == []
+
+
+def test_files_that_belong_together_appear_together(tmp_path):
+    targets = [tmp_path / name for name in ("a.txt", "b.txt", "c.txt")]
+    targets[1].write_text("old")
+
+    def attempt(fails):
+        with atomic_paths(*targets) as temporaries:
+            for number, temporary in enumerate(temporaries):
+                temporary.write_text(str(number))
+                assert names_without_hidden(tmp_path) == ["b.txt"]
+                assert targets[1].read_text() == "old"
+            if fails:
+                raise RuntimeError("no")
+
+    with pytest.raises(RuntimeError):
+        attempt(True)
+    assert names(tmp_path) == ["b.txt"]
+    attempt(False)
+    assert [target.read_text() for target in targets] == ["0", "1", "2"]
+    assert names(tmp_path) == ["a.txt", "b.txt", "c.txt"]
+
+
+def names_without_hidden(folder):
+    return [name for name in names(folder) if not name.startswith(".")]
+
+
+def test_ctrl_c_waits_until_all_files_are_renamed(tmp_path, monkeypatch):
+    replace = os.replace
+
+    def interrupted(*args):
+        replace(*args)
+        signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(os, "replace", interrupted)
+    handler = signal.getsignal(signal.SIGINT)
+
+    def attempt():
+        with atomic_paths(tmp_path / "a", tmp_path / "b"):
+            pass
+
+    with pytest.raises(KeyboardInterrupt):
+        attempt()
+    assert names(tmp_path) == ["a", "b"]
+    assert signal.getsignal(signal.SIGINT) is handler
+
+
+def test_folders_are_made_and_empty_ones_taken_away(tmp_path):
+    with made_folder(tmp_path / "a" / "b") as folder:
+        assert folder.is_dir()
+    assert names(tmp_path) == []
+    with made_folder(tmp_path / "a" / "b") as folder:
+        (folder / "x").write_text("kept")
+    with made_folder(tmp_path / "a"):
+        pass
+    assert (tmp_path / "a" / "b" / "x").read_text() == "kept"
+    (tmp_path / "empty").mkdir()
+    with made_folder(tmp_path / "empty"):
+        pass
+    assert names(tmp_path) == ["a", "empty"]  # what was there before stays
 
 
 def test_temporary_file_keeps_suffix_and_folder(tmp_path):
@@ -73,6 +235,36 @@ def test_permissions_are_those_of_any_new_file(tmp_path):
     write_text(tmp_path / "ours", "")
     modes = {stat.S_IMODE((tmp_path / name).stat().st_mode) for name in ("plain", "ours")}
     assert len(modes) == 1
+
+
+@pytest.mark.skipif(os.name != "posix", reason="permissions as on POSIX systems")
+def test_a_file_that_is_replaced_keeps_its_permissions(tmp_path):
+    target = tmp_path / "private"
+    target.write_text("old")
+    target.chmod(0o600)
+    write_text(target, "new")
+    assert stat.S_IMODE(target.stat().st_mode) == 0o600
+
+
+@pytest.mark.skipif(os.name != "posix", reason="permissions as on POSIX systems")
+def test_a_read_only_file_is_not_replaced(tmp_path):
+    target = tmp_path / "a.txt"
+    target.write_text("old")
+    target.chmod(0o444)
+    with pytest.raises(PermissionError, match=r"Cannot write .*a\.txt: the file is read-only"):
+        write_text(target, "new")
+    assert target.read_text() == "old"
+    assert names(tmp_path) == ["a.txt"]
+
+
+def test_a_read_only_folder(tmp_path, monkeypatch):
+    def denied(*args):
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(_files, "open", denied, raising=False)  # root may write anywhere
+    with pytest.raises(PermissionError, match=r"Cannot write .*a\.txt: permission is denied in"):
+        write_text(tmp_path / "a.txt", "x")
+    assert names(tmp_path) == []
 
 
 @pytest.mark.skipif(os.name != "posix", reason="symbolic links as on POSIX systems")

@@ -2,30 +2,95 @@
 
 Everything is written to a temporary file in the folder of the target, flushed to the disk, and
 renamed onto the target. A crash, a full disk or Ctrl-C leaves the old file, or none, in place.
+Several files that belong together are renamed together, when the last of them is on the disk.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
+import signal
+import stat
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
-__all__ = ["atomic_open", "atomic_path", "write_bytes", "write_text"]
+__all__ = ["FULL_DISK", "atomic_open", "atomic_path", "atomic_paths", "made_folder", "write_text"]
 
 TOKEN_BYTES = 6
 """Random bytes in the name of a temporary file: two writers of one target never meet."""
 
+ANYONE_WRITES = stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH
+"""A file without any of these is meant to stay as it is, even where root may do all."""
+
+FULL_DISK = frozenset(
+    code
+    for name in ("ENOSPC", "EDQUOT", "EFBIG")
+    if (code := getattr(errno, name, None)) is not None
+)
+"""What a system says when there is no room: a full disk, a spent quota, a file beyond the limit."""
+
+
+@contextmanager
+def atomic_paths(*paths: str | os.PathLike[str]) -> Iterator[tuple[Path, ...]]:
+    """Hand out temporary paths that become `paths` when the block ends without an error.
+
+    The temporary files lie in the folders of the targets and keep the suffixes, from which many
+    writers read the format. They exist, empty, when the block starts. A file that is replaced
+    keeps its permissions, a new one gets those of any new file. A symbolic link is followed: its
+    target is replaced, and the link stays.
+
+    Parameters
+    ----------
+    *paths : str or path
+        The files to write.
+
+    Yields
+    ------
+    temporaries : tuple of Path
+        Where to write, one for each path.
+
+    Raises
+    ------
+    FileNotFoundError, IsADirectoryError, PermissionError
+        If a path cannot be written to; nothing has been changed then.
+    OSError
+        If the disk is full: with its name, and without a trace of what did not fit.
+    """
+    targets = [_checked(path) for path in paths]
+    temporaries = tuple(map(_temporary, targets))
+    # The names are known before a file exists, so that Ctrl-C finds the `finally` at any moment.
+    try:
+        for path, temporary in zip(paths, temporaries, strict=True):
+            _create(path, temporary)
+        yield temporaries
+        for temporary, target in zip(temporaries, targets, strict=True):
+            _flush(temporary, os.O_RDWR)
+            if target.exists():
+                temporary.chmod(stat.S_IMODE(target.stat().st_mode))
+        _rename(temporaries, targets)
+    except OSError as error:
+        if error.errno not in FULL_DISK or error.filename not in (None, *map(str, temporaries)):
+            raise
+        # What is written to a stream fails without a name, and a temporary one says little.
+        names = ", ".join(str(os.fspath(path)) for path in paths)
+        raise OSError(error.errno, error.strerror, names) from error
+    finally:
+        for temporary in temporaries:
+            with suppress(OSError):  # renamed, or never made
+                temporary.unlink()
+    if os.name == "posix":  # elsewhere a folder cannot be opened, nor need it be flushed
+        for folder in {target.parent for target in targets}:
+            with suppress(OSError):  # some network file systems refuse; the files are safe
+                _flush(folder, os.O_RDONLY)
+
 
 @contextmanager
 def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """Hand out a temporary path that becomes `path` when the block ends without an error.
-
-    The temporary file lies in the same folder and keeps the suffix, from which many writers read
-    the format. It exists, empty, when the block starts, with the permissions that any new file
-    gets. A symbolic link is followed: its target is replaced, and the link stays.
+    """Hand out one temporary path, see `atomic_paths`.
 
     Parameters
     ----------
@@ -37,27 +102,8 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
     temporary : Path
         Where to write.
     """
-    target = Path(os.path.realpath(path))
-    if not target.parent.is_dir():
-        raise FileNotFoundError(
-            f"Cannot write {path}: the folder {target.parent} does not exist. Create it first."
-        )
-    if target.is_dir():
-        raise IsADirectoryError(f"Cannot write {path}: it is a folder. Name a file in it.")
-    temporary = target.with_name(f".{target.stem}.{secrets.token_hex(TOKEN_BYTES)}{target.suffix}")
-    # Not `tempfile`: its files are readable by their owner only, and stay so after the renaming.
-    os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
-    try:
+    with atomic_paths(path) as (temporary,):
         yield temporary
-        _flush(temporary, os.O_RDWR)
-        os.replace(temporary, target)
-    except BaseException:  # Ctrl-C as well: whatever happens, nothing half-written stays
-        with suppress(OSError):
-            temporary.unlink()
-        raise
-    if os.name == "posix":  # elsewhere a folder cannot be opened, nor need it be flushed
-        with suppress(OSError):  # some network file systems refuse; the file itself is safe
-            _flush(target.parent, os.O_RDONLY)
 
 
 @contextmanager
@@ -87,16 +133,69 @@ def atomic_open(
         yield stream
 
 
-def write_bytes(path: str | os.PathLike[str], content: bytes) -> None:
-    """Write `content` to `path` atomically."""
-    with atomic_open(path) as stream:
-        stream.write(content)
-
-
 def write_text(path: str | os.PathLike[str], content: str) -> None:
     """Write `content` to `path` atomically, as UTF-8 and with the line ends it has."""
     with atomic_open(path, "w") as stream:
         stream.write(content)
+
+
+@contextmanager
+def made_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """Make a folder, with those above it; take away again what was made and stayed empty.
+
+    Parameters
+    ----------
+    path : str or path
+        The folder, which may exist.
+
+    Yields
+    ------
+    folder : Path
+        The same.
+    """
+    folder = Path(path)
+    missing = [place for place in (folder, *folder.parents) if not place.exists()]
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        yield folder
+    finally:
+        for place in missing:
+            with suppress(OSError):  # not empty: there are results in it
+                place.rmdir()
+
+
+def _checked(path: str | os.PathLike[str]) -> Path:
+    """Return the file that a path leads to, if it may be written."""
+    target = Path(os.path.realpath(path))
+    if not target.parent.is_dir():
+        raise FileNotFoundError(
+            f"Cannot write {path}: the folder {target.parent} does not exist. Create it first."
+        )
+    if target.is_dir():
+        raise IsADirectoryError(f"Cannot write {path}: it is a folder. Name a file in it.")
+    if target.exists():
+        allowed = target.stat().st_mode & ANYONE_WRITES and os.access(target, os.W_OK)
+        if not allowed:
+            raise PermissionError(
+                f"Cannot write {path}: the file is read-only. Make it writable, or name another."
+            )
+    return target
+
+
+def _temporary(target: Path) -> Path:
+    return target.with_name(f".{target.stem}.{secrets.token_hex(TOKEN_BYTES)}{target.suffix}")
+
+
+def _create(path: str | os.PathLike[str], temporary: Path) -> None:
+    """Make an empty file that was not there."""
+    try:
+        # Not `tempfile`: its files are readable by their owner only, and stay so when renamed.
+        open(temporary, "xb").close()
+    except PermissionError as error:
+        raise PermissionError(
+            f"Cannot write {path}: permission is denied in the folder {temporary.parent}. "
+            "Name another folder."
+        ) from error
 
 
 def _flush(path: Path, flags: int) -> None:
@@ -106,3 +205,21 @@ def _flush(path: Path, flags: int) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def _rename(temporaries: tuple[Path, ...], targets: list[Path]) -> None:
+    """Rename files in one go. Ctrl-C waits that long: results of two runs must not be mixed."""
+    caught: list[int] = []
+    before = None
+    if threading.current_thread() is threading.main_thread():  # signals come nowhere else
+        before = signal.getsignal(signal.SIGINT)
+    try:
+        if before is not None:  # None is a handler that is not Python's
+            signal.signal(signal.SIGINT, lambda number, frame: caught.append(number))
+        for temporary, target in zip(temporaries, targets, strict=True):
+            os.replace(temporary, target)
+    finally:
+        if before is not None:
+            signal.signal(signal.SIGINT, before)
+    if caught:
+        signal.raise_signal(signal.SIGINT)
