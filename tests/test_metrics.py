@@ -2,9 +2,13 @@ from itertools import permutations
 
 import numpy as np
 import pytest
-from sklearn.metrics import normalized_mutual_info_score
+from sklearn.metrics import confusion_matrix, normalized_mutual_info_score
 
-from tuckermix.metrics import clustering_accuracy, normalized_mutual_information
+from tuckermix.metrics import (
+    clustering_accuracy,
+    matched_table,
+    normalized_mutual_information,
+)
 
 BOTH = pytest.mark.parametrize("metric", [clustering_accuracy, normalized_mutual_information])
 
@@ -110,3 +114,37 @@ def test_refused(metric):
         metric([0, 1], [0.0, np.nan])
     with pytest.raises(ValueError, match=r"y_pred mixes labels .*\(NoneType, str\): use one type"):
         metric([0, 1], ["a", None])
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_renamed_clusters_come_back_to_the_diagonal(seed):
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 6, size=200)
+    table = matched_table(y, rng.permutation(6)[y])
+    assert np.trace(table.counts) == 200
+
+
+@pytest.mark.parametrize(("n_classes", "n_clusters"), [(4, 7), (7, 4), (3, 1), (1, 3)])
+def test_counts_are_kept_when_the_numbers_differ(n_classes, n_clusters):
+    rng = np.random.default_rng(1)
+    y, labels = rng.integers(0, n_classes, 300), rng.integers(0, n_clusters, 300)
+    table = matched_table(y, labels)
+    assert table.counts.sum() == 300
+    size = max(n_classes, n_clusters)
+    plain = confusion_matrix(y, labels, labels=range(size))
+    for i, true in enumerate(table.classes):
+        for j, cluster in enumerate(table.clusters):
+            assert table.counts[i, j] == plain[true, cluster]
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_the_diagonal_of_the_table_is_the_accuracy(seed):
+    y_true, y_pred = draw(seed)
+    counts = matched_table(y_true, y_pred).counts
+    assert np.trace(counts) / y_true.size == pytest.approx(accuracy_by_search(y_true, y_pred))
+
+
+def test_many_labels_give_no_warning_and_need_no_square_table():
+    y = np.arange(50_000)
+    assert normalized_mutual_information(y, y[::-1]) == 1.0
+    assert 0 < normalized_mutual_information(y, y // 2) < 1

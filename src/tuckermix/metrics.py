@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-import math
+import warnings
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
-from scipy.sparse import coo_array
+from sklearn.metrics import normalized_mutual_info_score
+from sklearn.metrics.cluster import contingency_matrix
 
 from tuckermix._array_api import is_array, to_numpy
+from tuckermix._records import Record
 
-__all__ = ["clustering_accuracy", "normalized_mutual_information"]
+__all__ = [
+    "MatchedTable",
+    "clustering_accuracy",
+    "matched_table",
+    "normalized_mutual_information",
+]
 
 
 def clustering_accuracy(y_true: Any, y_pred: Any) -> float:
@@ -41,9 +49,8 @@ def clustering_accuracy(y_true: Any, y_pred: Any) -> float:
     >>> clustering_accuracy(["cat", "cat", "dog", "dog"], [1, 1, 0, 1])
     0.75
     """
-    table = _contingency(y_true, y_pred).toarray()
-    rows, columns = linear_sum_assignment(table, maximize=True)
-    return float(table[rows, columns].sum() / table.sum())
+    counts = matched_table(y_true, y_pred).counts
+    return float(np.trace(counts) / counts.sum())
 
 
 def normalized_mutual_information(y_true: Any, y_pred: Any) -> float:
@@ -73,45 +80,74 @@ def normalized_mutual_information(y_true: Any, y_pred: Any) -> float:
     >>> normalized_mutual_information([0, 0, 1, 1], ["b", "b", "a", "a"])
     1.0
     """
-    table = _contingency(y_true, y_pred)
-    joint = _entropy(table.data)
-    classes, clusters = _entropy(table.sum(axis=1)), _entropy(table.sum(axis=0))
-    larger = max(classes, clusters)
-    if larger == 0:
-        return 1.0
-    # Rounding can carry the difference a hair outside the range of the quotient.
-    return min(1.0, max(0.0, (classes + clusters - joint) / larger))
+    (_, classes), (_, clusters) = _numbered(y_true, y_pred)
+    table = contingency_matrix(classes, clusters, sparse=True)
+    if table.shape == (table.nnz, table.nnz):
+        return 1.0  # one partition under two names; a quotient of logarithms can miss 1 by rounding
+    with warnings.catch_warnings():
+        # scikit-learn takes many small classes for the targets of a regression.
+        warnings.simplefilter("ignore", UserWarning)
+        value = normalized_mutual_info_score(classes, clusters, average_method="max")
+    return min(1.0, float(value))
 
 
-def _entropy(counts: np.ndarray) -> float:
-    """Compute the entropy of the distribution with these counts.
+@dataclass(frozen=True)
+class MatchedTable(Record):
+    """Counts of samples by class and cluster, clusters in the order of their classes.
 
-    `fsum` rounds once, whatever the order: equal partitions get equal entropies, and an NMI of
-    exactly 1.
+    Attributes
+    ----------
+    counts : array of shape (n_classes, n_clusters)
+        The number of samples of each class in each cluster.
+    classes : array of shape (n_classes,)
+        The values of the known labels; those that no cluster is left for come last.
+    clusters : array of shape (n_clusters,)
+        The clusters, so ordered that matched pairs lie on the diagonal; unmatched ones come last.
     """
-    total = int(counts.sum())
-    shares = np.sort(counts[counts > 0]) / total
-    return abs(math.fsum(-shares * np.log(shares)))
+
+    counts: np.ndarray
+    classes: np.ndarray
+    clusters: np.ndarray
 
 
-def _contingency(y_true: Any, y_pred: Any) -> coo_array:
-    """Count the samples of each class in each cluster; shape (n_classes, n_clusters), sparse."""
-    classes, clusters = _codes(y_true, "y_true"), _codes(y_pred, "y_pred")
-    if classes.size != clusters.size:
-        raise ValueError(
-            f"y_true has {classes.size} labels and y_pred has {clusters.size}: "
-            "they must label the same samples."
-        )
-    table = coo_array(
-        (np.ones(classes.size, dtype=np.int64), (classes, clusters)),
-        shape=(classes.max() + 1, clusters.max() + 1),
+def matched_table(y_true: Any, y_pred: Any) -> MatchedTable:
+    """Count samples by class and cluster, and match the two so that most lie on the diagonal.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        The classes, as numbers or strings.
+    y_pred : array-like of shape (n_samples,)
+        The clusters.
+
+    Returns
+    -------
+    table : MatchedTable
+        The counts, in matched order.
+    """
+    (classes, rows), (clusters, columns) = _numbered(y_true, y_pred)
+    counts = contingency_matrix(rows, columns)
+    matched = linear_sum_assignment(counts, maximize=True)
+    top, left = (
+        np.concatenate([chosen, np.setdiff1d(np.arange(size), chosen)])
+        for chosen, size in zip(matched, counts.shape, strict=True)
     )
-    table.sum_duplicates()
-    return table
+    return MatchedTable(counts[np.ix_(top, left)], classes[top], clusters[left])
 
 
-def _codes(labels: Any, name: str) -> np.ndarray:
-    """Check a labeling and number its labels from 0."""
+def _numbered(y_true: Any, y_pred: Any) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Check two labelings of the same samples; return the values and the numbers of each."""
+    found = [_codes(y_true, "y_true"), _codes(y_pred, "y_pred")]
+    n_true, n_pred = (codes.size for _, codes in found)
+    if n_true != n_pred:
+        raise ValueError(
+            f"y_true has {n_true} labels and y_pred has {n_pred}: they must label the same samples."
+        )
+    return found
+
+
+def _codes(labels: Any, name: str) -> tuple[np.ndarray, np.ndarray]:
+    """Check a labeling; return its values, and their numbers from 0."""
     values = to_numpy(labels) if is_array(labels) else np.asarray(labels)
     if values.ndim != 1:
         raise ValueError(
@@ -128,4 +164,4 @@ def _codes(labels: Any, name: str) -> np.ndarray:
         ) from error
     if np.any(distinct != distinct):  # NaN alone differs from itself
         raise ValueError(f"{name} contains NaN: leave the samples without a label out of both.")
-    return codes
+    return distinct, codes

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tuckermix.plots.fitted import fitted
-from tuckermix.plots.style import COLOURS, axes_for, plain_axes
+from tuckermix.plots.style import COLOURS, Display, axes_for, plain_axes
 
 GAP_FLOOR = 1e-17
 """A gap of exactly zero is drawn here, below rounding error, so that a log scale can show it."""
@@ -23,7 +23,7 @@ def history_column(history: Any, name: str) -> np.ndarray:
     return np.array([np.nan if value is None else float(value) for value in values])
 
 
-class ConvergenceDisplay:
+class ConvergenceDisplay(Display):
     """Show the cost of each iteration, and how far its memberships are from their optimum.
 
     The cost is ½‖X − X̂‖². The gap (h* − h)/h* compares the memberships with the closed form of
@@ -74,19 +74,8 @@ class ConvergenceDisplay:
         gap = history_column(history, "gap")
         return cls(iterations, history_column(history, "cost"), gap=gap).plot(ax)
 
-    def plot(self, ax: Any = None) -> ConvergenceDisplay:
-        """Draw the curves.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, default=None
-            Where to draw; None makes a figure.
-
-        Returns
-        -------
-        display : ConvergenceDisplay
-            The display itself.
-        """
+    def _draw(self, ax: Any) -> Any:
+        """Draw the curves."""
         ax = axes_for(type(self).__name__, ax, (5.6, 3.2))
         iterations = np.asarray(self.iterations)
         (self.cost_line_,) = ax.plot(
@@ -119,5 +108,4 @@ class ConvergenceDisplay:
             self.gap_ax_.set_ylabel("optimality gap (squares)")
             title = "The cost falls; the gap tells how far the memberships are from optimal"
         ax.set_title(title, fontsize=9)
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
+        return ax

@@ -10,7 +10,7 @@ from tuckermix._validation import check_integer
 from tuckermix.plots.centroids import draw_tiles, figure_size
 from tuckermix.plots.fitted import centroids_of, distances_to, labels_of, rows_of
 from tuckermix.plots.pictures import picture, value_range
-from tuckermix.plots.style import INK, axes_for, require_matplotlib
+from tuckermix.plots.style import INK, Display, axes_for, require_matplotlib
 
 TILE_INCHES = 0.55
 HEAD_INCHES = 0.2
@@ -48,7 +48,7 @@ def extreme_members(
     return nearest, farthest
 
 
-class MemberDisplay:
+class MemberDisplay(Display):
     """Show the samples nearest to and farthest from the centroid of each cluster.
 
     The distance is ‖x − c_k‖ in the space of the samples. What is near shows what the cluster is
@@ -113,19 +113,8 @@ class MemberDisplay:
             kind=kind,
         ).plot(ax)
 
-    def plot(self, ax: Any = None) -> MemberDisplay:
-        """Draw one row for each cluster: its centroid, the nearest, the farthest.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, default=None
-            Where to draw; None makes a figure.
-
-        Returns
-        -------
-        display : MemberDisplay
-            The display itself.
-        """
+    def _draw(self, ax: Any) -> Any:
+        """Draw one row for each cluster: its centroid, the nearest, the farthest."""
         owner = type(self).__name__
         require_matplotlib(owner)
         centroids = np.asarray(self.centroids)
@@ -164,5 +153,4 @@ class MemberDisplay:
                 color=INK,
             )
         ax.set_title("Each cluster: its centroid, typical and doubtful members", fontsize=9, pad=18)
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
+        return ax

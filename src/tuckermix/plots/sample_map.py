@@ -9,7 +9,7 @@ import numpy as np
 from tuckermix._validation import check_integer, check_option
 from tuckermix.plots.fitted import even_subsample, labels_of, subspace_of
 from tuckermix.plots.layout import discriminant_map, neighbor_map
-from tuckermix.plots.style import INK, axes_for, colour_of, marker_of
+from tuckermix.plots.style import INK, Display, axes_for, colour_of, marker_of
 
 METHODS = {"neighbors": neighbor_map, "discriminant": discriminant_map}
 MAX_SAMPLES = 10_000
@@ -20,7 +20,7 @@ MARK_AREAS = (7.0, 30.0)
 """The area of a mark in square points: `AREA` shared among the samples, within these limits."""
 
 
-class MapDisplay:
+class MapDisplay(Display):
     """Show all samples on a plane, by their place in the learned subspace.
 
     The labels are made in a subspace of some dozens of dimensions, in which each sample has a
@@ -113,19 +113,8 @@ class MapDisplay:
         labels = np.asarray(labels)
         return cls(METHODS[method](np.asarray(Z), labels), labels).plot(ax)
 
-    def plot(self, ax: Any = None) -> MapDisplay:
-        """Draw the map.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, default=None
-            Where to draw; None makes a figure.
-
-        Returns
-        -------
-        display : MapDisplay
-            The display itself.
-        """
+    def _draw(self, ax: Any) -> Any:
+        """Draw the map."""
         ax = axes_for(type(self).__name__, ax, (6.4, 5.2))
         positions, labels = np.asarray(self.positions), np.asarray(self.labels)
         size = float(np.clip(AREA / len(positions), *MARK_AREAS))
@@ -157,5 +146,4 @@ class MapDisplay:
         total = len(positions) if self.n_total is None else self.n_total
         shown = "" if total == len(positions) else f" ({len(positions):,} of {total:,} shown)"
         ax.set_title(f"Samples that are close are alike in the learned subspace{shown}", fontsize=9)
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
+        return ax

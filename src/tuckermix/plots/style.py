@@ -1,8 +1,9 @@
-"""Colours, markers and the one import of matplotlib that all displays share."""
+"""What all displays share: colours, markers, the import of matplotlib, and how one is drawn."""
 
 from __future__ import annotations
 
-from typing import Any
+from abc import ABC, abstractmethod
+from typing import Any, Self
 
 from tuckermix._optional import require
 
@@ -69,3 +70,28 @@ def plain_axes(ax: Any) -> None:
     """Take away the two spines that carry no scale."""
     ax.spines["top"].set_visible(False)
     ax.spines["right"].set_visible(False)
+
+
+class Display(ABC):
+    """A picture that can be drawn again, on axes of one's own or in a new figure."""
+
+    def plot(self, ax: Any = None) -> Self:
+        """Draw it.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Where to draw; None makes a figure.
+
+        Returns
+        -------
+        display : Display
+            The display itself.
+        """
+        self.ax_ = self._draw(ax)
+        self.figure_ = self.ax_.figure
+        return self
+
+    @abstractmethod
+    def _draw(self, ax: Any) -> Any:
+        """Draw on `ax`, or on the axes of a new figure, and return the axes."""

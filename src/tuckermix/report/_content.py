@@ -9,7 +9,7 @@ import numpy as np
 
 from tuckermix._array_api import to_numpy
 from tuckermix._records import Record
-from tuckermix.plots.confusion import matched_table
+from tuckermix.metrics import matched_table
 from tuckermix.plots.convergence import history_column
 from tuckermix.plots.fitted import distances_to, even_subsample, rows_of, subspace_of
 from tuckermix.plots.layout import neighbor_map
