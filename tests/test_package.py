@@ -19,8 +19,8 @@ SOURCE = ROOT / "src" / "tuckermix"
 TESTS = ROOT / "tests"
 
 HEAVY = (
-    *("torch", "dask", "matplotlib", "typer", "rich", "h5py", "zarr", "pymanopt", "jinja2"),
-    *("PIL", "av", "imageio", "tifffile", "pandas"),
+    *("torch", "dask", "matplotlib", "typer", "rich", "h5py", "pymanopt", "jinja2"),
+    *("PIL", "av", "numcodecs", "tifffile", "pandas"),
 )
 
 # The reading order of the package. A module imports only from what stands before it.
@@ -32,6 +32,8 @@ ORDER = (
         "_callbacks",
         "_threads",
         "_files",
+        "_reading",
+        "_archives",
         "_array_api",
         "_validation",
         "tensor",

@@ -17,12 +17,11 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from tuckermix._archives import open_archive, zip_entries
 from tuckermix._files import atomic_open
+from tuckermix._reading import ReadError, default_limit
 from tuckermix._stored import Decoder, Encoder
 from tuckermix._version import __version__
-from tuckermix.datasets._errors import ReadError
-from tuckermix.datasets._npy import zip_entries
-from tuckermix.datasets._options import default_limit
 
 __all__ = ["FORMAT_VERSION", "ModelFileError", "load", "save"]
 
@@ -141,7 +140,7 @@ def load(path: str | os.PathLike[str], *, max_bytes: int | None = None) -> Any:
     if not os.path.exists(path):
         raise FileNotFoundError(f"Cannot load {os.fspath(path)}: it does not exist.")
     try:
-        with zipfile.ZipFile(path) as archive:
+        with open_archive(path) as archive:
             header = _read_header(path, archive)
             arrays = _read_arrays(path, archive, header, max_bytes or default_limit())
             return _build(path, header, arrays)

@@ -1,3 +1,5 @@
+import zlib
+
 import numpy as np
 import pytest
 
@@ -71,3 +73,155 @@ def test_truncated_and_foreign(stored):
         path.write_bytes(content)
         with pytest.raises(ReadError, match=r"a\.h5: it is damaged or not what its name says"):
             read(path)
+
+
+def plant(path, chunk, **options):
+    """Store one chunk of bytes as they are under an array of ten by eight doubles."""
+    with h5py.File(path, "w") as file:
+        item = file.create_dataset("X", (10, 8), "f8", chunks=(10, 8), **options)
+        item.id.write_direct_chunk((0, 0), chunk)
+
+
+LIMIT = 64 * 2**20
+
+
+def test_a_chunk_beyond_the_limit_is_refused_unread(tmp_path):
+    pytest.importorskip("dask", reason="Dask is not installed")
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.create_dataset("X", (10, 8), "f8", chunks=(2**25, 8), maxshape=(None, 8))
+    for lazy in (False, True):
+        with pytest.raises(ReadError, match=r"one chunk of '/X' .* would take 2147483648 bytes"):
+            read(tmp_path / "a.h5", max_bytes=LIMIT, lazy=lazy)
+
+
+def test_a_chunk_that_unpacks_to_more_is_stopped(tmp_path):
+    pytest.importorskip("dask", reason="Dask is not installed")
+    X = np.arange(80.0).reshape(10, 8)
+    plant(tmp_path / "a.h5", zlib.compress(X.tobytes()), compression="gzip")
+    assert np.array_equal(read(tmp_path / "a.h5").X, X)
+    plant(tmp_path / "a.h5", zlib.compress(bytes(10**6)), compression="gzip")
+    message = "more than the expected 1744 bytes are packed"
+    with pytest.raises(ReadError, match=message):
+        read(tmp_path / "a.h5", max_bytes=LIMIT)
+    with pytest.raises(ReadError, match=message):  # found late, and the same error
+        read(tmp_path / "a.h5", max_bytes=LIMIT, lazy=True).X.compute(scheduler="synchronous")
+    plant(tmp_path / "a.h5", bytes(10**5), compression="gzip")
+    with pytest.raises(ReadError, match="a chunk of 640 bytes takes 100000 bytes in the file"):
+        read(tmp_path / "a.h5", max_bytes=LIMIT)
+    plant(tmp_path / "a.h5", zlib.compress(bytes(100)), compression="gzip")
+    with pytest.raises(ReadError, match="a chunk has 100 bytes and must have 640"):
+        read(tmp_path / "a.h5", max_bytes=LIMIT)
+
+
+def test_filters_that_only_the_library_knows(tmp_path):
+    X = np.arange(80.0).reshape(10, 8)
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.create_dataset("X", data=X, chunks=(4, 8), compression="lzf", shuffle=True)
+    assert np.array_equal(read(tmp_path / "a.h5").X, X)
+    with pytest.raises(ReadError, match=r"packed with lzf, could take \d+ bytes .* with gzip"):
+        read(tmp_path / "a.h5", max_bytes=1000)
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        plist = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+        plist.set_chunk((10, 8))
+        plist.set_filter(h5py.h5z.FILTER_LZF, 0, (4, 261, 2**31))
+        space = h5py.h5s.create_simple((10, 8))
+        item = h5py.h5d.create(file.id, b"X", h5py.h5t.IEEE_F64LE, space, plist)
+        item.write_direct_chunk((0, 0), b"\0x")
+        settings = item.get_create_plist().get_filter(0)[2]
+    if settings[2] == 2**31:  # the library may put its own number there
+        with pytest.raises(ReadError, match="a chunk of 640 bytes claims 2147483648"):
+            read(tmp_path / "a.h5", max_bytes=LIMIT)
+
+
+def test_filters_that_are_not_known(tmp_path):
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.create_dataset("X", data=np.ones((10, 8), "i4"), chunks=(4, 8), scaleoffset=4)
+    with pytest.raises(ReadError, match=r"'/X' is packed with the filter number 6, which .* gzip"):
+        read(tmp_path / "a.h5")
+
+
+@pytest.mark.parametrize("dtype", ["<i2", ">f4", "f8", "?", "u1", "f2"])
+@pytest.mark.parametrize("length", [8, 9])
+def test_chunks_are_unpacked_as_the_library_does(tmp_path, dtype, length):
+    X = np.random.default_rng(0).integers(0, 2, (30, 7, length)).astype(dtype)
+    settings = [
+        {},
+        {"compression": "gzip"},
+        {"compression": "gzip", "shuffle": True, "fletcher32": True},
+        {"fletcher32": True},
+        {"compression": "lzf", "fletcher32": True},
+    ]
+    for options in settings:
+        with h5py.File(tmp_path / "a.h5", "w") as file:
+            file.create_dataset("X", data=X, chunks=(4, 3, 5), **options)
+        assert np.array_equal(read(tmp_path / "a.h5").X, X)
+        assert read(tmp_path / "a.h5").X.dtype == np.dtype(dtype).newbyteorder("=")
+
+
+def test_a_wrong_checksum(tmp_path):
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        item = file.create_dataset("X", data=np.ones((4, 4)), chunks=(4, 4), fletcher32=True)
+        _, content = item.id.read_direct_chunk((0, 0))
+        item.id.write_direct_chunk((0, 0), content[:3] + b"!" + content[4:])
+    with pytest.raises(ReadError, match="a checksum does not fit its chunk"):
+        read(tmp_path / "a.h5")
+
+
+def test_chunks_that_are_not_stored(tmp_path):
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        X = file.create_dataset("X", (10**4, 8), "f4", chunks=(1, 1), fillvalue=7)
+        X[3] = np.arange(8)
+    values = read(tmp_path / "a.h5").X  # 80,000 chunks, of which eight are there
+    assert np.array_equal(values[3], np.arange(8))
+    assert (np.delete(values, 3, axis=0) == 7).all()
+
+
+def test_numbers_of_odd_width_are_converted(tmp_path):
+    X = np.arange(24).reshape(6, 4)
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        kind = h5py.h5t.STD_I32LE.copy()
+        kind.set_precision(24)
+        plist = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+        plist.set_chunk((4, 4))
+        plist.set_deflate(4)
+        space = h5py.h5s.create_simple((6, 4))
+        item = h5py.h5d.create(file.id, b"X", kind, space, plist)
+        item.write(h5py.h5s.ALL, h5py.h5s.ALL, X.astype("<i4"))
+    assert np.array_equal(read(tmp_path / "a.h5").X, X)
+
+
+def test_long_strings_count_with_their_length(tmp_path):
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.create_dataset("X", data=np.ones((10, 8)))
+        file.create_dataset("labels", (10,), "S200000000", chunks=(1,))
+    with pytest.raises(ReadError, match=r"'labels' .* would take 8000000000 bytes in memory"):
+        read(tmp_path / "a.h5", max_bytes=LIMIT)
+
+
+@pytest.mark.parametrize("chunks", [None, (4,)])
+def test_strings_of_any_length(tmp_path, chunks):
+    names = ["apple", "päär", "fig"] * 4
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.create_dataset("X", data=np.ones((12, 2)))
+        file.create_dataset("labels", data=names, dtype=h5py.string_dtype(), chunks=chunks)
+        file.create_dataset("table", data=np.array(names, object).reshape(6, 2))
+    for limit in (LIMIT, 10**4):  # in one go, and a few at a time
+        data = read(tmp_path / "a.h5", max_bytes=limit)
+        assert data.class_names == ["apple", "fig", "päär"]
+        assert data.labels.tolist() == [0, 2, 1] * 4
+    with pytest.raises(ReadError, match=r"the labels 'table' have shape \(6, 2\)"):
+        read(tmp_path / "a.h5", label_key="table")
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.create_dataset("X", data=np.ones((12, 2)))
+        file.create_dataset("labels", data=[*names[1:], 9000 * "x"], dtype=h5py.string_dtype())
+    with pytest.raises(ReadError, match=r"the 12 strings of '/labels', one of 9000 characters"):
+        read(tmp_path / "a.h5", max_bytes=10**5)
+
+
+def test_many_objects(tmp_path, monkeypatch):
+    monkeypatch.setattr("tuckermix.datasets._hdf5.MAX_OBJECTS", 3)
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        for name in "abcd":
+            file.create_dataset(name, data=np.ones((2, 2)))
+    with pytest.raises(ReadError, match=r"it holds more than 3 objects\. Store fewer arrays"):
+        read(tmp_path / "a.h5")

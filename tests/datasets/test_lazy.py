@@ -3,7 +3,7 @@ import pickle
 import numpy as np
 import pytest
 
-from tuckermix.datasets import read
+from tuckermix.datasets import ReadError, read
 from tuckermix.datasets._lazy import Slices, to_dask
 
 pytest.importorskip("dask", reason="Dask is not installed")
@@ -38,7 +38,7 @@ def test_only_the_samples_asked_for_are_read(axis):
         reads.append(index[axis])
         return fetch(scale, index)
 
-    X = to_dask(Slices(counting, (2.0,), (4, 3, 2), np.dtype(float)), axis, 1)
+    X = to_dask("a", Slices(counting, (2.0,), (4, 3, 2), np.dtype(float)), axis, 1, None, 999)
     assert not reads
     one = X[1].compute(scheduler="synchronous")
     assert np.array_equal(one, np.moveaxis(2.0 * np.arange(24.0).reshape(4, 3, 2), axis, 0)[1])
@@ -47,6 +47,34 @@ def test_only_the_samples_asked_for_are_read(axis):
 
 def test_equal_arrays_have_equal_names():
     def name(scale):
-        return to_dask(Slices(fetch, (scale,), (4, 3, 2), np.dtype(float)), 0, 2).name
+        slices = Slices(fetch, (scale,), (4, 3, 2), np.dtype(float))
+        return to_dask("a", slices, 0, 2, None, 999).name
 
     assert name(1.0) == name(1.0) != name(2.0)
+
+
+def test_chunks_within_the_limit():
+    def chunks(shape, chunks, stored, limit):
+        slices = Slices(fetch, (1.0,), shape, np.dtype(float))
+        return to_dask("a", slices, 0, chunks, stored, limit).chunks[0]
+
+    assert chunks((100, 10), None, None, 10**4) == (100,)
+    assert chunks((100, 10), None, 30, 8000) == (90, 10)
+    assert chunks((100, 10), None, 60, 4000) == (50, 50)  # a stored chunk would pass the limit
+    with pytest.raises(ReadError, match=r"a: 51 of its samples would take 4080 bytes in memory"):
+        chunks((100, 10), 51, None, 4000)
+    with pytest.raises(ReadError, match=r"1 of its samples would take 80 bytes .* max_bytes=79"):
+        chunks((100, 10), None, None, 79)
+    with pytest.raises(ReadError, match=r"in chunks of 1 make more than 50000 chunks. Pass larger"):
+        chunks((10**15, 10), 1, None, 4000)
+
+
+def test_damage_found_late_is_the_same_error(tmp_path):
+    np.save(tmp_path / "a.npy", np.zeros((100, 10)))
+    lazy = read(tmp_path / "a.npy", chunks=10).X
+    (tmp_path / "a.npy").write_bytes(b"")
+    with pytest.raises(ReadError, match=r"a\.npy: it is damaged or not what its name says"):
+        lazy.compute(scheduler="synchronous")
+    (tmp_path / "a.npy").unlink()
+    with pytest.raises(ReadError, match=r"a\.npy: it does not exist"):
+        lazy.compute(scheduler="synchronous")

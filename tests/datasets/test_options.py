@@ -1,9 +1,8 @@
-import os
-
 import pytest
 
+from tuckermix._reading import default_limit
 from tuckermix.datasets import ReadError, read
-from tuckermix.datasets._options import Options, default_limit
+from tuckermix.datasets._options import Options
 
 
 @pytest.mark.parametrize(
@@ -27,12 +26,6 @@ def test_options_are_checked_before_the_file_is_touched(options, message):
     with pytest.raises(ValueError, match=message) as caught:
         read("no such file", **options)
     assert not isinstance(caught.value, ReadError)
-
-
-def test_the_limit_follows_the_machine(monkeypatch):
-    assert default_limit() > 2**20
-    monkeypatch.delattr(os, "sysconf", raising=False)
-    assert default_limit() == 4 * 2**30
 
 
 def test_what_was_given_is_kept_in_one_form():

@@ -1,9 +1,16 @@
 """Files and generators of samples: everything that ends in an array with samples on axis 0."""
 
+from tuckermix._reading import ReadError
 from tuckermix.datasets._dataset import Dataset
-from tuckermix.datasets._errors import DatasetNotFound, ReadError
 from tuckermix.datasets._read import read
-from tuckermix.datasets._registry import DatasetInfo, data_folders, describe, list_datasets, load
+from tuckermix.datasets._registry import (
+    DatasetInfo,
+    DatasetNotFound,
+    data_folders,
+    describe,
+    list_datasets,
+    load,
+)
 from tuckermix.datasets._synthetic import make_tensor_clusters
 from tuckermix.datasets._textures import make_dynamic_textures
 

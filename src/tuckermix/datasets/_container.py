@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from tuckermix._archives import NUMERIC_KINDS, Entry
+from tuckermix._reading import read_error
 from tuckermix.datasets._dataset import Dataset
-from tuckermix.datasets._errors import read_error
 from tuckermix.datasets._options import Options
 from tuckermix.datasets._pixels import grey_array
 
-__all__ = ["Entry", "assemble", "check_declared", "encode_labels"]
+__all__ = ["STRING", "assemble", "check_declared", "check_strings", "encode_labels"]
 
 SAMPLE_NAMES = ("images", "X", "x", "data", "fea", "videos", "volumes", "samples", "arr_0")
 """Names under which samples are commonly stored, the clearest first."""
@@ -24,11 +24,11 @@ LABEL_NAMES = ("labels", "label", "gnd", "targets", "target", "classes")
 """Names under which classes are commonly stored. A bare `y` counts beside an `X` only: elsewhere
 it is as often a coordinate."""
 
-NUMERIC_KINDS = "buif"
-"""NumPy's kinds of real numbers: boolean, unsigned, signed, floating."""
-
 LABEL_KINDS = NUMERIC_KINDS + "SU"
 """NumPy's kinds of labels: numbers and strings."""
+
+STRING = np.dtype("U8")
+"""The type in whose size strings of any length are counted until their length is known."""
 
 LABEL_REMEDY = "Store one integer or string a sample, or pass label_key=False to read no labels"
 """What to do about labels that are none."""
@@ -37,56 +37,6 @@ LISTED = 12
 """Arrays that an error message lists before it stops."""
 
 Path = str | os.PathLike[str]
-
-
-@dataclass(frozen=True)
-class Entry:
-    """An array in a file that has not been read yet.
-
-    Attributes
-    ----------
-    name : str
-        Its name in the file.
-    shape : tuple of int
-        Its declared shape.
-    dtype : dtype
-        Its declared type; object where the type is none of NumPy's.
-    load : callable
-        Reads it into memory.
-    lazy : callable or None
-        Opens it without reading, given the sample axis and the number of samples in a chunk (or
-        None); None where the format does not allow that.
-    note : str
-        What it is where the type does not tell, for messages.
-    """
-
-    name: str
-    shape: tuple[int, ...]
-    dtype: np.dtype
-    load: Callable[[], np.ndarray]
-    lazy: Callable[[int, int | None], Any] | None = None
-    note: str = ""
-
-    @property
-    def nbytes(self) -> int:
-        """The declared size in bytes."""
-        return math.prod(self.shape) * self.dtype.itemsize
-
-    @property
-    def numeric(self) -> bool:
-        """Whether it holds real numbers."""
-        return self.dtype.kind in NUMERIC_KINDS
-
-    @property
-    def kind(self) -> str:
-        """What it holds, in words."""
-        return self.note or ("Python objects" if self.dtype.hasobject else str(self.dtype))
-
-    def __str__(self) -> str:
-        kind = "no numbers" if self.dtype.hasobject else str(self.dtype)
-        return (
-            f"{self.name!r} {self.shape} {kind}" if self.name else f"its array {self.shape} {kind}"
-        )
 
 
 def assemble(
@@ -154,6 +104,18 @@ def check_declared(path: Path, entry: Entry, options: Options) -> None:
             f"{entry} would take {entry.nbytes} bytes in memory, and the limit is "
             f"max_bytes={options.max_bytes}",
             f"If you trust the file, {lazily}raise max_bytes",
+        )
+
+
+def check_strings(path: Path, name: str, count: int, longest: int, limit: int) -> None:
+    """Refuse strings that pass the limit once they are an array, as wide as the longest."""
+    declared = count * max(1, longest) * np.dtype("U1").itemsize
+    if declared > limit:
+        raise read_error(
+            path,
+            f"the {count} strings of {name!r}, one of {longest} characters, would take {declared} "
+            f"bytes in memory, and the limit is max_bytes={limit}",
+            "Store shorter names, or numbers",
         )
 
 

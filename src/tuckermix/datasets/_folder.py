@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
+from tuckermix._reading import read_error, reading
 from tuckermix.datasets._dataset import Dataset
-from tuckermix.datasets._errors import read_error, reading
 from tuckermix.datasets._options import Options
 
 __all__ = ["files_in", "natural_key", "stack_files"]

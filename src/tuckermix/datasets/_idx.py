@@ -12,9 +12,10 @@ from typing import IO
 
 import numpy as np
 
-from tuckermix.datasets._container import Entry, assemble
+from tuckermix._archives import Entry
+from tuckermix._reading import open_regular, read_error
+from tuckermix.datasets._container import assemble
 from tuckermix.datasets._dataset import Dataset
-from tuckermix.datasets._errors import read_error
 from tuckermix.datasets._options import Options
 
 __all__ = ["find_pairs", "idx_entry", "is_idx", "read_idx"]
@@ -113,7 +114,7 @@ def _labels_beside(path: Path) -> Path | None:
 @contextmanager
 def _open(path: Path) -> Iterator[IO[bytes]]:
     """Open a file, unpacking it on the way if it is gzipped."""
-    with open(path, "rb") as raw:
+    with open_regular(path) as raw:
         packed = raw.read(2) == GZIP_MAGIC
         raw.seek(0)
         if packed:

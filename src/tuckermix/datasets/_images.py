@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from tuckermix._reading import needs, open_regular, read_error
 from tuckermix.datasets._dataset import Dataset
-from tuckermix.datasets._errors import needs, read_error
 from tuckermix.datasets._folder import stack_files
 from tuckermix.datasets._options import Options
 from tuckermix.datasets._pixels import match, resize
@@ -74,15 +74,15 @@ def _pillow(path: Path, options: Options) -> np.ndarray:
     except ImportError as error:
         raise needs("Reading images", "pillow", "io") from error
 
-    try:
-        opened = Image.open(path, formats=FORMATS)
-    except UnidentifiedImageError as error:
-        raise read_error(
-            path,
-            "it is not an image, or of a kind that is not read here",
-            "Remove it from the folder, or convert it to PNG",
-        ) from error
-    with opened as image:
+    with open_regular(path) as stream:
+        try:
+            image = Image.open(stream, formats=FORMATS)
+        except UnidentifiedImageError as error:
+            raise read_error(
+                path,
+                "it is not an image, or of a kind that is not read here",
+                "Remove it from the folder, or convert it to PNG",
+            ) from error
         _check_pixels(path, image.size, options)
         n_frames = getattr(image, "n_frames", 1)
         if n_frames > 1:
@@ -129,7 +129,7 @@ def _tiff_pages(path: Path, options: Options) -> tuple[np.ndarray, bool]:
     except ImportError as error:
         raise needs("Reading TIFF", "tifffile", "io") from error
 
-    with tifffile.TiffFile(os.fspath(path)) as file:
+    with open_regular(path), tifffile.TiffFile(os.fspath(path)) as file:
         series = file.series
         if not series:
             raise read_error(path, "it holds no pages", "Get the file anew")

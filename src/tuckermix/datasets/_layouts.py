@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -10,8 +11,8 @@ from pathlib import Path
 
 import numpy as np
 
+from tuckermix._reading import open_regular, read_error, reading
 from tuckermix.datasets._dataset import Dataset
-from tuckermix.datasets._errors import read_error, reading
 from tuckermix.datasets._folder import files_in, natural_key, stack_files
 from tuckermix.datasets._images import IMAGE_SUFFIXES, read_image
 from tuckermix.datasets._options import Options
@@ -114,7 +115,7 @@ def cbcl_images(path: Path) -> Dataset:
 def cbcl_text(path: Path) -> Dataset:
     """Read CBCL's text form: two counts, then lines of 361 grey values and 1 or -1."""
     with reading(path):
-        with open(path, encoding="ascii") as stream:
+        with open_regular(path) as raw, io.TextIOWrapper(raw, encoding="ascii") as stream:
             count, width = int(stream.readline()), int(stream.readline())
             table = np.loadtxt(stream, dtype=np.float64, ndmin=2)
         if width not in (CBCL_SIDE**2, CBCL_SIDE**2 + 1) or table.shape != (

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from tuckermix._array_api import BLOCK_BYTES
-from tuckermix.datasets._errors import needs
+from tuckermix._reading import needs, read_error
 
 __all__ = ["Slices", "to_dask"]
+
+MAX_BLOCKS = 50_000
+"""Chunks of one array, each of which costs Dask some memory beforehand; of the usual size, this
+many hold more than a terabyte. A file can declare any number of samples."""
 
 
 class Slices:
@@ -53,19 +58,30 @@ class Slices:
         return (type(self).__name__, self.fetch.__name__, self.arguments, self.shape)
 
 
-def to_dask(slices: Any, axis: int, chunks: int | None, stored: int | None = None) -> Any:
+def to_dask(
+    path: str | os.PathLike[str],
+    slices: Slices,
+    axis: int,
+    chunks: int | None,
+    stored: int | None,
+    limit: int,
+) -> Any:
     """Wrap `slices` as a Dask array with its samples first, chunked along samples only.
 
     Parameters
     ----------
-    slices : Slices or Zarr array
+    path : str or path
+        The file, for messages.
+    slices : Slices
         What to read from.
     axis : int
         The axis of the samples.
     chunks : int or None
         Samples in a chunk; None means about 32 MiB, a whole number of stored chunks.
-    stored : int or None, default=None
+    stored : int or None
         Samples in a chunk of the file.
+    limit : int
+        The most bytes that a chunk may take in memory.
 
     Returns
     -------
@@ -78,11 +94,27 @@ def to_dask(slices: Any, axis: int, chunks: int | None, stored: int | None = Non
         raise needs("Reading in chunks", "dask", "dask") from error
 
     shape, dtype = tuple(slices.shape), np.dtype(slices.dtype)
+    sample_bytes = max(1, math.prod(shape) // shape[axis] * dtype.itemsize)
     if chunks is None:
-        sample_bytes = max(1, math.prod(shape) // shape[axis] * dtype.itemsize)
-        chunks = max(1, BLOCK_BYTES // sample_bytes)
-        if stored:
-            chunks = max(stored, chunks // stored * stored)
+        fitting = max(1, min(BLOCK_BYTES, limit) // sample_bytes)
+        chunks = fitting // stored * stored if stored else fitting
+        if not chunks:  # a stored chunk is torn only where it would pass the limit
+            assert stored is not None
+            chunks = stored if stored * sample_bytes <= limit else fitting
+    taken = min(chunks, shape[axis])
+    if taken * sample_bytes > limit:
+        raise read_error(
+            path,
+            f"{taken} of its samples would take {taken * sample_bytes} bytes in memory, and the "
+            f"limit is max_bytes={limit}",
+            "If you trust the file, pass smaller chunks or a larger max_bytes",
+        )
+    if -(-shape[axis] // chunks) > MAX_BLOCKS:
+        raise read_error(
+            path,
+            f"{shape[axis]} samples in chunks of {chunks} make more than {MAX_BLOCKS} chunks",
+            "Pass larger chunks",
+        )
     sizes = tuple(chunks if mode == axis else -1 for mode in range(len(shape)))
     # With an empty array to look at, Dask has no need to open the file for a first guess.
     meta = np.empty((0,) * len(shape), dtype=dtype)

@@ -16,6 +16,8 @@ from typing import IO, Protocol
 
 import numpy as np
 
+from tuckermix._reading import open_regular
+
 __all__ = ["Variable", "is_mat5", "list_variables", "load_variable"]
 
 HEADER_BYTES = 128
@@ -67,6 +69,9 @@ MAX_AXES = 32
 MAX_NAME = 256
 """Bytes of the name of a variable; MATLAB allows 63."""
 
+MAX_ELEMENTS = 100_000
+"""Variables in a file; a hostile one can have one in every few bytes."""
+
 PIECE = 2**16
 """Packed bytes to read at a time."""
 
@@ -100,17 +105,19 @@ class Variable:
 
 def is_mat5(path: Path) -> bool:
     """Tell whether a file is of version 5 to 7, by its byte order mark."""
-    with open(path, "rb") as stream:
+    with open_regular(path) as stream:
         return _byte_order(stream.read(HEADER_BYTES)) is not None
 
 
 def list_variables(path: Path) -> Iterator[Variable]:
     """Yield the variables of a file; of packed ones only the head is unpacked."""
     size = os.path.getsize(path)
-    with open(path, "rb") as stream:
+    with open_regular(path) as stream:
         order = _byte_order(stream.read(HEADER_BYTES)) or "<"
         start = HEADER_BYTES
-        while start < size:
+        for _ in range(MAX_ELEMENTS):
+            if start >= size:
+                return
             stream.seek(start)
             kind, length = _tag(_exactly(stream, TAG_BYTES), order)
             if start + TAG_BYTES + length > size:
@@ -118,6 +125,7 @@ def list_variables(path: Path) -> Iterator[Variable]:
             if kind in (COMPRESSED, MATRIX):
                 yield _head(_open(stream, kind, length, order), order, start)
             start += TAG_BYTES + length
+    raise ValueError(f"it has more than {MAX_ELEMENTS} elements")
 
 
 def load_variable(path: Path, variable: Variable, limit: int) -> np.ndarray:
@@ -137,7 +145,7 @@ def load_variable(path: Path, variable: Variable, limit: int) -> np.ndarray:
     values : ndarray
         The values, in MATLAB's shape and type.
     """
-    with open(path, "rb") as stream:
+    with open_regular(path) as stream:
         order = _byte_order(stream.read(HEADER_BYTES)) or "<"
         stream.seek(variable.start)
         kind, length = _tag(_exactly(stream, TAG_BYTES), order)

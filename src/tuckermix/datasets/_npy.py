@@ -5,36 +5,25 @@ from __future__ import annotations
 import functools
 import math
 import os
-import warnings
-import zipfile
-from collections.abc import Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
-from numpy.lib import format as npy_format
 
-from tuckermix.datasets._container import Entry, assemble
+from tuckermix._archives import PICKLED, Entry, array_header, open_archive, zip_entries
+from tuckermix._reading import open_regular, read_error, reading
+from tuckermix.datasets._container import assemble
 from tuckermix.datasets._dataset import Dataset
-from tuckermix.datasets._errors import read_error
 from tuckermix.datasets._lazy import Slices, to_dask
 from tuckermix.datasets._options import Options
 
-__all__ = ["read_npy", "read_npz", "zip_entries"]
-
-Header = tuple[tuple[int, ...], bool, np.dtype]
-
-PICKLED = "pickled Python objects, which are never unpacked here because that can run any code"
-"""What an array of objects is, for messages."""
-
-MAX_MEMBERS = 10_000
-"""Arrays in one archive; the table of contents of a hostile one can be endless."""
+__all__ = ["read_npy", "read_npz"]
 
 
 def read_npy(path: Path, options: Options) -> Dataset:
     """Read one array, or map it into memory."""
-    with open(path, "rb") as stream:
-        shape, fortran, dtype = _header(path, stream)
+    with open_regular(path) as stream:
+        shape, fortran, dtype = array_header(path, stream)
         offset = stream.tell()
     entry = Entry(
         name="",
@@ -42,7 +31,7 @@ def read_npy(path: Path, options: Options) -> Dataset:
         dtype=dtype,
         note=PICKLED if dtype.hasobject else "",
         load=functools.partial(_load_npy, path, offset, shape, fortran, dtype),
-        lazy=functools.partial(_open_npy, path, offset, shape, fortran, dtype),
+        lazy=functools.partial(_open_npy, path, offset, shape, fortran, dtype, options.max_bytes),
     )
     if entry.numeric and offset + entry.nbytes > os.path.getsize(path):
         raise read_error(
@@ -60,64 +49,8 @@ def read_npy(path: Path, options: Options) -> Dataset:
 
 def read_npz(path: Path, options: Options) -> Dataset:
     """Read samples and labels from an archive of arrays."""
-    with zipfile.ZipFile(path) as archive:
+    with open_archive(path) as archive:
         return assemble(path, zip_entries(path, archive), options)
-
-
-def zip_entries(path: str | os.PathLike[str], archive: zipfile.ZipFile) -> Sequence[Entry]:
-    """List the arrays of an open archive; `load` works as long as the archive is open.
-
-    Only the headers are unpacked here. Members that are no arrays are left out.
-    """
-    members = archive.infolist()
-    if len(members) > MAX_MEMBERS:
-        raise read_error(
-            path, f"it has {len(members)} members, more than {MAX_MEMBERS}", "Store fewer arrays"
-        )
-    entries = []
-    for member in members:
-        if not member.filename.endswith(".npy"):
-            continue
-        with archive.open(member) as stream:
-            shape, fortran, dtype = _header(f"{os.fspath(path)}, {member.filename}", stream)
-            offset = stream.tell()
-        entry = Entry(
-            name=member.filename.removesuffix(".npy"),
-            shape=shape,
-            dtype=dtype,
-            note=PICKLED if dtype.hasobject else "",
-            load=functools.partial(_load_member, archive, member, offset, shape, fortran, dtype),
-        )
-        if entry.numeric and offset + entry.nbytes != member.file_size:
-            raise read_error(
-                path,
-                f"{entry} needs {offset + entry.nbytes} bytes, and {member.file_size} are stored",
-                "Get the file anew",
-            )
-        entries.append(entry)
-    return entries
-
-
-def _header(path: str | os.PathLike[str], stream: IO[bytes]) -> Header:
-    """Read and check the header of an array. NumPy parses it as a literal and runs nothing."""
-    with warnings.catch_warnings():
-        # Headers from Python 2 are rewritten with a warning that helps nobody here.
-        warnings.filterwarnings("ignore", message=".*created on Python 2.*")
-        version = npy_format.read_magic(stream)
-        if version == (1, 0):
-            shape, fortran, dtype = npy_format.read_array_header_1_0(stream)
-        elif version == (2, 0):
-            shape, fortran, dtype = npy_format.read_array_header_2_0(stream)
-        else:
-            raise read_error(
-                path,
-                f"it has version {version[0]}.{version[1]} of NumPy's format, and 1.0 and 2.0 "
-                "hold plain numbers",
-                "Store the samples as an array of integers or floating-point numbers",
-            )
-    if any(size < 0 for size in shape):
-        raise read_error(path, f"its shape {shape} is impossible", "Get the file anew")
-    return shape, fortran, dtype
 
 
 def _load_npy(
@@ -138,7 +71,8 @@ def _map_npy(
 def _fetch_npy(
     path: str, offset: int, shape: tuple[int, ...], fortran: bool, dtype: str, index: Any
 ) -> np.ndarray:
-    return np.array(_map_npy(Path(path), offset, shape, fortran, np.dtype(dtype))[index])
+    with reading(path):
+        return np.array(_map_npy(Path(path), offset, shape, fortran, np.dtype(dtype))[index])
 
 
 def _open_npy(
@@ -147,6 +81,7 @@ def _open_npy(
     shape: tuple[int, ...],
     fortran: bool,
     dtype: np.dtype,
+    limit: int,
     axis: int,
     chunks: int | None,
 ) -> Any:
@@ -154,27 +89,5 @@ def _open_npy(
     if chunks is None:
         return np.moveaxis(_map_npy(path, offset, shape, fortran, dtype), axis, 0)
     arguments = (os.path.abspath(path), offset, shape, fortran, dtype.str)
-    return to_dask(Slices(_fetch_npy, arguments, shape, dtype), axis, chunks)
-
-
-def _load_member(
-    archive: zipfile.ZipFile,
-    member: zipfile.ZipInfo,
-    offset: int,
-    shape: tuple[int, ...],
-    fortran: bool,
-    dtype: np.dtype,
-) -> np.ndarray:
-    """Unpack one array straight into its own memory; the archive checks length and checksum."""
-    array = np.empty(math.prod(shape), dtype=dtype)
-    view = array.view(np.uint8).data
-    with archive.open(member) as stream:
-        stream.read(offset)
-        done = 0
-        while done < view.nbytes:
-            count = stream.readinto(view[done:])  # type: ignore[attr-defined]
-            if not count:
-                raise EOFError(f"{member.filename} ends after {offset + done} bytes")
-            done += count
-        stream.read(1)  # the checksum is compared at the end of the stream only
-    return array.reshape(shape, order="F" if fortran else "C")
+    slices = Slices(_fetch_npy, arguments, shape, dtype)
+    return to_dask(path, slices, axis, chunks, None, limit)

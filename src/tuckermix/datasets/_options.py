@@ -2,30 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from tuckermix._reading import default_limit
 from tuckermix._validation import check_integer
 
-__all__ = ["Options", "default_limit"]
-
-MEMORY_SHARE = 0.5
-"""Share of the machine's memory that one file may unpack to: an estimator needs the rest."""
-
-UNKNOWN_MEMORY = 8 * 2**30
-"""Memory to assume, in bytes, where the system does not tell."""
-
-
-def default_limit() -> int:
-    """Return the most bytes that a file may unpack to unless the caller says otherwise."""
-    try:
-        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, OSError, ValueError):
-        memory = UNKNOWN_MEMORY
-    return int(MEMORY_SHARE * (memory if memory > 0 else UNKNOWN_MEMORY))
+__all__ = ["Options"]
 
 
 @dataclass(frozen=True)

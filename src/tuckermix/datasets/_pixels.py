@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tuckermix.datasets._errors import needs, read_error
+from tuckermix._reading import needs, read_error
 
 __all__ = ["GREY_WEIGHTS", "grey_array", "match", "resize"]
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from tuckermix._reading import check_regular, open_regular, read_error, reading
 from tuckermix.datasets._dataset import Dataset
-from tuckermix.datasets._errors import read_error, reading
 from tuckermix.datasets._folder import files_in
 from tuckermix.datasets._hdf5 import read_hdf5
 from tuckermix.datasets._idx import find_pairs, is_idx, read_idx
@@ -159,8 +159,7 @@ def read(
             raise read_error(path, "it does not exist", "Check the path")
         if source.is_dir():
             return _read_folder(source, options)
-        if not source.is_file():
-            raise read_error(path, "it is no regular file", f"Name one of these: {KINDS}")
+        check_regular(path, source.stat().st_mode)
         return _reader(source)(source, options)
 
 
@@ -179,7 +178,7 @@ def _reader(path: Path) -> Reader:
             "it holds one image, and samples are many",
             "Name the folder in which the images lie",
         )
-    with open(path, "rb") as stream:
+    with open_regular(path) as stream:
         head = stream.read(16)
     for magic, reader in BY_MAGIC:
         if head.startswith(magic):

@@ -12,20 +12,24 @@ from pathlib import Path
 
 import numpy as np
 
+from tuckermix._reading import read_error, reading
 from tuckermix._records import Record
 from tuckermix._validation import check_option
 from tuckermix.datasets._dataset import Dataset
-from tuckermix.datasets._errors import DatasetNotFound, read_error, reading
 from tuckermix.datasets._known import KNOWN, KnownDataset
 from tuckermix.datasets._layouts import Layout
 
-__all__ = ["DatasetInfo", "data_folders", "describe", "list_datasets", "load"]
+__all__ = ["DatasetInfo", "DatasetNotFound", "data_folders", "describe", "list_datasets", "load"]
 
 VARIABLE = "TUCKERMIX_DATA"
 """The environment variable that names the folder of datasets."""
 
 PIECE = 2**20
 """Bytes to hash at a time."""
+
+
+class DatasetNotFound(FileNotFoundError):
+    """A known dataset that is not on this machine; the message says what to get and where from."""
 
 
 @dataclass(frozen=True)

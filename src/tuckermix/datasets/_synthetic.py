@@ -9,6 +9,7 @@ import numpy as np
 
 from tuckermix._validation import check_integer, check_random_state, check_real
 from tuckermix.datasets._dataset import Dataset
+from tuckermix.tensor import multi_mode_dot
 
 __all__ = ["make_tensor_clusters"]
 
@@ -111,10 +112,10 @@ def make_tensor_clusters(
         rng.shuffle(labels)
     weights = spread * rng.standard_normal((n_samples, n_directions))
     flat = cores[labels, 0] + np.einsum("id,idp->ip", weights, cores[labels, 1:])
-    X = _lift(flat.reshape(n_samples, *ranks), factors)
+    X = multi_mode_dot(flat.reshape(n_samples, *ranks), factors)
     scale = math.sqrt(float(np.mean(X**2)))
     X += noise * scale * rng.standard_normal(X.shape)
-    centres = _lift(cores[:, 0].reshape(n_clusters, *ranks), factors)
+    centres = multi_mode_dot(cores[:, 0].reshape(n_clusters, *ranks), factors)
     if positive:
         lowest = X.min()
         X -= lowest
@@ -198,10 +199,3 @@ def _cluster_sizes(n_samples: int, n_clusters: int, imbalance: float) -> np.ndar
     order = np.argsort(-(ideal - counts), kind="stable")
     counts[order[: left - int(counts.sum())]] += 1
     return counts + 1
-
-
-def _lift(cores: np.ndarray, factors: list[np.ndarray]) -> np.ndarray:
-    """Multiply each feature mode of `cores`, samples first, with its factor."""
-    for mode, factor in enumerate(factors, start=1):
-        cores = np.moveaxis(np.tensordot(cores, factor, axes=(mode, 1)), -1, mode)
-    return np.ascontiguousarray(cores)

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from tuckermix._reading import needs, open_regular, read_error
 from tuckermix.datasets._dataset import Dataset
-from tuckermix.datasets._errors import needs, read_error
 from tuckermix.datasets._folder import stack_files
 from tuckermix.datasets._options import Options
 from tuckermix.datasets._pixels import match, resize
@@ -94,7 +94,7 @@ def _frames(path: Path, options: Options) -> Iterator[np.ndarray]:
         # The stream is handed over open: no name that the file contains is ever opened.
         "container_options": {"format_whitelist": CONTAINERS, "protocol_whitelist": ""}
     }
-    with open(path, "rb") as raw, av.open(raw, mode="r", **settings) as container:
+    with open_regular(path) as raw, av.open(raw, mode="r", **settings) as container:
         if not container.streams.video:
             raise read_error(path, "it has no pictures", "Name a file that holds a video")
         stream = container.streams.video[0]

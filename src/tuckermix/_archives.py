@@ -1,0 +1,250 @@
+"""Archives of NumPy arrays (.npz), read within limits and without ever unpickling."""
+
+from __future__ import annotations
+
+import functools
+import io
+import math
+import os
+import struct
+import warnings
+import zipfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import IO, Any, BinaryIO
+
+import numpy as np
+from numpy.lib import format as npy_format
+
+from tuckermix._reading import open_regular, read_error
+
+__all__ = ["NUMERIC_KINDS", "PICKLED", "Entry", "array_header", "open_archive", "zip_entries"]
+
+Header = tuple[tuple[int, ...], bool, np.dtype]
+
+NUMERIC_KINDS = "buif"
+"""NumPy's kinds of real numbers: boolean, unsigned, signed, floating."""
+
+PICKLED = "pickled Python objects, which are never unpacked here because that can run any code"
+"""What an array of objects is, for messages."""
+
+MAX_MEMBERS = 10_000
+"""Arrays in one archive; the table of contents of a hostile one can be endless."""
+
+MAX_DIRECTORY = 2**20
+"""Bytes of the table of contents, which is read before anything can be checked: a hundred for each
+of `MAX_MEMBERS` arrays."""
+
+MAX_ARRAY_HEADER = 10_000
+"""Bytes of the header of an array, NumPy's own limit for headers that it parses safely. NumPy looks
+at it only after unpacking as much as the file claims."""
+
+METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+"""Ways of packing that NumPy uses. Others, such as LZMA, allocate what the file asks for."""
+
+END, END_64 = struct.Struct("<4s4H2LH"), struct.Struct("<4sQ2H2L4Q")
+"""The record at the end of an archive, and its wider form for large ones."""
+
+END_MAGIC, END_64_MAGIC = b"PK\x05\x06", b"PK\x06\x06"
+"""Their first bytes."""
+
+LENGTHS = {(1, 0): struct.Struct("<H"), (2, 0): struct.Struct("<I")}
+"""How the versions of NumPy's format write the length of the header of an array."""
+
+LOCATOR, LOCATOR_MAGIC = struct.Struct("<4sLQL"), b"PK\x06\x07"
+"""What stands between the two records and says where the wider one is."""
+
+LOCATOR_BYTES = LOCATOR.size
+"""Its length."""
+
+WIDE_INSTEAD = 2**32 - 1
+"""What the narrow record has where the wide one has the number."""
+
+MAX_COMMENT = 2**16
+"""Bytes of the comment that may follow the record."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """An array in a file that has not been read yet.
+
+    Attributes
+    ----------
+    name : str
+        Its name in the file.
+    shape : tuple of int
+        Its declared shape.
+    dtype : dtype
+        Its declared type; object where the type is none of NumPy's.
+    load : callable
+        Reads it into memory.
+    lazy : callable or None
+        Opens it without reading, given the sample axis and the number of samples in a chunk (or
+        None); None where the format does not allow that.
+    note : str
+        What it is where the type does not tell, for messages.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: np.dtype
+    load: Callable[[], np.ndarray]
+    lazy: Callable[[int, int | None], Any] | None = None
+    note: str = ""
+
+    @property
+    def nbytes(self) -> int:
+        """The declared size in bytes."""
+        return math.prod(self.shape) * self.dtype.itemsize
+
+    @property
+    def numeric(self) -> bool:
+        """Whether it holds real numbers."""
+        return self.dtype.kind in NUMERIC_KINDS
+
+    @property
+    def kind(self) -> str:
+        """What it holds, in words."""
+        return self.note or ("Python objects" if self.dtype.hasobject else str(self.dtype))
+
+    def __str__(self) -> str:
+        kind = "no numbers" if self.dtype.hasobject else str(self.dtype)
+        return (
+            f"{self.name!r} {self.shape} {kind}" if self.name else f"its array {self.shape} {kind}"
+        )
+
+
+@contextmanager
+def open_archive(path: str | os.PathLike[str]) -> Iterator[zipfile.ZipFile]:
+    """Open an archive, after a look at the length of its table of contents."""
+    with open_regular(path) as stream:
+        length = _directory_bytes(stream)
+        if length > MAX_DIRECTORY:
+            raise read_error(
+                path,
+                f"its table of contents has {length} bytes, more than {MAX_DIRECTORY}",
+                "Store fewer arrays",
+            )
+        with zipfile.ZipFile(stream) as archive:
+            yield archive
+
+
+def _directory_bytes(stream: BinaryIO) -> int:
+    """Read from the end of an archive how long its table of contents is."""
+    size = stream.seek(0, os.SEEK_END)
+    tail_start = max(0, size - MAX_COMMENT - END.size - LOCATOR_BYTES - END_64.size)
+    stream.seek(tail_start)
+    tail = stream.read()
+    stream.seek(0)
+    found = tail.rfind(END_MAGIC)
+    if found < 0 or len(tail) < found + END.size:
+        raise zipfile.BadZipFile("File is not a zip file")
+    length = END.unpack_from(tail, found)[5]
+    if found < LOCATOR_BYTES or not tail.startswith(LOCATOR_MAGIC, found - LOCATOR_BYTES):
+        return length
+    # Some versions of Python look for the wide record where the locator points, others right
+    # before the locator: the longer claim counts.
+    named = LOCATOR.unpack_from(tail, found - LOCATOR_BYTES)[2]
+    claims = [0 if length == WIDE_INSTEAD else length]
+    for start in (named, tail_start + found - LOCATOR_BYTES - END_64.size):
+        stream.seek(max(0, min(start, size)))
+        record = stream.read(END_64.size)
+        if len(record) == END_64.size and record.startswith(END_64_MAGIC):
+            claims.append(END_64.unpack(record)[8])
+    stream.seek(0)
+    return max(claims)
+
+
+def zip_entries(path: str | os.PathLike[str], archive: zipfile.ZipFile) -> Sequence[Entry]:
+    """List the arrays of an open archive; `load` works as long as the archive is open.
+
+    Only the headers are unpacked here. Members that are no arrays are left out.
+    """
+    members = archive.infolist()
+    if len(members) > MAX_MEMBERS:
+        raise read_error(
+            path, f"it has {len(members)} members, more than {MAX_MEMBERS}", "Store fewer arrays"
+        )
+    entries = []
+    for member in members:
+        if not member.filename.endswith(".npy"):
+            continue
+        if member.compress_type not in METHODS:
+            raise read_error(
+                path,
+                f"{member.filename!r} is packed in a way that NumPy does not use",
+                "Store it anew with numpy.savez or numpy.savez_compressed",
+            )
+        with archive.open(member) as stream:
+            shape, fortran, dtype = array_header(f"{os.fspath(path)}, {member.filename}", stream)
+            offset = stream.tell()
+        entry = Entry(
+            name=member.filename.removesuffix(".npy"),
+            shape=shape,
+            dtype=dtype,
+            note=PICKLED if dtype.hasobject else "",
+            load=functools.partial(_load_member, archive, member, offset, shape, fortran, dtype),
+        )
+        if entry.numeric and offset + entry.nbytes != member.file_size:
+            raise read_error(
+                path,
+                f"{entry} needs {offset + entry.nbytes} bytes, and {member.file_size} are stored",
+                "Get the file anew",
+            )
+        entries.append(entry)
+    return entries
+
+
+def array_header(path: str | os.PathLike[str], stream: IO[bytes]) -> Header:
+    """Read and check the header of an array. NumPy parses it as a literal and runs nothing."""
+    version = npy_format.read_magic(stream)
+    if version not in LENGTHS:
+        raise read_error(
+            path,
+            f"it has version {version[0]}.{version[1]} of NumPy's format, and 1.0 and 2.0 "
+            "hold plain numbers",
+            "Store the samples as an array of integers or floating-point numbers",
+        )
+    prefix = stream.read(LENGTHS[version].size)
+    (length,) = LENGTHS[version].unpack(prefix)
+    if length > MAX_ARRAY_HEADER:
+        raise read_error(
+            path,
+            f"its header claims {length} bytes, and {MAX_ARRAY_HEADER} is the limit",
+            "Get the file anew",
+        )
+    head = io.BytesIO(prefix + stream.read(length))
+    with warnings.catch_warnings():
+        # Headers from Python 2 are rewritten with a warning that helps nobody here.
+        warnings.filterwarnings("ignore", message=".*created on Python 2.*")
+        if version == (1, 0):
+            shape, fortran, dtype = npy_format.read_array_header_1_0(head)
+        else:
+            shape, fortran, dtype = npy_format.read_array_header_2_0(head)
+    if any(size < 0 for size in shape):
+        raise read_error(path, f"its shape {shape} is impossible", "Get the file anew")
+    return shape, fortran, dtype
+
+
+def _load_member(
+    archive: zipfile.ZipFile,
+    member: zipfile.ZipInfo,
+    offset: int,
+    shape: tuple[int, ...],
+    fortran: bool,
+    dtype: np.dtype,
+) -> np.ndarray:
+    """Unpack one array straight into its own memory; the archive checks length and checksum."""
+    array = np.empty(math.prod(shape), dtype=dtype)
+    view = array.view(np.uint8).data
+    with archive.open(member) as stream:
+        stream.read(offset)
+        done = 0
+        while done < view.nbytes:
+            count = stream.readinto(view[done:])  # type: ignore[attr-defined]
+            if not count:
+                raise EOFError(f"{member.filename} ends after {offset + done} bytes")
+            done += count
+        stream.read(1)  # the checksum is compared at the end of the stream only
+    return array.reshape(shape, order="F" if fortran else "C")

@@ -1,0 +1,151 @@
+"""What every reader of files has in common: one error, one guard, one limit on memory.
+
+A file may come from a stranger. Whoever reads one opens it with `open_regular`, wraps the parsing
+in `reading`, and compares each declared size with a limit before it allocates anything.
+"""
+
+from __future__ import annotations
+
+import errno
+import io
+import os
+import stat
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import BinaryIO
+
+__all__ = [
+    "ReadError",
+    "check_regular",
+    "default_limit",
+    "inflate",
+    "needs",
+    "open_regular",
+    "read_error",
+    "reading",
+]
+
+QUOTED_LENGTH = 160
+"""Characters of a foreign error message that are quoted: parsers may repeat whole headers."""
+
+MEMORY_SHARE = 0.5
+"""Share of the machine's memory that one file may unpack to: an estimator needs the rest."""
+
+UNKNOWN_MEMORY = 8 * 2**30
+"""Memory to assume, in bytes, where the system does not tell."""
+
+Path = str | os.PathLike[str]
+
+
+class ReadError(ValueError):
+    """A file that cannot be read as samples; the message names the file and the remedy."""
+
+
+def read_error(path: Path, problem: str, remedy: str) -> ReadError:
+    """Build the error for the file `path`."""
+    return ReadError(f"Cannot read {os.fspath(path)}: {problem}. {remedy}.")
+
+
+def needs(what: str, package: str, extra: str) -> ImportError:
+    """Build the error for an optional package that is absent."""
+    return ImportError(f"{what} needs {package}: install tuckermix[{extra}].")
+
+
+def default_limit() -> int:
+    """Return the most bytes that a file may unpack to unless the caller says otherwise."""
+    try:
+        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, OSError, ValueError):
+        memory = UNKNOWN_MEMORY
+    return int(MEMORY_SHARE * (memory if memory > 0 else UNKNOWN_MEMORY))
+
+
+def check_regular(path: Path, mode: int) -> None:
+    """Refuse what is no regular file, given its mode from `os.stat` or `os.fstat`."""
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
+    if not stat.S_ISREG(mode):
+        raise read_error(
+            path,
+            "it is no regular file",
+            "Pipes, sockets and devices may block or never end; copy the content into a file",
+        )
+
+
+def open_regular(path: Path) -> BinaryIO:
+    """Open a file for reading, and refuse whatever is no regular file.
+
+    A plain `open` waits at a pipe until somebody writes. This one does not wait, and looks at what
+    it has opened, so that nobody can exchange it between the look and the opening.
+    """
+    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    descriptor = os.open(path, flags | getattr(os, "O_CLOEXEC", 0))
+    try:
+        check_regular(path, os.fstat(descriptor).st_mode)
+        return io.open(descriptor, "rb")  # noqa: UP020  (a descriptor, closed by the caller)
+    except BaseException:
+        os.close(descriptor)
+        raise
+
+
+def inflate(packed: bytes, limit: int, wbits: int = zlib.MAX_WBITS) -> bytes:
+    """Unpack deflated bytes, and refuse to go beyond a length.
+
+    Parameters
+    ----------
+    packed : bytes
+        One stream, or several behind one another as gzip allows.
+    limit : int
+        The most bytes to unpack; a stream that gives more is refused at that point.
+    wbits : int, default=zlib.MAX_WBITS
+        The kind of header, as in `zlib.decompressobj`.
+
+    Returns
+    -------
+    content : bytes
+        What was packed.
+    """
+    pieces, left = [], limit + 1  # one more, to see whether it ends there
+    while packed:
+        unpacker = zlib.decompressobj(wbits)
+        piece = unpacker.decompress(packed, left)
+        pieces.append(piece)
+        left -= len(piece)
+        if left <= 0:
+            raise ValueError(f"more than the expected {limit} bytes are packed")
+        if not unpacker.eof:
+            raise EOFError("the packed bytes end early")
+        packed = unpacker.unused_data
+    return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+
+@contextmanager
+def reading(path: Path) -> Iterator[None]:
+    """Turn whatever a parser stumbles over in `path` into a `ReadError`.
+
+    Parsers of foreign formats, given damaged or hostile bytes, raise nearly every exception there
+    is (`struct.error`, `KeyError`, `zlib.error`, `RecursionError` ...). This is the one place that
+    catches them all; the original stays attached as the cause.
+    """
+    try:
+        yield
+    except (ReadError, ImportError):
+        raise
+    except FileNotFoundError as error:
+        raise read_error(path, "it does not exist", "Check the path") from error
+    except PermissionError as error:
+        raise read_error(path, "permission is denied", "Check who may read it") from error
+    except MemoryError as error:
+        raise read_error(
+            path,
+            "its content does not fit into memory",
+            "Store it as .npy, HDF5 or Zarr and pass lazy=True",
+        ) from error
+    except Exception as error:
+        said = " ".join(str(error).split())[:QUOTED_LENGTH] or "no message"
+        raise read_error(
+            path,
+            f"it is damaged or not what its name says ({type(error).__name__}: {said})",
+            "Get the file anew, or open it in the program that made it and save it again",
+        ) from error

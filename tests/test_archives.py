@@ -1,0 +1,68 @@
+import io
+import struct
+import zipfile
+
+import numpy as np
+import pytest
+
+from tuckermix import _archives
+from tuckermix._archives import array_header, open_archive, zip_entries
+from tuckermix.datasets import ReadError, read
+
+
+def test_arrays_of_an_archive(tmp_path, rng):
+    arrays = {"a": rng.random((3, 4)), "b": np.asfortranarray(rng.random((4, 2)))}
+    for save in (np.savez, np.savez_compressed):
+        save(tmp_path / "a.npz", **arrays)
+        with open_archive(tmp_path / "a.npz") as archive:
+            entries = {entry.name: entry for entry in zip_entries("a.npz", archive)}
+            assert {name: entry.nbytes for name, entry in entries.items()} == {"a": 96, "b": 64}
+            for name, array in arrays.items():
+                assert np.array_equal(entries[name].load(), array)
+
+
+def test_a_header_that_claims_much_is_not_unpacked(tmp_path):
+    """Four gigabytes of zeros behind a header of that length pack into a few megabytes."""
+    content = b"\x93NUMPY\x02\x00" + struct.pack("<I", 2**32 - 1) + bytes(10**6)
+    with zipfile.ZipFile(tmp_path / "a.npz", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("X.npy", content)
+    with pytest.raises(ReadError, match=r"X.npy: its header claims 4294967295 bytes, and 10000"):
+        read(tmp_path / "a.npz")
+    with pytest.raises(ReadError, match="its header claims 4294967295 bytes"):
+        array_header("a", io.BytesIO(content))
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_LZMA, zipfile.ZIP_BZIP2])
+def test_other_ways_of_packing_are_refused(tmp_path, method):
+    stream = io.BytesIO()
+    np.save(stream, np.ones((3, 3)))
+    with zipfile.ZipFile(tmp_path / "a.npz", "w", method) as archive:
+        archive.writestr("X.npy", stream.getvalue())
+    with pytest.raises(ReadError, match=r"'X.npy' is packed in a way that NumPy does not use"):
+        read(tmp_path / "a.npz")
+
+
+def test_a_long_table_of_contents_is_not_read(tmp_path, monkeypatch):
+    np.savez(tmp_path / "a.npz", X=np.ones((3, 3)))
+    whole = (tmp_path / "a.npz").read_bytes()
+    end = whole.rindex(b"PK\x05\x06")
+    long = bytearray(whole)
+    long[end + 12 : end + 16] = struct.pack("<I", 2**30)
+    (tmp_path / "a.npz").write_bytes(long)
+    message = "its table of contents has 1073741824 bytes, more than 1048576. Store fewer"
+    with pytest.raises(ReadError, match=message):
+        read(tmp_path / "a.npz")
+    # The wide form, where the locator says and right before it.
+    wide = struct.pack("<4sQ2H2L4Q", b"PK\x06\x06", 44, 45, 45, 0, 0, 1, 1, 2**30, 0)
+    for place in (end, 2**40):
+        locator = struct.pack("<4sLQL", b"PK\x06\x07", 0, place, 1)
+        (tmp_path / "a.npz").write_bytes(whole[:end] + wide + locator + whole[end:])
+        with pytest.raises(ReadError, match=message):
+            read(tmp_path / "a.npz")
+    monkeypatch.setattr(_archives, "MAX_MEMBERS", 0)
+    (tmp_path / "a.npz").write_bytes(whole)
+    with pytest.raises(ReadError, match="it has 1 members, more than 0"):
+        read(tmp_path / "a.npz")
+    (tmp_path / "a.npz").write_bytes(b"no archive")
+    with pytest.raises(ReadError, match=r"damaged .*BadZipFile"):
+        read(tmp_path / "a.npz")

@@ -1,0 +1,125 @@
+import builtins
+import gzip
+import os
+import pickle
+import zlib
+
+import numpy as np
+import pytest
+
+from tuckermix._reading import check_regular, default_limit, inflate, open_regular
+from tuckermix.datasets import DatasetNotFound, ReadError, read
+
+
+def test_errors_of_the_system(tmp_path, monkeypatch):
+    np.save(tmp_path / "a.npy", np.zeros((3, 3)))
+    for error, message in (
+        (PermissionError(), "permission is denied. Check who may read it"),
+        (MemoryError(), "its content does not fit into memory. Store it as"),
+        (FileNotFoundError(), "it does not exist. Check the path"),
+        (RecursionError("deep\n\n" + 400 * "x"), r"\(RecursionError: deep x+\). Get the file anew"),
+    ):
+
+        def fail(*args, error=error, **kwargs):
+            raise error
+
+        monkeypatch.setattr("tuckermix.datasets._npy.array_header", fail)
+        with pytest.raises(ReadError, match=f"a.npy: .*{message}") as caught:
+            read(tmp_path / "a.npy")
+        assert len(str(caught.value)) < 600
+        assert caught.value.__cause__ is error
+
+
+@pytest.mark.parametrize(
+    ("name", "package", "message"),
+    [
+        ("a.h5", "h5py", r"Reading HDF5 needs h5py: install tuckermix\[io\]\."),
+        ("folder.zarr", "numcodecs", r"this Zarr store needs numcodecs: install tuckermix\[io\]"),
+        ("images", "PIL", r"Reading images needs pillow: install tuckermix\[io\]\."),
+        ("a.tif", "tifffile", r"Reading TIFF needs tifffile: install tuckermix\[io\]\."),
+        ("a.avi", "av", r"Reading videos needs av: install tuckermix\[io\]\."),
+        ("a.npy", "dask", r"Reading in chunks needs dask: install tuckermix\[dask\]\."),
+    ],
+)
+def test_absent_packages(tmp_path, monkeypatch, name, package, message):
+    real = builtins.__import__
+
+    def without(module, *args, **kwargs):
+        if module.split(".")[0] == package:
+            raise ImportError(module)
+        return real(module, *args, **kwargs)
+
+    if name == "folder.zarr":
+        zarr = pytest.importorskip("zarr", reason="zarr is not installed")
+        zarr.create_array(tmp_path / name, data=np.ones((4, 4)))
+    elif name == "images":
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "a.png").write_bytes(b"x")
+    elif name == "a.npy":
+        np.save(tmp_path / name, np.zeros((4, 4)))
+    else:
+        (tmp_path / name).write_bytes(b"x")
+    monkeypatch.setattr(builtins, "__import__", without)
+    with pytest.raises(ImportError, match=message):
+        read(tmp_path / name, **({"chunks": 2} if package == "dask" else {}))
+
+
+def test_errors_travel_between_processes():
+    for error in (ReadError("Cannot read a: b. C."), DatasetNotFound("The dataset is not here.")):
+        again = pickle.loads(pickle.dumps(error))
+        assert type(again) is type(error)
+        assert str(again) == str(error)
+
+
+def test_the_limit_follows_the_machine(monkeypatch):
+    assert default_limit() > 2**20
+    monkeypatch.delattr(os, "sysconf", raising=False)
+    assert default_limit() == 4 * 2**30
+
+
+def test_only_regular_files_are_opened(tmp_path):
+    (tmp_path / "a").write_bytes(b"content")
+    with open_regular(tmp_path / "a") as stream:
+        assert stream.read() == b"content"
+    (tmp_path / "link").symlink_to(tmp_path / "a")
+    with open_regular(tmp_path / "link") as stream:
+        assert stream.read() == b"content"
+    with pytest.raises(IsADirectoryError):
+        open_regular(tmp_path)
+    with pytest.raises(FileNotFoundError):
+        open_regular(tmp_path / "none")
+    message = "it is no regular file. Pipes, sockets and devices may block"
+    for path in ("/dev/zero", "/dev/null"):
+        if os.path.exists(path):
+            with pytest.raises(ReadError, match=f"{path}: {message}"):
+                open_regular(path)
+            with pytest.raises(ReadError, match=f"{path}: {message}"):
+                check_regular(path, os.stat(path).st_mode)
+            with pytest.raises(ReadError, match=f"{path}: {message}"):
+                read(path)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes here")
+@pytest.mark.parametrize("name", ["c.png", "c.tif", "c.mp4", "c.npy", "c.h5", "c.mat"])
+def test_a_pipe_does_not_block(tmp_path, name):
+    os.mkfifo(tmp_path / name)
+    message = f"{name}: it is no regular file. Pipes"
+    with pytest.raises(ReadError, match=message):
+        read(tmp_path / name)
+    if name in ("c.png", "c.tif", "c.mp4"):
+        with pytest.raises(ReadError, match=message):
+            read(tmp_path)
+
+
+def test_unpacking_stops_at_the_limit():
+    content = bytes(10**6)
+    for wbits, packed in ((15, zlib.compress(content)), (31, gzip.compress(content))):
+        assert inflate(packed, 10**6, wbits) == content
+        with pytest.raises(ValueError, match="more than the expected 999999 bytes are packed"):
+            inflate(packed, 10**6 - 1, wbits)
+        with pytest.raises(EOFError, match="the packed bytes end early"):
+            inflate(packed[:-9], 10**6, wbits)
+    two = gzip.compress(b"one") + gzip.compress(b"two")
+    assert inflate(two, 6, 31) == b"onetwo"
+    with pytest.raises(ValueError, match="more than the expected 5"):
+        inflate(two, 5, 31)
