@@ -38,7 +38,7 @@ ORDER = (
         "_validation",
         "tensor",
     ),
-    *("datasets", "sources"),
+    *("datasets", "sources", "features"),
     *("manifolds", "objectives", "solvers"),
     *("decomposition", "labels", "memberships"),
     *("inference", "prediction", "clustering", "baselines"),
@@ -62,6 +62,7 @@ PUBLIC = {
     "tuckermix.objectives": ("MembershipObjective",),
     "tuckermix.manifolds": ("Multinomial", "to_pymanopt"),
     "tuckermix.solvers": ("trust_region",),
+    "tuckermix.features": ("Scattering", "Scale"),
     "tuckermix.datasets": ("load", "read", "make_tensor_clusters", "make_dynamic_textures"),
 }
 

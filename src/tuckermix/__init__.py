@@ -20,6 +20,7 @@ __all__ = [
     "datasets",
     "decompose",
     "experiments",
+    "features",
     "load",
     "manifolds",
     "metrics",

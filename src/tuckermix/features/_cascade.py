@@ -1,0 +1,385 @@
+r"""The cascade of wavelets, moduli and averages, on a block of samples in any array library.
+
+With the low-pass :math:`\phi`, the wavelets :math:`\psi_{j,\theta}` and subsampling by what each
+band allows,
+
+.. math::
+
+    S_0 = x * \phi, \qquad S_1 = |x * \psi_{j_1,\theta_1}| * \phi, \qquad
+    S_2 = ||x * \psi_{j_1,\theta_1}| * \psi_{j_2,\theta_2}| * \phi
+    \quad (j_2 > j_1).
+
+A modulus moves energy to lower frequencies, so paths with :math:`j_2 \le j_1` hold next to nothing
+and are not computed. Maps lie in arrays of shape ``(n_1[, n_2], columns)``, samples and paths last,
+so that every step is a product of a small matrix with a wide one.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+
+import numpy as np
+
+from tuckermix._array_api import Array, asarray_like, device, get_namespace, is_numpy
+from tuckermix.features._borders import averaging_matrix, padded_size, padding_matrix
+from tuckermix.features._frequencies import basis, coarsen, filter_blocks, order_frequencies
+from tuckermix.features._wavelets import crop_frequencies, morlet
+
+__all__ = ["Cascade", "Layout"]
+
+MATRIX_LIMIT = 160
+"""Largest padded axis for Fourier transforms as matrix products, whose cost a pixel grows with the
+size where that of fast transforms hardly does."""
+
+CACHE_BYTES = 5 * 2**18
+"""On a processor the largest array between two steps should stay in its cache: 1.25 MiB was best
+of a range on two kinds of processors, and twice as much cost a tenth of the speed."""
+
+DEVICE_BYTES = 256 * 2**20
+"""On an accelerator a launch should be worth its while; three such arrays live at a time."""
+
+
+class Layout:
+    """The filters of a transform, in NumPy and float64, for one shape of images.
+
+    Parameters
+    ----------
+    shape : tuple of one or two int
+        The size of an image or signal.
+    J : int
+        The number of scales.
+    L : int
+        The number of angles.
+    order : {1, 2}
+        The largest number of wavelets along a path.
+    border : {"mirror", "zero", "periodic"}
+        What lies beyond the border.
+    """
+
+    def __init__(self, shape: tuple[int, ...], J: int, L: int, order: int, border: str):
+        self.shape, self.J, self.order, self.border = shape, J, order, border
+        self.n_angles = L if len(shape) == 2 else 1
+        self.padded = tuple(padded_size(size, J, border) for size in shape)
+        self.pads = [padding_matrix(size, J, border) for size in shape]
+        self.matrices = max(self.padded) <= MATRIX_LIMIT
+        self.filters = [
+            np.stack([morlet(self.padded, j, angle, L) for angle in range(self.n_angles)])
+            for j in range(J)
+        ]
+        self._blocks: dict[tuple[int, int], np.ndarray] = {}
+
+    def averages(self, level: int) -> list[np.ndarray]:
+        """Return the averaging matrices of maps subsampled by 2**level."""
+        return [averaging_matrix(size, self.J, 2**level, self.border) for size in self.padded]
+
+    def wavelets(self, level: int, j: int) -> np.ndarray:
+        """Return the wavelets of scale j for maps subsampled by 2**level."""
+        return np.stack([crop_frequencies(each, 2**level) for each in self.filters[j]])
+
+    def orders(self, level: int) -> list[np.ndarray]:
+        """Return the order of the frequencies of each axis of maps subsampled by 2**level."""
+        return [order_frequencies(size >> level, self.J - 1 - level) for size in self.padded]
+
+    def blocks(self, level: int, j: int) -> np.ndarray:
+        """Return the matrices that filter maps subsampled by 2**level with wavelets of scale j."""
+        if (level, j) not in self._blocks:
+            filters = self.wavelets(level, j)
+            self._blocks[level, j] = filter_blocks(filters, self.orders(level), 2 ** (j - level))
+        return self._blocks[level, j]
+
+
+@functools.lru_cache(maxsize=8)
+def _layout(shape: tuple[int, ...], J: int, L: int, order: int, border: str) -> Layout:
+    """Return the filters for a setting; the last few are kept, one set serves many blocks."""
+    return Layout(shape, J, L, order, border)
+
+
+class Cascade:
+    """The transform of one shape of images, in the library, device and type of an array.
+
+    Parameters
+    ----------
+    shape : tuple of one or two int
+        The size of an image or signal.
+    J, L, order, border : int, int, int, str
+        See `Layout`.
+    like : array
+        An array of the library, device and floating type in question.
+
+    Attributes
+    ----------
+    block_size : int
+        How many columns one call should have for speed.
+    """
+
+    def __init__(
+        self, shape: tuple[int, ...], J: int, L: int, order: int, border: str, like: Array
+    ):
+        self.layout = layout = _layout(shape, J, L, order, border)
+        self._xp = xp = get_namespace(like)
+        on_host = is_numpy(like) or str(device(like)).lower().startswith("cpu")
+        itemsize = 8 if like.dtype == xp.float64 else 4
+        values = (CACHE_BYTES if on_host else DEVICE_BYTES) // itemsize
+        # Real and imaginary part of every angle, at the resolution of each scale.
+        sizes = [2 * layout.n_angles * math.prod(n >> j for n in layout.padded) for j in range(J)]
+        self._n_columns = [max(1, values // size) for size in sizes]
+        # The maps of the first scale are kept for the second wavelet, those of others are not.
+        self.block_size = 2 * self._n_columns[0]
+
+        def move(matrices: list[np.ndarray]) -> list[Array]:
+            return [asarray_like(matrix, like) for matrix in matrices]
+
+        self._direct = move([a @ p for a, p in zip(layout.averages(0), layout.pads, strict=True)])
+        self._averages = [move(layout.averages(level)) for level in range(J)]
+        engine = MatrixWavelets if layout.matrices else FourierWavelets
+        pads = move(layout.pads)
+        self._first = engine(layout, 0, list(range(J)), like, pads)
+        self._second = [
+            engine(layout, level, list(range(level + 1, J)), like, None)
+            for level in range(J - 1 if order == 2 else 0)
+        ]
+
+    def averages(self, x: Array) -> Array:
+        """Return the low-pass coefficients alone.
+
+        Parameters
+        ----------
+        x : array of shape (m_1[, m_2], columns)
+            The images.
+
+        Returns
+        -------
+        averages : array of shape (c_1[, c_2], columns)
+            One average for each cell.
+        """
+        return along_axes(self._direct, x)
+
+    def __call__(self, x: Array) -> Array:
+        """Return all coefficients.
+
+        Parameters
+        ----------
+        x : array of shape (m_1[, m_2], columns)
+            The images.
+
+        Returns
+        -------
+        coefficients : array of shape (columns, n_paths, c_1[, c_2])
+            The paths in the customary order: by the first wavelet, then by the second.
+        """
+        xp = self._xp
+        columns = x.shape[-1]
+        parts = [self._ordered(self.averages(x), columns)]
+        second = []
+        spectrum = self._first.analyse(x)
+        for j1 in range(self.layout.J):
+            maps = self._first.modulus(spectrum, j1)
+            parts.append(self._ordered(along_axes(self._averages[j1], maps), columns))
+            if j1 >= len(self._second):
+                continue
+            wavelets = self._second[j1]
+            inner = wavelets.analyse(maps)
+            scales = range(j1 + 1, self.layout.J)
+            found = [self._ordered(self._second_order(wavelets, inner, j), columns) for j in scales]
+            second.append(self._by_first_wavelet(found))
+        return xp.concat(parts + second, axis=1)
+
+    def _second_order(
+        self, wavelets: MatrixWavelets | FourierWavelets, maps: Array, j: int
+    ) -> Array:
+        """Average the moduli of a second wavelet, of as many columns at a time as the cache holds.
+
+        Returns
+        -------
+        averages : array of shape (c_1[, c_2], n_filters * columns)
+            Filter by filter.
+        """
+        xp = self._xp
+        columns, step = maps.shape[-1], self._n_columns[j]
+        parts = []
+        for start in range(0, columns, step):
+            piece = maps[..., start : min(start + step, columns)]
+            averages = along_axes(self._averages[j], wavelets.modulus(piece, j))
+            cells = averages.shape[:-1]
+            parts.append(xp.reshape(averages, (*cells, -1, piece.shape[-1])))
+        return xp.reshape(xp.concat(parts, axis=-1), (*cells, -1))
+
+    def _ordered(self, averages: Array, columns: int) -> Array:
+        """Bring averages of shape (c_1[, c_2], paths * columns) into the order of the result."""
+        xp = self._xp
+        cells = averages.shape[:-1]
+        averages = xp.reshape(averages, (*cells, -1, columns))
+        d = len(cells)
+        return xp.permute_dims(averages, (d + 1, d, *range(d)))
+
+    def _by_first_wavelet(self, found: list[Array]) -> Array:
+        """Join the paths of order two that start at one scale: first angle, then what follows."""
+        xp = self._xp
+        L = self.layout.n_angles
+        columns, _, *cells = found[0].shape
+        # The angle of the second wavelet varies before that of the first one.
+        by_angle = [
+            xp.permute_dims(
+                xp.reshape(each, (columns, L, L, *cells)), (0, 2, 1, *range(3, 3 + len(cells)))
+            )
+            for each in found
+        ]
+        return xp.reshape(xp.concat(by_angle, axis=2), (columns, -1, *cells))
+
+
+class MatrixWavelets:
+    """Wavelets of several scales on maps of one resolution, by products of matrices.
+
+    Parameters
+    ----------
+    layout : Layout
+        The filters.
+    level : int
+        The maps are subsampled by 2**level.
+    scales : list of int
+        The scales of the wavelets.
+    like : array
+        An array of the library, device and floating type in question.
+    pads : list of arrays or None
+        Padding matrices to apply first.
+    """
+
+    def __init__(
+        self, layout: Layout, level: int, scales: list[int], like: Array, pads: list[Array] | None
+    ):
+        self._n_filters = layout.n_angles
+        self._level = level
+        orders = layout.orders(level)
+        self._analysis = [asarray_like(basis(len(order), order), like) for order in orders]
+        if pads is not None:
+            self._analysis = [a @ pad for a, pad in zip(self._analysis, pads, strict=True)]
+        self._blocks, self._synthesis = {}, {}
+        for j in scales:
+            self._blocks[j] = asarray_like(layout.blocks(level, j), like)
+            coarse = [coarsen(order, 2 ** (j - level)) for order in orders]
+            self._synthesis[j] = [
+                asarray_like(basis(len(order), order).T, like) for order in coarse
+            ]
+
+    def analyse(self, maps: Array) -> Array:
+        """Return the coefficients of maps in the basis of cosines and sines."""
+        return along_axes(self._analysis, maps)
+
+    def modulus(self, spectrum: Array, j: int) -> Array:
+        """Filter by the wavelets of scale j, subsample and take the modulus.
+
+        Parameters
+        ----------
+        spectrum : array of shape (n_1[, n_2], columns)
+            What `analyse` returned.
+        j : int
+            The scale.
+
+        Returns
+        -------
+        maps : array of shape (n_1 / s[, n_2 / s], n_filters * columns)
+            The moduli, filter by filter.
+        """
+        xp = get_namespace(spectrum)
+        blocks = self._blocks[j]
+        *groups, _, members = blocks.shape
+        d, columns = len(groups), spectrum.shape[-1]
+        inside = round(members ** (1 / d))
+        split = [size for group in groups for size in (group, inside)]
+        spectrum = xp.reshape(spectrum, (*split, columns))
+        if d == 2:
+            spectrum = xp.permute_dims(spectrum, (0, 2, 1, 3, 4))
+        spectrum = xp.reshape(spectrum, (*groups, members, columns))
+        filtered = self._filter(blocks, spectrum)
+        filtered = along_axes(self._synthesis[j], filtered)
+        sizes = filtered.shape[:-1]
+        return root_of_squares(xp.reshape(filtered, (*sizes, 2, self._n_filters * columns)))
+
+    def _filter(self, blocks: Array, spectrum: Array) -> Array:
+        """Apply the matrix of each group; frequencies and filters end up in separate axes."""
+        xp = get_namespace(spectrum)
+        *groups, rows, _ = blocks.shape
+        columns = spectrum.shape[-1]
+        d = len(groups)
+        if d == 1:
+            return xp.reshape(blocks @ spectrum, (2 * groups[0], -1))
+        rows //= 4
+        if is_numpy(spectrum):
+            # Each product goes straight to its place, which saves a pass over the largest array.
+            out = np.empty((groups[0], 2, groups[1], 2, rows, columns), dtype=spectrum.dtype)
+            parts = np.reshape(blocks, (*groups, 2, 2, rows, -1))
+            for first in range(2):
+                for second in range(2):
+                    np.matmul(parts[:, :, first, second], spectrum, out=out[:, first, :, second])
+        else:
+            out = xp.reshape(blocks @ spectrum, (*groups, 2, 2, rows, columns))
+            out = xp.permute_dims(out, (0, 2, 1, 3, 4, 5))
+        return xp.reshape(out, (2 * groups[0], 2 * groups[1], rows * columns))
+
+
+class FourierWavelets:
+    """The same as `MatrixWavelets`, by fast Fourier transforms: for large images.
+
+    Parameters
+    ----------
+    layout, level, scales, like, pads
+        See `MatrixWavelets`.
+    """
+
+    def __init__(
+        self, layout: Layout, level: int, scales: list[int], like: Array, pads: list[Array] | None
+    ):
+        self._level = level
+        self._pads = pads
+        self._axes = tuple(range(len(layout.padded)))
+        self._filters = {
+            j: asarray_like(np.moveaxis(layout.wavelets(level, j), 0, -1)[..., None], like)
+            for j in scales
+        }
+
+    def analyse(self, maps: Array) -> Array:
+        """Return the Fourier transform of maps."""
+        maps = maps if self._pads is None else along_axes(self._pads, maps)
+        return get_namespace(maps).fft.fftn(complex_of(maps), axes=self._axes)
+
+    def modulus(self, spectrum: Array, j: int) -> Array:
+        """Filter by the wavelets of scale j, subsample and take the modulus, filter by filter."""
+        xp = get_namespace(spectrum)
+        factor = 2 ** (j - self._level)
+        filters = self._filters[j]
+        maps = []
+        for index in range(filters.shape[-2]):  # one by one: each is as large as the spectrum
+            product = spectrum * filters[..., index, :]
+            split = [n for axis in self._axes for n in (factor, spectrum.shape[axis] // factor)]
+            product = xp.reshape(product, (*split, spectrum.shape[-1]))
+            # Subsampling in space adds up what lies apart by the new limit in frequency.
+            product = xp.mean(product, axis=tuple(2 * axis for axis in self._axes))
+            maps.append(xp.abs(xp.fft.ifftn(product, axes=self._axes)))
+        return xp.concat(maps, axis=-1)
+
+
+def along_axes(matrices: list[Array], maps: Array) -> Array:
+    """Apply a matrix along each of the leading axes of ``(n_1[, n_2], columns)``."""
+    xp = get_namespace(maps)
+    first, *rest = matrices
+    tail = maps.shape[1:]
+    maps = xp.reshape(first @ xp.reshape(maps, (maps.shape[0], -1)), (first.shape[0], *tail))
+    return rest[0] @ maps if rest else maps
+
+
+def root_of_squares(pairs: Array) -> Array:
+    """Return √(a² + b²) of shape (..., columns) from pairs of shape (..., 2, columns)."""
+    xp = get_namespace(pairs)
+    real, imaginary = pairs[..., 0, :], pairs[..., 1, :]
+    if is_numpy(pairs):  # in place: these are the largest arrays of the transform
+        np.multiply(real, real, out=real)
+        np.multiply(imaginary, imaginary, out=imaginary)
+        return np.sqrt(real + imaginary)
+    return xp.sqrt(real * real + imaginary * imaginary)
+
+
+def complex_of(maps: Array) -> Array:
+    """Return real maps in the complex type of the same precision."""
+    xp = get_namespace(maps)
+    return xp.astype(maps, xp.complex128 if maps.dtype == xp.float64 else xp.complex64)

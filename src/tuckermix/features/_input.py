@@ -1,0 +1,172 @@
+"""What transformers take: arrays of any real type, of any library, checked but not converted."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from tuckermix._array_api import (
+    Array,
+    asarray_like,
+    blocks,
+    gather_rows,
+    get_namespace,
+    is_array,
+    is_dask,
+    is_numpy,
+)
+from tuckermix._validation import check_same_library, check_sample_shape
+
+__all__ = ["as_float", "check_samples", "map_rows", "over_chunks"]
+
+EXACT_IN_SINGLE = ("bool", "int8", "uint8", "int16", "uint16", "float16", "bfloat16", "float32")
+"""Types whose values float32 holds exactly: they become float32, all others float64."""
+
+BLOCK_BYTES = 8 * 2**20
+"""Work on samples by pieces of about this size, so that no second copy of them is made."""
+
+
+def check_samples(estimator: Any, X: Any, *, reset: bool) -> Array:
+    """Validate samples and return them in their own type.
+
+    Parameters
+    ----------
+    estimator : object
+        The transformer that asks.
+    X : array-like of shape (n_samples, d_1, ...)
+        The samples; NumPy and other array libraries, Dask, lists and data frames.
+    reset : bool
+        Whether this is a fit, which stores the shape of a sample and the library; a transform
+        compares them.
+
+    Returns
+    -------
+    X : array of shape (n_samples, d_1, ...)
+        The samples: whole along the feature axes for a Dask array.
+    """
+    name = type(estimator).__name__
+    if not reset:
+        check_is_fitted(estimator)
+    foreign = is_dask(X) or (is_array(X) and not is_numpy(X))
+    if foreign:
+        _check_axes(X, name)
+        if is_dask(X):
+            X = X.rechunk(dict.fromkeys(range(1, X.ndim), -1))
+        _check_numbers(X, name)
+        if not is_dask(X):
+            _check_finite(X, name)
+    else:
+        if is_numpy(X) and not reset:
+            check_sample_shape(estimator, X.shape, reset)
+        # Types stay: an 8-bit image is converted piece by piece, not as a whole.
+        kind = None if is_numpy(X) and X.dtype.kind in "fbiu" else "numeric"
+        X = validate_data(estimator, X, reset=reset, allow_nd=True, dtype=kind)
+        if X.dtype.kind not in "fbiu":
+            raise ValueError(f"{name} takes real numbers, but X has dtype {X.dtype}.")
+        if 0 in X.shape[1:]:
+            raise ValueError(
+                f"Found array with 0 feature(s) (shape={X.shape}) while a minimum of 1 is "
+                f"required by {name}."
+            )
+    check_sample_shape(estimator, X.shape, reset, named=is_numpy(X))
+    if reset:
+        # An empty array remembers the library and the device; chunks of Dask arrays are NumPy's.
+        empty = np.zeros(0, dtype=np.float32)
+        xp = None if is_dask(X) else get_namespace(X)
+        estimator._like_ = asarray_like(empty, X, xp.float32) if xp is not None else empty
+    else:
+        check_same_library(X, estimator._like_, f"{name}.transform()")
+    return X
+
+
+def as_float(X: Array) -> Array:
+    """Return values in float32 where that holds them exactly, else in float64; no needless copy."""
+    xp = get_namespace(X)
+    exact = str(X.dtype).rsplit(".", 1)[-1] in EXACT_IN_SINGLE
+    return xp.astype(X, xp.float32 if exact else xp.float64, copy=False)
+
+
+def over_chunks(X: Array, function: Callable[[Array], Array]) -> Array:
+    """Apply a function of samples: at once in memory, chunk by chunk and lazily for a Dask array.
+
+    Parameters
+    ----------
+    X : array of shape (n_samples, d_1, ...)
+        The samples.
+    function : callable
+        Takes samples of shape (n, d_1, ...), returns an array of shape (n, ...).
+
+    Returns
+    -------
+    rows : array of shape (n_samples, ...)
+        The results for all samples.
+    """
+    if not is_dask(X):
+        return function(X)
+    sample = function(np.zeros((1, *X.shape[1:]), dtype=X.dtype))
+    return X.map_blocks(
+        function,
+        chunks=(X.chunks[0], *((size,) for size in sample.shape[1:])),
+        drop_axis=list(range(1, X.ndim)),
+        new_axis=list(range(1, sample.ndim)),
+        dtype=sample.dtype,
+        meta=sample[:0],
+    )
+
+
+def map_rows(X: Array, function: Callable[[Array], Array], block_size: int | None = None) -> Array:
+    """Apply a function of samples in memory, block by block.
+
+    Parameters
+    ----------
+    X : array of shape (n_samples, d_1, ...)
+        The samples.
+    function : callable
+        Takes a block of shape (n, d_1, ...) in float32 or float64, returns one of shape (n, ...).
+    block_size : int or None, default=None
+        How many samples a block has; None chooses by their size.
+
+    Returns
+    -------
+    rows : array of shape (n_samples, ...)
+        The results of all blocks.
+    """
+    n_samples = int(X.shape[0])
+    if block_size is None:
+        block_size = BLOCK_BYTES // (math.prod(int(size) for size in X.shape[1:]) * 8)
+    parts = blocks(n_samples, 1, max(1, block_size))
+    return gather_rows(((part, function(as_float(X[part, ...]))) for part in parts), n_samples, X)
+
+
+def _check_axes(X: Array, name: str) -> None:
+    if X.ndim < 2:
+        raise ValueError(
+            f"Expected an array of shape (n_samples, ...) with at least 2 axes, got {X.ndim}. "
+            "Reshape your data using X.reshape(-1, 1) if it has a single feature."
+        )
+    if any(size != size for size in X.shape):  # NaN: Dask does not know
+        raise ValueError(
+            f"{name} needs the number of samples, but X is a Dask array with unknown chunk sizes: "
+            "call X.compute_chunk_sizes() first."
+        )
+    if 0 in tuple(X.shape):
+        raise ValueError(f"{name} needs at least one sample and feature. Got shape {X.shape}.")
+
+
+def _check_numbers(X: Array, name: str) -> None:
+    kind = str(X.dtype).rsplit(".", 1)[-1]
+    if not kind.startswith(("bool", "int", "uint", "float", "bfloat")):
+        raise ValueError(f"{name} takes real numbers, but X has dtype {X.dtype}.")
+
+
+def _check_finite(X: Array, name: str) -> None:
+    xp = get_namespace(X)
+    if not xp.isdtype(X.dtype, "real floating"):
+        return
+    for part in blocks(int(X.shape[0]), math.prod(int(size) for size in X.shape[1:]), BLOCK_BYTES):
+        if not bool(xp.all(xp.isfinite(X[part, ...]))):
+            raise ValueError(f"Input X contains NaN or infinity, which {name} does not accept.")

@@ -1,0 +1,178 @@
+"""Bring intensities to one range, as a transformer of N-way arrays."""
+
+from __future__ import annotations
+
+import numbers
+from functools import partial
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, TransformerMixin
+
+from tuckermix._array_api import Array, asarray_like, get_namespace
+from tuckermix._validation import check_option
+from tuckermix.features._input import check_samples, map_rows, over_chunks
+from tuckermix.features._ranges import dataset_range, sample_ranges
+
+__all__ = ["Scale"]
+
+MODES = ("sample", "dataset", "unit")
+
+
+class Scale(TransformerMixin, BaseEstimator):
+    r"""Bring the intensities of samples to one range.
+
+    A sample :math:`x` becomes :math:`(x - a) / (b - a)`, where :math:`[a, b]` is its own range or
+    that of the fitted dataset, or :math:`x / \|x\|`. Images of different bit depth or exposure
+    then differ by what they show.
+
+    Parameters
+    ----------
+    mode : {"sample", "dataset", "unit"}, default="sample"
+        ``"sample"``: every sample from 0 to 1. ``"dataset"``: one range for all, from the fitted
+        samples, so that bright and dark samples stay apart. ``"unit"``: every sample to norm 1,
+        which keeps zero where it is.
+    percentiles : tuple of two float or None, default=None
+        Take the range between these percentiles, such as ``(1, 99)``, and clip what lies beyond;
+        for ``"unit"``, clip before the norm is taken. None takes the whole range and clips nothing.
+
+    Attributes
+    ----------
+    range_ : tuple of two float or None
+        The range of the fitted samples, for ``mode="dataset"``.
+    sample_shape_ : tuple of int
+        The shape of a sample.
+    n_features_in_ : int
+        ``X.shape[1]``, as scikit-learn sets it.
+
+    See Also
+    --------
+    Scattering : Features that are stable to small shifts.
+
+    Notes
+    -----
+    A sample of one intensity becomes zero, a dataset of one intensity too. Integers of up to 16
+    bits and half floats give float32, wider integers float64. The result of a Dask array is lazy;
+    only ``mode="dataset"`` reads it when fitted.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tuckermix.features import Scale
+    >>> image = np.arange(16, dtype=np.uint8).reshape(1, 4, 4)
+    >>> both = np.concatenate([image.astype(np.uint16), image.astype(np.uint16) * 257])
+    >>> scaled = Scale("sample").fit_transform(both)
+    >>> bool(np.allclose(scaled[0], scaled[1]))
+    True
+    """
+
+    def __init__(self, mode: str = "sample", *, percentiles: Any = None):
+        self.mode = mode
+        self.percentiles = percentiles
+
+    def fit(self, X: Any, y: Any = None) -> Scale:
+        """Note the shape of a sample and, for ``mode="dataset"``, the range of intensities.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, d_1, ...)
+            The samples.
+        y : Ignored
+            Present for scikit-learn's sake.
+
+        Returns
+        -------
+        self : Scale
+            The fitted transformer.
+        """
+        check_option(self.mode, "mode", type(self).__name__, MODES)
+        percentiles = self._percentiles()
+        X = check_samples(self, X, reset=True)
+        self.range_ = dataset_range(X, percentiles) if self.mode == "dataset" else None
+        return self
+
+    def transform(self, X: Any) -> Array:
+        """Return scaled samples.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, d_1, ...)
+            Samples of the shape on which the transformer was fitted.
+
+        Returns
+        -------
+        scaled : array of shape (n_samples, d_1, ...)
+            The samples in float32 or float64.
+        """
+        X = check_samples(self, X, reset=False)
+        percentiles = self._percentiles()
+        if self.mode == "unit":
+            return over_chunks(X, partial(_unit, percentiles=percentiles))
+        return over_chunks(X, partial(_ranged, percentiles=percentiles, fixed=self.range_))
+
+    def _percentiles(self) -> tuple[float, float] | None:
+        given = self.percentiles
+        if given is None:
+            return None
+        valid = isinstance(given, tuple | list) and len(given) == 2
+        valid = valid and all(
+            isinstance(value, numbers.Real) and not isinstance(value, bool | np.bool_)
+            for value in given
+        )
+        if not valid or not 0 <= given[0] < given[1] <= 100:
+            raise ValueError(
+                f"The 'percentiles' parameter of {type(self).__name__} must be None or two numbers "
+                f"in increasing order from 0 to 100. Got {given!r} instead."
+            )
+        return float(given[0]), float(given[1])
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.three_d_array = True
+        tags.array_api_support = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+def _ranged(
+    X: Array, *, percentiles: tuple[float, float] | None, fixed: tuple[float, float] | None
+) -> Array:
+    """Map a range to [0, 1]: the one given, or that of each sample."""
+
+    def scale(block: Array) -> Array:
+        xp = get_namespace(block)
+        if fixed is None:
+            low, high = sample_ranges(block, percentiles)
+        else:
+            low, high = (asarray_like([value] * block.shape[0], block) for value in fixed)
+        low, high = (_beside(each, block) for each in (low, high))
+        # Halves: the difference of two numbers of a type need not be one of that type.
+        width = high / 2 - low / 2
+        width = xp.where(width > 0, width, xp.full_like(width, xp.inf))
+        scaled = (block / 2 - low / 2) / width
+        return scaled if percentiles is None else xp.clip(scaled, 0.0, 1.0)
+
+    return map_rows(X, scale)
+
+
+def _unit(X: Array, *, percentiles: tuple[float, float] | None) -> Array:
+    """Divide each sample by its norm."""
+
+    def scale(block: Array) -> Array:
+        xp = get_namespace(block)
+        if percentiles is not None:
+            low, high = (_beside(each, block) for each in sample_ranges(block, percentiles))
+            block = xp.clip(block, low, high)
+        axes = tuple(range(1, block.ndim))
+        # Divided by the peak first: squares of very large and very small numbers leave their range.
+        peak = xp.max(xp.abs(block), axis=axes, keepdims=True)
+        block = block / xp.where(peak > 0, peak, xp.ones_like(peak))
+        norm = xp.sqrt(xp.sum(block * block, axis=axes, keepdims=True))
+        return block / xp.where(norm > 0, norm, xp.ones_like(norm))
+
+    return map_rows(X, scale)
+
+
+def _beside(values: Array, block: Array) -> Array:
+    """Give one value for each sample the axes of the samples."""
+    return get_namespace(values).reshape(values, (-1, *(1,) * (block.ndim - 1)))

@@ -1,0 +1,271 @@
+"""The scattering transform of images and signals, as a transformer of N-way arrays."""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, TransformerMixin
+
+from tuckermix._array_api import Array, get_namespace, is_dask, to_numpy
+from tuckermix._threads import one_blas_thread
+from tuckermix._validation import check_integer, check_option
+from tuckermix.features._borders import BORDERS
+from tuckermix.features._cascade import Cascade
+from tuckermix.features._input import as_float, check_samples, map_rows, over_chunks
+
+__all__ = ["Scattering"]
+
+ORDERS = (1, 2)
+
+LOG_FLOOR = 1e-3
+"""What is added before the logarithm, in units of the mean intensity: coefficients a thousand times
+smaller than that are noise of the pixels, and a logarithm would blow them up."""
+
+
+class Scattering(TransformerMixin, BaseEstimator):
+    r"""Describe images by averages of the moduli of their wavelet coefficients.
+
+    .. math::
+
+        S_0 = x * \phi, \qquad S_1 = |x * \psi_{j_1,\theta_1}| * \phi, \qquad
+        S_2 = ||x * \psi_{j_1,\theta_1}| * \psi_{j_2,\theta_2}| * \phi ,
+
+    with Morlet wavelets of `J` scales and `L` angles and averages over cells of :math:`2^J` pixels.
+    Small shifts and deformations move the result little. It is an array of paths by cells, which
+    `tuckermix.TuckerClustering` takes as it is. Nothing is learned, except with `log` a scale.
+
+    Parameters
+    ----------
+    J : int, default=3
+        The number of scales; cells have 2**J pixels a side.
+    L : int, default=8
+        The number of angles in half a turn. Signals have none.
+    order : {1, 2}, default=2
+        The largest number of wavelets along a path.
+    log : bool, default=False
+        Whether to return log(S / m + 0.001), with m the median over the fitted samples of the mean
+        low-pass coefficient: contrast then counts by its ratio.
+    border : {"mirror", "zero", "periodic"}, default="mirror"
+        What lies beyond the border: the image mirrored, nothing, or the image again.
+    space : None, int or tuple of int, default=None
+        The axes of `X` that are space, one or two. None means axis 1 for an array of two axes
+        (signals), and axes 1 and 2 for more (images). All others are channels, each transformed
+        alone.
+
+    Attributes
+    ----------
+    scale_ : float
+        The median m that `log` divides by; 1 without `log`.
+    sample_shape_ : tuple of int
+        The shape of a sample.
+    n_features_in_ : int
+        ``X.shape[1]``, as scikit-learn sets it.
+
+    See Also
+    --------
+    Scale : Bring intensities to one range first.
+
+    Notes
+    -----
+    Images of any size are completed to a multiple of 2**J pixels and framed by a cell on each side,
+    which is left out of the result. Integers of up to 16 bits and half floats are taken as float32,
+    wider integers as float64. The result of a Dask array is lazy.
+
+    References
+    ----------
+    Bruna and Mallat, Invariant Scattering Convolution Networks, IEEE Transactions on Pattern
+    Analysis and Machine Intelligence 35(8), 2013.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tuckermix.features import Scattering
+    >>> images = np.random.default_rng(0).random((5, 28, 28))
+    >>> Scattering(J=3).fit_transform(images).shape
+    (5, 217, 4, 4)
+    """
+
+    def __init__(
+        self,
+        J: int = 3,
+        L: int = 8,
+        order: int = 2,
+        log: bool = False,
+        *,
+        border: str = "mirror",
+        space: Any = None,
+    ):
+        self.J = J
+        self.L = L
+        self.order = order
+        self.log = log
+        self.border = border
+        self.space = space
+
+    @one_blas_thread
+    def fit(self, X: Any, y: Any = None) -> Scattering:
+        """Note the shape of a sample and, for `log`, the scale of the coefficients.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, d_1, ...)
+            The samples.
+        y : Ignored
+            Present for scikit-learn's sake.
+
+        Returns
+        -------
+        self : Scattering
+            The fitted transformer.
+        """
+        self._check_params()
+        X = check_samples(self, X, reset=True)
+        self._space(X.ndim)
+        self.scale_ = 1.0
+        if self.log:
+            means = over_chunks(X, partial(_mean_intensity, **self._setting(X.ndim)))
+            self.scale_ = _typical(to_numpy(means.compute() if is_dask(means) else means))
+        return self
+
+    @one_blas_thread
+    def transform(self, X: Any) -> Array:
+        """Return the coefficients of samples.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, d_1, ...)
+            Samples of the shape on which the transformer was fitted.
+
+        Returns
+        -------
+        coefficients : array of shape (n_samples, n_paths, c_1[, c_2], ...)
+            For each path an array of cells, then the channels. Paths go by the first wavelet
+            (scale, then angle), then by the second.
+        """
+        X = check_samples(self, X, reset=False)
+        setting = self._setting(X.ndim)
+        log_scale = self.scale_ if self.log else None
+        return over_chunks(X, partial(_coefficients, log_scale=log_scale, **setting))
+
+    def _check_params(self) -> None:
+        name = type(self).__name__
+        check_integer(self.J, "J", name)
+        check_integer(self.L, "L", name)
+        check_integer(self.order, "order", name)
+        if self.order not in ORDERS:
+            raise ValueError(
+                f"The 'order' parameter of {name} must be 1 or 2. Got {self.order!r} instead."
+            )
+        if not isinstance(self.log, bool | np.bool_):
+            raise ValueError(
+                f"The 'log' parameter of {name} must be True or False. Got {self.log!r} instead."
+            )
+        check_option(self.border, "border", name, BORDERS)
+
+    def _space(self, ndim: int) -> tuple[int, ...]:
+        """Return the axes of space, counted from the front, or raise if they are none."""
+        space = self.space
+        if space is None:
+            return (1,) if ndim == 2 else (1, 2)
+        axes = tuple(space) if isinstance(space, tuple | list) else (space,)
+        name = type(self).__name__
+        for axis in axes:
+            if isinstance(axis, bool) or not isinstance(axis, int | np.integer):
+                raise ValueError(
+                    f"The 'space' parameter of {name} must be None, an axis or a tuple of axes. "
+                    f"Got {space!r} instead."
+                )
+        places = tuple(int(axis) % ndim if -ndim <= axis < ndim else -1 for axis in axes)
+        if -1 in places or 0 in places or len(set(places)) != len(places):
+            raise ValueError(
+                f"The 'space' parameter of {name} must name different axes of X from 1 to "
+                f"{ndim - 1}: axis 0 holds the samples. Got {space!r} instead."
+            )
+        if len(places) not in (1, 2):
+            raise ValueError(
+                f"The 'space' parameter of {name} must name one or two axes. Got {space!r}: there "
+                "are no wavelets for volumes; name two axes, and the slices along the third are "
+                "transformed one by one."
+            )
+        return places
+
+    def _setting(self, ndim: int) -> dict[str, Any]:
+        return {
+            "space": self._space(ndim),
+            "J": int(self.J),
+            "L": int(self.L),
+            "order": int(self.order),
+            "border": self.border,
+        }
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.three_d_array = True
+        tags.array_api_support = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+def _columns(X: Array, space: tuple[int, ...]) -> tuple[Array, tuple[int, ...]]:
+    """Bring the axes of space to the front and join all others; return the channels' sizes too."""
+    xp = get_namespace(X)
+    others = [axis for axis in range(1, X.ndim) if axis not in space]
+    moved = xp.permute_dims(X, (*space, 0, *others))
+    sizes = tuple(int(X.shape[axis]) for axis in space)
+    return xp.reshape(moved, (*sizes, -1)), tuple(int(X.shape[axis]) for axis in others)
+
+
+def _typical(means: np.ndarray) -> float:
+    """Return the median of positive numbers, or the mean where half of them are zero."""
+    for value in (float(np.median(means)), float(np.mean(means))):
+        if value > 0:
+            return value
+    return 1.0
+
+
+def _mean_intensity(X: Array, *, space: tuple[int, ...], **setting: Any) -> Array:
+    """Return the mean absolute low-pass coefficient of each sample."""
+    cascade = _cascade(X, space, setting)
+
+    def means(block: Array) -> Array:
+        xp = get_namespace(block)
+        x, _ = _columns(block, space)
+        averages = xp.abs(cascade.averages(x))
+        columns = xp.mean(averages, axis=tuple(range(averages.ndim - 1)))
+        return xp.mean(xp.reshape(columns, (block.shape[0], -1)), axis=1)
+
+    return map_rows(X, means)
+
+
+def _coefficients(
+    X: Array, *, space: tuple[int, ...], log_scale: float | None, **setting: Any
+) -> Array:
+    """Return the coefficients of samples in memory, (n, n_paths, c_1[, c_2], channels ...)."""
+    cascade = _cascade(X, space, setting)
+
+    def transform(block: Array) -> Array:
+        xp = get_namespace(block)
+        x, channels = _columns(block, space)
+        # The transform follows the size of the numbers; at size one no square leaves their range.
+        peak = xp.max(xp.abs(x), axis=tuple(range(x.ndim - 1)))
+        peak = xp.where(peak > 0, peak, xp.ones_like(peak))
+        S = cascade(x / peak)
+        S = S * xp.reshape(peak, (-1, *(1,) * (S.ndim - 1)))
+        if log_scale is not None:
+            S = xp.log(xp.abs(S) / log_scale + LOG_FLOOR)
+        if not channels:
+            return S
+        S = xp.reshape(S, (block.shape[0], *channels, *S.shape[1:]))
+        n = len(channels)
+        return xp.permute_dims(S, (0, *range(n + 1, S.ndim), *range(1, n + 1)))
+
+    n_channels = math.prod(X.shape[1:]) // math.prod(X.shape[axis] for axis in space)
+    return map_rows(X, transform, cascade.block_size // n_channels)
+
+
+def _cascade(X: Array, space: tuple[int, ...], setting: dict[str, Any]) -> Cascade:
+    sizes = tuple(int(X.shape[axis]) for axis in space)
+    return Cascade(sizes, like=as_float(X[:1, ...]), **setting)

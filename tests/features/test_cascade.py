@@ -1,0 +1,72 @@
+import numpy as np
+import pytest
+
+from tuckermix.features import _cascade
+from tuckermix.features._borders import averaging_matrix, padding_matrix
+from tuckermix.features._cascade import Cascade, along_axes
+from tuckermix.features._wavelets import morlet
+
+
+def by_definition(image, J, L, order, border):
+    """Follow the formulas at full resolution: no subsampling before the last step, no trick."""
+    d = image.ndim
+    pads = [padding_matrix(n, J, border) for n in image.shape]
+    x = along_axes(pads, image[..., None])[..., 0]
+    averages = [averaging_matrix(n, J, 1, border) for n in x.shape]
+    angles = range(L if d == 2 else 1)
+    wavelets = {(j, a): morlet(x.shape, j, a, L) for j in range(J) for a in angles}
+
+    def modulus(u, key):
+        return np.abs(np.fft.ifftn(np.fft.fftn(u) * wavelets[key]))
+
+    def mean(u):
+        return along_axes(averages, u[..., None])[..., 0]
+
+    first = {key: modulus(x, key) for key in wavelets}
+    paths = [mean(x), *(mean(u) for u in first.values())]
+    if order == 2:
+        paths += [
+            mean(modulus(u, key))
+            for start, u in first.items()
+            for key in wavelets
+            if key[0] > start[0]
+        ]
+    return np.stack(paths)
+
+
+@pytest.mark.parametrize("shape", [(32, 32), (28, 19), (50,)])
+@pytest.mark.parametrize(("J", "order"), [(1, 2), (2, 1), (2, 2), (3, 2)])
+@pytest.mark.parametrize("border", ["mirror", "periodic"])
+def test_subsampling_changes_next_to_nothing(rng, shape, J, order, border):
+    image = rng.random(shape)
+    expected = by_definition(image, J, 4, order, border)
+    found = Cascade(shape, J, 4, order, border, image)(image[..., None])[0]
+    assert found.shape == expected.shape
+    # A band is subsampled where it has all but vanished: what folds over is below a hundredth.
+    assert np.linalg.norm(found - expected) < 0.01 * np.linalg.norm(expected)
+    assert np.allclose(found[0], expected[0], rtol=1e-12)
+    first = slice(1, 1 + (4 if len(shape) == 2 else 1))
+    assert np.allclose(found[first], expected[first], rtol=1e-10)
+
+
+@pytest.mark.parametrize("shape", [(32, 32), (28, 19), (50,)])
+@pytest.mark.parametrize("J", [1, 2, 3])
+def test_matrix_products_agree_with_fast_transforms(rng, xp, shape, J, monkeypatch):
+    columns = xp.asarray(rng.random((*shape, 5)))
+    _cascade._layout.cache_clear()
+    by_matrices = Cascade(shape, J, 4, 2, "mirror", columns)(columns)
+    monkeypatch.setattr(_cascade, "MATRIX_LIMIT", 0)
+    _cascade._layout.cache_clear()
+    by_transforms = Cascade(shape, J, 4, 2, "mirror", columns)(columns)
+    _cascade._layout.cache_clear()
+    assert np.allclose(np.asarray(by_matrices), np.asarray(by_transforms), rtol=1e-10, atol=1e-13)
+
+
+@pytest.mark.parametrize("pieces", [1, 3, 10**9])
+def test_the_size_of_pieces_does_not_matter(rng, monkeypatch, pieces):
+    columns = rng.random((16, 16, 5))
+    expected = Cascade((16, 16), 2, 3, 2, "zero", columns)(columns)
+    monkeypatch.setattr(_cascade, "CACHE_BYTES", pieces * 2 * 3 * 24 * 24 * 8)
+    cascade = Cascade((16, 16), 2, 3, 2, "zero", columns)
+    assert cascade.block_size == 2 * pieces
+    assert np.allclose(cascade(columns), expected, rtol=1e-12)

@@ -1,0 +1,68 @@
+import math
+
+import numpy as np
+import pytest
+
+from tuckermix.features._wavelets import crop_frequencies, low_pass, morlet
+
+SIZE = 64
+
+
+@pytest.mark.parametrize("shape", [(SIZE,), (SIZE, 48)])
+@pytest.mark.parametrize("j", [0, 1, 2])
+def test_a_wavelet_has_no_mean_and_answers_to_its_own_frequency(shape, j):
+    transform = morlet(shape, j, angle=3, n_angles=8)
+    assert abs(transform.flat[0]) < 1e-12
+    peak = np.unravel_index(np.argmax(transform), shape)
+    # The third angle of eight is zero: the wave runs along the first axis.
+    frequency = np.array([np.fft.fftfreq(n)[k] for n, k in zip(shape, peak, strict=True)])
+    wanted = np.zeros(len(shape))
+    wanted[0] = 3 / 8 / 2**j
+    # The mean is taken off by a Gaussian at zero, which moves the top a little outwards.
+    assert np.allclose(frequency, wanted, atol=0.06 / 2**j + 0.5 / min(shape))
+
+
+@pytest.mark.parametrize("n_angles", [1, 3, 4, 8])
+def test_angles_are_turned_copies(n_angles):
+    directions = []
+    for angle in range(n_angles):
+        transform = morlet((SIZE, SIZE), 1, angle, n_angles)
+        k = np.fft.fftfreq(SIZE)
+        weights = np.maximum(transform, 0) ** 2
+        centre = (k[:, None] * weights).sum(), (k[None, :] * weights).sum()
+        directions.append(math.atan2(centre[1], centre[0]))
+    turns = np.diff(directions)
+    assert np.allclose(turns, -math.pi / n_angles, atol=0.02)
+
+
+def test_a_quarter_turn_swaps_the_axes():
+    along, across = (morlet((SIZE, SIZE), 0, angle, 8) for angle in (3, 7))
+    assert np.allclose(across, np.fft.fft2(np.conj(np.fft.ifft2(along))).real.T, atol=1e-12)
+
+
+def test_the_low_pass_keeps_the_mean():
+    # ScatNet and kymatio write π with four digits, in the plane; along one axis its root.
+    assert low_pass(SIZE, 3)[0] == pytest.approx(math.sqrt(math.pi / 3.1415), rel=1e-12)
+    assert np.all(np.diff(low_pass(SIZE, 3)[: SIZE // 2]) <= 1e-15)
+
+
+def test_wavelets_and_low_pass_cover_the_plane_without_gain():
+    total = np.outer(low_pass(SIZE, 3), low_pass(SIZE, 3)) ** 2
+    for j in range(3):
+        for angle in range(8):
+            power = morlet((SIZE, SIZE), j, angle, 8) ** 2
+            mirrored = np.roll(power[::-1, ::-1], 1, axis=(0, 1))
+            total += (power + mirrored) / 2
+    assert total.max() < 1.02  # these filters overshoot by 1.4 % where two bands meet
+    radius = np.hypot(*np.meshgrid(*[np.fft.fftfreq(SIZE)] * 2))
+    assert total[radius < 0.4].min() > 0.15
+
+
+def test_cropping_keeps_the_low_frequencies():
+    values = np.fft.fftfreq(16, 1 / 16)
+    assert crop_frequencies(values, 4).tolist() == [0, 1, -2, -1]
+    grid = np.add.outer(values, 100 * values)
+    assert (
+        crop_frequencies(grid, 2).tolist()
+        == grid[np.ix_([0, 1, 2, 3, 12, 13, 14, 15], [0, 1, 2, 3, 12, 13, 14, 15])].tolist()
+    )
