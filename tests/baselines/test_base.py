@@ -7,23 +7,15 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from tuckermix._records import StopReason
-from tuckermix.baselines._base import BaselineClustering, ComponentClustering, Run
+from tuckermix.baselines._base import ComponentClustering, IterativeClustering, nearest_center
+from tuckermix.baselines._run import Run
 
 
 def run(cost, reason=StopReason.TOLERANCE, **settings):
     return Run(np.eye(3), cost, 4, reason, [], **settings)
 
 
-def test_the_better_run_is_kept():
-    assert run(1.0).beats(None)
-    assert run(1.0).beats(run(2.0))
-    assert not run(2.0).beats(run(1.0))
-    assert not run(1.0, StopReason.FAILED).beats(run(2.0))
-    assert run(2.0).beats(run(1.0, StopReason.FAILED))
-    assert run(1.0, StopReason.FAILED).beats(run(2.0, StopReason.FAILED))
-
-
-class Scripted(BaselineClustering):
+class Scripted(IterativeClustering):
     """Returns prepared runs, one for each start."""
 
     script: ClassVar[list[Run]] = []
@@ -113,3 +105,11 @@ def test_components_of_any_sign_are_taken():
     np.testing.assert_allclose(model.inverse_transform(weights), X)
     assert model.score(X) == pytest.approx(0, abs=1e-20)
     assert list(model.get_feature_names_out()) == ["mixture0", "mixture1"]
+
+
+@pytest.mark.parametrize("scale", [1e-160, 1.0, 1e160])
+def test_nearest_center(scale):
+    rng = np.random.default_rng(0)
+    rows, centers = rng.standard_normal((50, 4)), rng.standard_normal((6, 4))
+    expected = np.argmin(np.linalg.norm(rows[:, None] - centers, axis=2), axis=1)
+    np.testing.assert_array_equal(nearest_center(scale * rows, scale * centers), expected)

@@ -24,7 +24,7 @@ from tuckermix.baselines import (
     MultiplicativeNMF,
     ProjectedGradientNMF,
 )
-from tuckermix.baselines._factorization import Step, Trace, normalize_components, relative_change
+from tuckermix.baselines._factorization import normalize_components
 
 ESTIMATORS = {
     "multiplicative": (MultiplicativeNMF, {}),
@@ -285,19 +285,6 @@ def test_reaching_max_iter_is_said(name):
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # tol=0 asks for all iterations: nothing to say
         cls(4, **settings, max_iter=10, tol=0, random_state=0).fit(X)
-
-
-def test_trace_of_zero_data():
-    trace = Trace(0.0)
-    trace.add(0.0)
-    trace.add(0.0)
-    assert trace.records[1].relative_error == 0.0
-    assert relative_change(trace.records) == 0.0
-
-
-def test_relative_change():
-    steps = [Step(0, 2.0, 2.0, 0.0), Step(1, 1.0, 1.0, 0.0)]
-    assert relative_change(steps) == relative_change(steps[::-1]) == 0.5
 
 
 def test_normalize_components_keeps_the_product():

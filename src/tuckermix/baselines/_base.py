@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Self
 
 import numpy as np
@@ -17,7 +17,7 @@ from sklearn.base import (
 from sklearn.exceptions import ConvergenceWarning
 
 from tuckermix._array_api import Array, asarray_like, get_namespace, is_numpy, to_numpy
-from tuckermix._records import Record, StopReason
+from tuckermix._records import StopReason
 from tuckermix._validation import (
     check_integer,
     check_option,
@@ -25,104 +25,81 @@ from tuckermix._validation import (
     check_real,
     check_tensor,
 )
+from tuckermix.baselines._declaration import declare
 from tuckermix.baselines._labels import LABEL_RULES, label_memberships
+from tuckermix.baselines._run import Run, Step
 from tuckermix.baselines.nonnegative import scale_of, solve_components
 
-__all__ = ["BaselineClustering", "ComponentClustering", "Run", "Step"]
+__all__ = [
+    "BaselineClustering",
+    "ComponentClustering",
+    "IterativeClustering",
+    "PredictsClusters",
+    "follow",
+    "nearest_center",
+]
 
 
-@dataclass(frozen=True)
-class Step(Record):
-    """One iteration of a method.
+class _Fitted:
+    """Attributes that `fit` sets, for type checkers."""
 
-    Attributes
-    ----------
-    iteration : int
-        Zero for the start.
-    cost : float
-        The objective of the method, in units of the data.
-    relative_error : float
-        Norm of the residual divided by the norm of the data.
-    time : float
-        Seconds since the start of the run.
-    gap : float
-        Distance to a known optimum; not a number, since these methods know none.
-    """
-
-    iteration: int
-    cost: float
-    relative_error: float
-    time: float
-    gap: float = float("nan")
+    labels_: Array
+    memberships_: Array
+    components_: Array
+    membership_centers_: Array
+    factors_: list[Array]
+    core_: Array
+    history_: list[Step]
 
 
-@dataclass
-class Run(Record):
-    """What one start of a method gives; the estimator keeps the run of least cost.
-
-    Attributes
-    ----------
-    memberships : ndarray of shape (n_samples, n_clusters)
-        The weights on which labels are based.
-    cost : float
-        The objective at the end.
-    n_iter : int
-        Iterations done.
-    stop_reason : StopReason
-        Why the run ended.
-    history : list of Step
-        One record an iteration, the start first.
-    fitted : dict
-        Further fitted attributes by name: arrays, lists of arrays or plain values.
-    measure : str
-        What `tol` is compared with, for the warning when `max_iter` is reached.
-    residual : float
-        The last value of that measure. Not a number: reaching `max_iter` is no failure.
-    failure : str
-        Why the result is meaningless, when `stop_reason` is `StopReason.FAILED`.
-    """
-
-    memberships: np.ndarray
-    cost: float
-    n_iter: int
-    stop_reason: StopReason
-    history: list[Any]
-    fitted: dict[str, Any] = field(default_factory=dict)
-    measure: str = "relative change of the cost"
-    residual: float = float("nan")
-    failure: str = ""
-
-    def beats(self, other: Run | None) -> bool:
-        """Tell whether this run is to be kept rather than `other`."""
-        if other is None:
-            return True
-        failed, other_failed = (r.stop_reason is StopReason.FAILED for r in (self, other))
-        return self.cost < other.cost if failed == other_failed else other_failed
-
-
-class BaselineClustering(ClusterMixin, BaseEstimator):
+@declare
+class BaselineClustering(_Fitted, ClusterMixin, BaseEstimator):
     """Base of the comparison methods: the loop over starts around one run of a method.
 
     A method implements `_run`, and may override `_check_parameters`, `_prepare` and `_label`.
     Runs see NumPy arrays, float64 unless the class says otherwise; the fitted arrays follow the
     library, device and floating type of `X`.
+
+    Parameters
+    ----------
+    n_clusters : int, default=8
+        The number of clusters, and of components where the model has any.
+    n_init : int, default=1
+        The number of starts; the run of least cost is kept.
+    random_state : None, int, Generator or RandomState, default=None
+        Source of randomness for the starts and for k-means.
+
+    Attributes
+    ----------
+    labels_ : array of shape (n_samples,)
+        The cluster of each sample; every label occurs.
+    memberships_ : array of shape (n_samples, n_clusters)
+        The weights on which labels are based.
+    cost_ : float
+        The objective at the end, in units of the data.
+    history_ : list of Step
+        One record an iteration, the start first.
+    n_iter_ : int
+        Iterations of the best start.
+    stop_reason_ : StopReason
+        Why the best start ended.
+    failure_ : str
+        Empty; the reason where a method fails.
+    sample_shape_ : tuple of int
+        The shape of a sample.
+    n_features_in_ : int
+        The length of its first axis.
     """
+
+    n_clusters: int = field(default=8, kw_only=False)
+    n_init: int = 1
+    random_state: Any = None
 
     _positive_only = False
     """Whether negative data are refused."""
 
     _keeps_precision = False
     """Whether runs see float32 data as they are, for methods without small linear systems."""
-
-    n_clusters: int
-    n_init: int
-    max_iter: int
-    tol: float
-    random_state: Any
-    assign_labels: str
-
-    labels_: Array
-    memberships_: Array
 
     @abstractmethod
     def _run(self, data: Any, rng: np.random.Generator) -> Run:
@@ -137,20 +114,12 @@ class BaselineClustering(ClusterMixin, BaseEstimator):
         owner = type(self).__name__
         check_integer(self.n_clusters, "n_clusters", owner)
         check_integer(self.n_init, "n_init", owner)
-        check_integer(self.max_iter, "max_iter", owner)
-        check_real(self.tol, "tol", owner)
-        if hasattr(self, "assign_labels"):
-            check_option(self.assign_labels, "assign_labels", owner, LABEL_RULES)
         if X.shape[0] < self.n_clusters:
             raise ValueError(f"n_samples={X.shape[0]} must be >= n_clusters={self.n_clusters}.")
 
+    @abstractmethod
     def _label(self, X: np.ndarray, run: Run, rng: np.random.Generator) -> np.ndarray:
         """Return the labels, and add to `run.fitted` what `predict` needs."""
-        labels, centers = label_memberships(
-            run.memberships, self.n_clusters, self.assign_labels, rng
-        )
-        run.fitted["membership_centers_"] = centers
-        return labels
 
     def _finish(self, X: np.ndarray, run: Run) -> None:
         """Complete the best run before its labels are assigned."""
@@ -192,10 +161,10 @@ class BaselineClustering(ClusterMixin, BaseEstimator):
 
     def _store(self, run: Run, labels: np.ndarray, like: Array) -> None:
         """Set the fitted attributes, on the library, device and floating type of `like`."""
-        self.labels_ = _follow(labels, like)
-        self.memberships_ = _follow(run.memberships, like)
+        self.labels_ = follow(labels, like)
+        self.memberships_ = follow(run.memberships, like)
         for name, value in run.fitted.items():
-            setattr(self, name, _follow(value, like))
+            setattr(self, name, follow(value, like))
         self.cost_ = run.cost
         self.history_ = run.history
         self.n_iter_ = max(1, run.n_iter)
@@ -204,17 +173,14 @@ class BaselineClustering(ClusterMixin, BaseEstimator):
 
     def _warn(self, run: Run) -> None:
         """Say that the best run failed or stopped early, and how far off it was."""
-        owner = type(self).__name__
+        text = self._complaint(run)
+        if text:
+            warnings.warn(f"{type(self).__name__} {text}", ConvergenceWarning, stacklevel=3)
+
+    def _complaint(self, run: Run) -> str:
         if run.stop_reason is StopReason.FAILED:
-            text = f"{owner} failed: {run.failure} Its labels mean nothing."
-        elif run.stop_reason is StopReason.MAX_ITER and self.tol > 0 and run.residual > self.tol:
-            text = (
-                f"{owner} stopped after max_iter={self.max_iter} with {run.measure} "
-                f"{run.residual:.1e} > tol={self.tol:g}. Raise max_iter or loosen tol."
-            )
-        else:
-            return
-        warnings.warn(text, ConvergenceWarning, stacklevel=3)
+            return f"failed: {run.failure} Its labels mean nothing."
+        return ""
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -223,7 +189,77 @@ class BaselineClustering(ClusterMixin, BaseEstimator):
         return tags
 
 
-class ComponentClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaselineClustering):
+class PredictsClusters(BaselineClustering):
+    """Base of the methods that can label samples which they have not seen."""
+
+    @abstractmethod
+    def _assign(self, X: np.ndarray) -> np.ndarray:
+        """Return the clusters of samples of the fitted shape."""
+
+    def predict(self, X: Array) -> Array:
+        """Return the cluster of each sample, as the notes of the class say.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, d_1, ...)
+            Samples of the fitted shape.
+
+        Returns
+        -------
+        labels : array of shape (n_samples,)
+            The labels.
+        """
+        X = check_tensor(self, X, reset=False, positive=self._positive_only)
+        return follow(self._assign(to_numpy(X)).astype(np.int64), X)
+
+
+@declare
+class IterativeClustering(BaselineClustering):
+    """Base of the methods that iterate to a tolerance and label samples by their memberships.
+
+    Parameters
+    ----------
+    max_iter : int, default=1000
+        The limit on iterations of each start.
+    tol : float, default=1e-5
+        Stop when the error changes relatively by less than this in one iteration. With 0 all
+        iterations are done.
+    """
+
+    max_iter: int = 1000
+    tol: float = 1e-5
+
+    def _check_parameters(self, X: np.ndarray) -> None:
+        super()._check_parameters(X)
+        owner = type(self).__name__
+        check_integer(self.max_iter, "max_iter", owner)
+        check_real(self.tol, "tol", owner)
+        check_option(self._label_rule, "assign_labels", owner, LABEL_RULES)
+
+    @property
+    def _label_rule(self) -> str:
+        """The parameter `assign_labels`; the largest membership for methods that have none."""
+        return getattr(self, "assign_labels", "argmax")
+
+    def _label(self, X: np.ndarray, run: Run, rng: np.random.Generator) -> np.ndarray:
+        """Return the labels, and add to `run.fitted` what `predict` needs."""
+        labels, centers = label_memberships(run.memberships, self.n_clusters, self._label_rule, rng)
+        run.fitted["membership_centers_"] = centers
+        return labels
+
+    def _complaint(self, run: Run) -> str:
+        if run.stop_reason is StopReason.MAX_ITER and self.tol > 0 and run.residual > self.tol:
+            return (
+                f"stopped after max_iter={self.max_iter} with {run.measure} "
+                f"{run.residual:.1e} > tol={self.tol:g}. Raise max_iter or loosen tol."
+            )
+        return super()._complaint(run)
+
+
+@declare
+class ComponentClustering(
+    ClassNamePrefixFeaturesOutMixin, TransformerMixin, IterativeClustering, PredictsClusters
+):
     r"""Base of the methods that model a sample as a nonnegative mixture of components.
 
     .. math:: x \approx \sum_k u_k c_k, \qquad u \ge 0
@@ -231,10 +267,25 @@ class ComponentClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     `_run` leaves the components in ``run.fitted["components_"]``, shape (n_clusters, d_1, ...).
     The memberships of training and of new samples come from one routine, the exact nonnegative
     least squares on the final components, so that `transform` agrees with `fit`.
+
+    Parameters
+    ----------
+    assign_labels : {"kmeans", "argmax"}, default="kmeans"
+        Labels by k-means on the memberships, or by the largest one.
+
+    Attributes
+    ----------
+    memberships_ : array of shape (n_samples, n_clusters)
+        Nonnegative weights of the components in each sample.
+    components_ : array of shape (n_clusters, d_1, ...)
+        The components, each of unit norm.
+    centroids_ : array of shape (n_clusters, d_1, ...)
+        The mean model sample of each cluster.
+    membership_centers_ : array of shape (n_clusters, n_clusters)
+        The mean memberships of each cluster.
     """
 
-    components_: Array
-    membership_centers_: Array
+    assign_labels: str = "kmeans"
 
     def _finish(self, X: np.ndarray, run: Run) -> None:
         components = run.fitted["components_"]
@@ -262,11 +313,11 @@ class ComponentClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
             The weights.
         """
         X = check_tensor(self, X, reset=False, positive=self._positive_only)
-        return _follow(self._weights(X), X)
+        return follow(self._weights(to_numpy(X)), X)
 
-    def _weights(self, X: Array) -> np.ndarray:
+    def _weights(self, X: np.ndarray) -> np.ndarray:
         components = to_numpy(self.components_)
-        flat = to_numpy(X).reshape(X.shape[0], -1)
+        flat = X.reshape(X.shape[0], -1)
         return solve_components(flat, components.reshape(components.shape[0], -1))
 
     def fit_transform(self, X: Array, y: None = None) -> Array:
@@ -286,28 +337,12 @@ class ComponentClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         """
         return self.fit(X).memberships_
 
-    def predict(self, X: Array) -> Array:
-        """Return the cluster of each sample: that of its weights' nearest centre.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, d_1, ...)
-            Samples of the fitted shape.
-
-        Returns
-        -------
-        labels : array of shape (n_samples,)
-            The labels; with `assign_labels="argmax"`, the largest weight.
-        """
-        X = check_tensor(self, X, reset=False, positive=self._positive_only)
+    def _assign(self, X: np.ndarray) -> np.ndarray:
+        """Take the nearest centre of the weights, or the largest weight."""
         weights = self._weights(X)
         if self.assign_labels == "argmax":
-            return _follow(np.argmax(weights, axis=1).astype(np.int64), X)
-        centers = to_numpy(self.membership_centers_).astype(np.float64)
-        scale = scale_of(centers)
-        centers, weights = centers / scale, weights / scale
-        distance = np.sum(centers**2, axis=1) - 2.0 * weights @ centers.T
-        return _follow(np.argmin(distance, axis=1).astype(np.int64), X)
+            return np.argmax(weights, axis=1)
+        return nearest_center(weights, to_numpy(self.membership_centers_))
 
     def inverse_transform(self, memberships: Array) -> Array:
         """Rebuild samples from weights.
@@ -342,8 +377,8 @@ class ComponentClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
             The larger, the better the components describe the samples.
         """
         X = check_tensor(self, X, reset=False, positive=self._positive_only)
-        weights, components = self._weights(X), to_numpy(self.components_)
-        residual = to_numpy(X) - np.tensordot(weights, components, axes=1)
+        host, components = to_numpy(X), to_numpy(self.components_)
+        residual = host - np.tensordot(self._weights(host), components, axes=1)
         return -float(np.mean(residual**2))
 
     @property
@@ -351,10 +386,43 @@ class ComponentClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         return int(self.components_.shape[0])
 
 
-def _follow(value: Any, like: Array) -> Any:
-    """Move fitted arrays to the library and device of `like`, floats to its type."""
+def nearest_center(rows: np.ndarray, centers: np.ndarray) -> np.ndarray:
+    """Return the index of the nearest centre of each row.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n, d)
+        The points.
+    centers : ndarray of shape (k, d)
+        The centres.
+
+    Returns
+    -------
+    nearest : ndarray of shape (n,)
+        From 0 to k - 1.
+    """
+    scale = scale_of(centers)  # squares of tiny or huge entries leave the range of floats
+    centers, rows = centers.astype(np.float64) / scale, rows / scale
+    return np.argmin(np.sum(centers**2, axis=1) - 2.0 * rows @ centers.T, axis=1)
+
+
+def follow(value: Any, like: Array) -> Any:
+    """Move fitted arrays to the library and device of `like`, floats to its type.
+
+    Parameters
+    ----------
+    value : object
+        An array, a list or tuple of them, or anything else, which stays.
+    like : array
+        An array of the library and type wanted.
+
+    Returns
+    -------
+    value : object
+        The same; integer arrays become int64.
+    """
     if isinstance(value, list | tuple):
-        return type(value)(_follow(entry, like) for entry in value)
+        return type(value)(follow(entry, like) for entry in value)
     if not isinstance(value, np.ndarray):
         return value
     floating = np.issubdtype(value.dtype, np.floating)

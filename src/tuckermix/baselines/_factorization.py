@@ -8,7 +8,6 @@ n_features) the components. The literature, with samples in columns, has the two
 
 from __future__ import annotations
 
-import time
 from abc import abstractmethod
 from dataclasses import dataclass, replace
 from typing import Any
@@ -16,15 +15,15 @@ from typing import Any
 import numpy as np
 
 from tuckermix._records import Record, StopReason
-from tuckermix.baselines._base import ComponentClustering, Run, Step
+from tuckermix.baselines._base import ComponentClustering
+from tuckermix.baselines._declaration import declare
+from tuckermix.baselines._run import Run, Step
 from tuckermix.baselines.nonnegative import random_start, scale_of
 
 __all__ = [
     "Factorization",
     "NonnegativeFactorization",
-    "Trace",
     "normalize_components",
-    "relative_change",
 ]
 
 
@@ -62,45 +61,6 @@ class Factorization(Record):
     noise_variance: float = float("nan")
 
 
-class Trace:
-    """Collect the records of a run.
-
-    Parameters
-    ----------
-    squared_norm : float
-        The squared norm of the data, for relative errors.
-    """
-
-    def __init__(self, squared_norm: float) -> None:
-        self.records: list[Step] = []
-        self._squared_norm = squared_norm
-        self._begin = time.perf_counter()
-
-    def add(self, cost: float) -> None:
-        """Record the cost after one more iteration; the first call records the start."""
-        error = (2.0 * cost / self._squared_norm) ** 0.5 if self._squared_norm > 0 else 0.0
-        elapsed = time.perf_counter() - self._begin
-        self.records.append(Step(len(self.records), cost, error, elapsed))
-
-
-def relative_change(records: list[Step]) -> float:
-    """Return the relative change of the error from the last record but one to the last.
-
-    Parameters
-    ----------
-    records : list of Step
-        At least two records.
-
-    Returns
-    -------
-    change : float
-        Not negative; zero when the error stays zero.
-    """
-    before, after = records[-2].relative_error, records[-1].relative_error
-    change = abs(before - after)
-    return change / max(before, after) if change > 0 else 0.0
-
-
 def normalize_components(W: np.ndarray, H: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     r"""Give each component unit norm and its coefficients the rest of the scale.
 
@@ -124,8 +84,15 @@ def normalize_components(W: np.ndarray, H: np.ndarray) -> tuple[np.ndarray, np.n
     return W * norms, H / norms[:, None]
 
 
+@declare
 class NonnegativeFactorization(ComponentClustering):
-    """Base of the nonnegative matrix factorisations: scaling around one of the algorithms."""
+    """Base of the nonnegative matrix factorisations: scaling around one of the algorithms.
+
+    Parameters
+    ----------
+    max_iter : int, default=1000
+        The limit on iterations of each start, that of the toolbox which the paper used.
+    """
 
     _positive_only = True
 

@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 
 from tuckermix._records import Record
+from tuckermix.baselines._base import IterativeClustering
+from tuckermix.baselines._declaration import declare
 from tuckermix.decomposition.ranks import check_ranks, ranks_from_energy
 from tuckermix.decomposition.start import start_factors
 from tuckermix.sources import Source, as_source
 
-__all__ = ["TuckerStart", "start_tucker"]
+__all__ = ["TuckerMethod", "TuckerStart", "start_tucker"]
 
 
 @dataclass(frozen=True)
@@ -59,3 +61,29 @@ def start_tucker(X: np.ndarray, ranks: Any, owner: str) -> TuckerStart:
     # This start draws no random numbers; the generator is an argument of the general function.
     factors = start_factors(source, chosen, "hosvd", np.random.default_rng(0), grams)
     return TuckerStart(source, chosen, factors)
+
+
+@declare
+class TuckerMethod(IterativeClustering):
+    """Base of the methods that work in a Tucker subspace.
+
+    Parameters
+    ----------
+    ranks : None, int, float or sequence of int, default=None
+        The number of columns of each factor: one int for all modes, one for each, or the share of
+        the centred energy to keep; None keeps 97 %.
+
+    Attributes
+    ----------
+    factors_ : list of arrays of shape (d_n, r_n)
+        Orthonormal factors of the feature modes.
+    core_ : array of shape (n_clusters, r_1, ...)
+        The components in the subspace.
+    ranks_ : tuple of int
+        The number of columns of each factor.
+    """
+
+    ranks: Any = None
+
+    def _prepare(self, X: np.ndarray) -> Any:
+        return start_tucker(X, self.ranks, type(self).__name__)

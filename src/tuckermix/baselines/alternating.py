@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from tuckermix._records import StopReason
 from tuckermix._validation import check_option
+from tuckermix.baselines._declaration import declare
 from tuckermix.baselines._factorization import (
     Factorization,
     NonnegativeFactorization,
-    Trace,
     normalize_components,
-    relative_change,
 )
+from tuckermix.baselines._run import Trace, relative_change
 from tuckermix.baselines.nonnegative import least_squares_cost, nonnegative_least_squares
 
 __all__ = ["AlternatingNMF", "alternating_nmf", "truncated_nmf"]
@@ -196,6 +194,7 @@ def _revive(X: np.ndarray, W: np.ndarray, H: np.ndarray) -> np.ndarray:
     return H
 
 
+@declare
 class AlternatingNMF(NonnegativeFactorization):
     r"""Cluster by nonnegative matrix factorisation with alternating least squares (ALS).
 
@@ -207,49 +206,9 @@ class AlternatingNMF(NonnegativeFactorization):
 
     Parameters
     ----------
-    n_clusters : int, default=8
-        The number of clusters and of components.
     variant : {"anls", "truncated", "obs"}, default="anls"
         Exact nonnegative least squares; or unconstrained least squares with negatives set to
         zero; or the same after adjusting the other entries ("optimal brain surgeon").
-    n_init : int, default=1
-        The number of random starts; the one of least cost counts.
-    max_iter : int, default=1000
-        The limit on iterations of each start, that of the toolbox which the paper used.
-    tol : float, default=1e-5
-        Stop when the error changes relatively by less than this in one iteration. With 0 all
-        iterations are done.
-    assign_labels : {"kmeans", "argmax"}, default="kmeans"
-        Labels by k-means on the memberships, or by the largest one.
-    random_state : int, Generator, RandomState or None, default=None
-        Source of randomness for the starts and for k-means.
-
-    Attributes
-    ----------
-    labels_ : array of shape (n_samples,)
-        The cluster of each sample; every label occurs.
-    memberships_ : array of shape (n_samples, n_clusters)
-        Nonnegative weights of the components in each sample.
-    components_ : array of shape (n_clusters, d_1, ...)
-        The components, each of unit norm.
-    centroids_ : array of shape (n_clusters, d_1, ...)
-        The mean model sample of each cluster.
-    membership_centers_ : array of shape (n_clusters, n_clusters)
-        The mean memberships of each cluster.
-    cost_ : float
-        The objective at the end, in units of the data.
-    history_ : list of Step
-        One record an iteration, the start first.
-    n_iter_ : int
-        Iterations of the best start.
-    stop_reason_ : StopReason
-        Why the best start ended.
-    failure_ : str
-        Empty; the reason where a method fails.
-    sample_shape_ : tuple of int
-        The shape of a sample.
-    n_features_in_ : int
-        The length of its first axis.
 
     Notes
     -----
@@ -281,24 +240,7 @@ class AlternatingNMF(NonnegativeFactorization):
     3
     """
 
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        variant: str = "anls",
-        n_init: int = 1,
-        max_iter: int = 1000,
-        tol: float = 1e-5,
-        assign_labels: str = "kmeans",
-        random_state: Any = None,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.variant = variant
-        self.n_init = n_init
-        self.max_iter = max_iter
-        self.tol = tol
-        self.assign_labels = assign_labels
-        self.random_state = random_state
+    variant: str = "anls"
 
     def _check_parameters(self, X: np.ndarray) -> None:
         super()._check_parameters(X)

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
-from tuckermix._array_api import Array, to_numpy
+from tuckermix._array_api import to_numpy
 from tuckermix._records import StopReason
-from tuckermix._validation import check_tensor
-from tuckermix.baselines._base import BaselineClustering, Run, Step, _follow
-from tuckermix.baselines._tucker import TuckerStart, start_tucker
+from tuckermix.baselines._base import PredictsClusters, nearest_center
+from tuckermix.baselines._declaration import declare
+from tuckermix.baselines._run import Run, Trace
+from tuckermix.baselines._tucker import TuckerMethod, TuckerStart
 from tuckermix.baselines.nonnegative import scale_of
 from tuckermix.decomposition.factors import update_factors
 from tuckermix.labels.kmeans import kmeans
 from tuckermix.sources import Source
-from tuckermix.tensor import multi_mode_dot, relative_error, squared_norm
+from tuckermix.tensor import multi_mode_dot, squared_norm
 
 __all__ = ["ASIT", "iterate_subspace"]
 
@@ -65,16 +64,14 @@ def iterate_subspace(
         With 0/1 memberships, `factors_`, and `core_` of shape (n_clusters, r_1, ...), which holds
         the projected cluster means in units of the data.
     """
-    begin = time.perf_counter()
     factors = list(factors)
     ranks = [factor.shape[1] for factor in factors]
     total = source.squared_norm
-    history: list[Step] = []
+    trace = Trace(total)
+    history = trace.records
 
     def record(explained: float) -> float:
-        cost = source.cost_of(total - explained)
-        error = relative_error(total, explained)
-        history.append(Step(len(history), cost, error, time.perf_counter() - begin))
+        trace.add(source.cost_of(total - explained), total - explained)
         return 0.5 * max(0.0, total - explained)
 
     B = source.project(factors)
@@ -115,7 +112,8 @@ def iterate_subspace(
     )
 
 
-class ASIT(BaselineClustering):
+@declare
+class ASIT(TuckerMethod, PredictsClusters):
     r"""Adaptive subspace iteration on tensors (Peng and Li).
 
     K-means in a Tucker subspace that adapts to the clusters:
@@ -136,11 +134,6 @@ class ASIT(BaselineClustering):
 
     Parameters
     ----------
-    n_clusters : int, default=8
-        The number of clusters.
-    ranks : None, int, float or sequence of int, default=None
-        The number of columns of each factor: one int for all modes, one for each, or the share of
-        the centred energy to keep; None keeps 97 %.
     n_init : int, default=10
         The number of k-means++ starts in the first subspace, each followed to its end; the run of
         least cost is kept.
@@ -148,37 +141,17 @@ class ASIT(BaselineClustering):
         The limit on the number of rounds.
     tol : float, default=1e-6
         Stop when no label changes and the factors gain less than this share of the cost.
-    random_state : None, int, Generator or RandomState, default=None
-        Source of randomness for k-means++.
 
     Attributes
     ----------
-    labels_ : array of shape (n_samples,)
-        The cluster of each sample.
     memberships_ : array of shape (n_samples, n_clusters)
         The labels as a 0/1 matrix.
-    factors_ : list of arrays of shape (d_n, r_n)
-        Orthonormal factors of the feature modes.
     core_ : array of shape (n_clusters, r_1, ...)
         The cluster means in the subspace.
     centroids_ : array of shape (n_clusters, d_1, ...)
         The same in the space of the samples.
-    ranks_ : tuple of int
-        The number of columns of each factor.
     cost_ : float
         Half the squared distance of the samples from their centroids.
-    history_ : list of Step
-        One record a round, the start first.
-    n_iter_ : int
-        The number of rounds done.
-    stop_reason_ : StopReason
-        Why the run ended.
-    failure_ : str
-        Empty, since every run gives a meaningful result.
-    sample_shape_ : tuple of int
-        The shape of a sample.
-    n_features_in_ : int
-        The size of the first feature mode.
 
     Notes
     -----
@@ -204,28 +177,9 @@ class ASIT(BaselineClustering):
     (3, 2, 3)
     """
 
-    factors_: list[Array]
-    core_: Array
-
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        ranks: Any = None,
-        n_init: int = 10,
-        max_iter: int = 100,
-        tol: float = 1e-6,
-        random_state: Any = None,
-    ):
-        self.n_clusters = n_clusters
-        self.ranks = ranks
-        self.n_init = n_init
-        self.max_iter = max_iter
-        self.tol = tol
-        self.random_state = random_state
-
-    def _prepare(self, X: np.ndarray) -> TuckerStart:
-        return start_tucker(X, self.ranks, type(self).__name__)
+    n_init: int = 10
+    max_iter: int = 100
+    tol: float = 1e-6
 
     def _run(self, data: TuckerStart, rng: np.random.Generator) -> Run:
         run = iterate_subspace(
@@ -243,25 +197,10 @@ class ASIT(BaselineClustering):
     def _label(self, X: np.ndarray, run: Run, rng: np.random.Generator) -> np.ndarray:
         return run.fitted.pop("labels")
 
-    def predict(self, X: Array) -> Array:
-        """Return the cluster of each sample: that of the nearest centroid in the subspace.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, d_1, ...)
-            Samples of the fitted shape.
-
-        Returns
-        -------
-        labels : array of shape (n_samples,)
-            The labels.
-        """
-        X = check_tensor(self, X, reset=False)
-        centers = to_numpy(self.core_).astype(np.float64)
-        unit = scale_of(centers)  # squares of tiny or huge entries leave the range of floats
-        samples = to_numpy(X).astype(np.float64) / unit
+    def _assign(self, X: np.ndarray) -> np.ndarray:
+        """Take the nearest centroid in the subspace."""
+        unit = scale_of(X)  # squares of tiny or huge entries leave the range of floats
         factors = [to_numpy(factor).astype(np.float64) for factor in self.factors_]
-        B = multi_mode_dot(samples, factors, transpose=True).reshape(len(samples), -1)
-        centers = centers.reshape(len(centers), -1) / unit
-        distances = np.sum(centers**2, axis=1) - 2.0 * B @ centers.T
-        return _follow(np.argmin(distances, axis=1).astype(np.int64), X)
+        rows = multi_mode_dot(X.astype(np.float64) / unit, factors, transpose=True)
+        centers = to_numpy(self.core_).astype(np.float64) / unit
+        return nearest_center(rows.reshape(len(rows), -1), centers.reshape(len(centers), -1))

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
 from tuckermix._records import StopReason
 from tuckermix._validation import check_option, check_real
+from tuckermix.baselines._declaration import declare
 from tuckermix.baselines._factorization import (
     Factorization,
     NonnegativeFactorization,
-    Trace,
     normalize_components,
-    relative_change,
 )
+from tuckermix.baselines._run import Trace, relative_change
 from tuckermix.baselines.nonnegative import least_squares_cost
 from tuckermix.baselines.truncated_normal import draw_truncated_normal
 
@@ -193,6 +192,7 @@ def conditional_modes(
     )
 
 
+@declare
 class BayesianNMF(NonnegativeFactorization):
     r"""Cluster by Bayesian nonnegative matrix factorisation (B-NMF).
 
@@ -210,8 +210,6 @@ class BayesianNMF(NonnegativeFactorization):
 
     Parameters
     ----------
-    n_clusters : int, default=8
-        The number of clusters and of components.
     method : {"gibbs", "icm"}, default="gibbs"
         Mean of a Gibbs sampler, or posterior mode by iterated conditional modes.
     burn_in : float, default=0.5
@@ -223,30 +221,14 @@ class BayesianNMF(NonnegativeFactorization):
         Shape of the inverse-gamma prior of the noise variance.
     noise_scale : float, default=0.0
         Its scale, in units of the square of the largest entry of the data.
-    n_init : int, default=1
-        The number of random starts; the one of least cost counts.
     max_iter : int, default=1000
         The number of sweeps of each start, for "icm" the limit on it.
     tol : float, default=1e-6
         For "icm", stop when the error changes relatively by less in one sweep. The sampler does
         all its sweeps.
-    assign_labels : {"kmeans", "argmax"}, default="kmeans"
-        Labels by k-means on the memberships, or by the largest one.
-    random_state : int, Generator, RandomState or None, default=None
-        Source of randomness for starts, draws and k-means.
 
     Attributes
     ----------
-    labels_ : array of shape (n_samples,)
-        The cluster of each sample; every label occurs.
-    memberships_ : array of shape (n_samples, n_clusters)
-        Nonnegative weights of the components in each sample.
-    components_ : array of shape (n_clusters, d_1, ...)
-        The components, each of unit norm.
-    centroids_ : array of shape (n_clusters, d_1, ...)
-        The mean model sample of each cluster.
-    membership_centers_ : array of shape (n_clusters, n_clusters)
-        The mean memberships of each cluster.
     noise_variance_ : float
         Posterior mean (or mode) of the variance of the noise, in units of the data.
     cost_ : float
@@ -254,16 +236,6 @@ class BayesianNMF(NonnegativeFactorization):
     history_ : list of Step
         One record a sweep, the start first. The cost of a sampler does not fall steadily. The
         last record is that of the posterior mean.
-    n_iter_ : int
-        Sweeps of the best start.
-    stop_reason_ : StopReason
-        Why the best start ended.
-    failure_ : str
-        Empty; the reason where a method fails.
-    sample_shape_ : tuple of int
-        The shape of a sample.
-    n_features_in_ : int
-        The length of its first axis.
 
     Notes
     -----
@@ -289,34 +261,12 @@ class BayesianNMF(NonnegativeFactorization):
     3
     """
 
-    noise_variance_: float
-
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        method: str = "gibbs",
-        burn_in: float = 0.5,
-        rate: float = 0.0,
-        noise_shape: float = 0.0,
-        noise_scale: float = 0.0,
-        n_init: int = 1,
-        max_iter: int = 1000,
-        tol: float = 1e-6,
-        assign_labels: str = "kmeans",
-        random_state: Any = None,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.method = method
-        self.burn_in = burn_in
-        self.rate = rate
-        self.noise_shape = noise_shape
-        self.noise_scale = noise_scale
-        self.n_init = n_init
-        self.max_iter = max_iter
-        self.tol = tol
-        self.assign_labels = assign_labels
-        self.random_state = random_state
+    method: str = "gibbs"
+    burn_in: float = 0.5
+    rate: float = 0.0
+    noise_shape: float = 0.0
+    noise_scale: float = 0.0
+    tol: float = 1e-6
 
     def _check_parameters(self, X: np.ndarray) -> None:
         super()._check_parameters(X)

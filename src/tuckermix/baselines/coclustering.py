@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse
 
 from tuckermix._records import Record, StopReason
-from tuckermix.baselines._base import Run, Step
+from tuckermix.baselines._run import Run, Trace
 from tuckermix.labels.neighbors import nearest_neighbors
 
 __all__ = ["Graph", "cocluster", "neighbor_graph"]
@@ -154,7 +153,6 @@ def cocluster(
     run : Run
         With `core_` S of shape (c, m) and `feature_clusters_` F of shape (d, m).
     """
-    begin = time.perf_counter()
     left = _Side(memberships, sample_graph, sample_penalty)
     right = _Side(features, feature_graph, feature_penalty)
     total = float(np.vdot(X, X))
@@ -167,18 +165,16 @@ def cocluster(
 
     middle = products.T @ right.Z
     core = _best_core(left.Z, right.Z, middle)
-    history: list[Step] = []
+    trace = Trace(total)
 
-    def record(iteration: int) -> float:
+    def record() -> float:
         residual = fit(core, middle)
-        cost = residual + left.penalty(left.Z) + right.penalty(right.Z)
-        error = np.sqrt(residual / total) if total > 0 else 0.0
-        history.append(Step(iteration, cost, float(error), time.perf_counter() - begin))
-        return cost
+        trace.add(residual + left.penalty(left.Z) + right.penalty(right.Z), residual)
+        return trace.records[-1].cost
 
-    cost = record(0)
+    cost = record()
     reason = StopReason.MAX_ITER
-    for iteration in range(1, max_iter + 1):
+    for _ in range(max_iter):
         lifted = right.Z @ core.T  # (d, c)
         core = left.improve(X @ lifted, lifted.T @ lifted)[:, None] * core
         products = X.T @ left.Z
@@ -188,7 +184,7 @@ def cocluster(
         # With nearly dependent columns the closed form is inexact: keep the core that is better.
         if fit(best, middle) <= fit(core, middle):
             core = best
-        previous, cost = cost, record(iteration)
+        previous, cost = cost, record()
         change = (previous - cost) / previous if previous > 0 else 0.0
         if change <= max(tol, ROUNDING):
             reason = StopReason.TOLERANCE
@@ -196,9 +192,9 @@ def cocluster(
     return Run(
         memberships=left.Z,
         cost=cost,
-        n_iter=len(history) - 1,
+        n_iter=len(trace.records) - 1,
         stop_reason=reason,
-        history=history,
+        history=trace.records,
         fitted={"core_": core, "feature_clusters_": right.Z},
     )
 

@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from tuckermix._array_api import Array
 from tuckermix._validation import check_integer, check_real
-from tuckermix.baselines._base import BaselineClustering, Run
+from tuckermix.baselines._base import IterativeClustering
+from tuckermix.baselines._declaration import declare
 from tuckermix.baselines._labels import KMEANS_STARTS
+from tuckermix.baselines._run import Run
 from tuckermix.baselines.coclustering import Graph, cocluster, neighbor_graph
 from tuckermix.baselines.nonnegative import scale_of
 from tuckermix.labels.kmeans import kmeans
@@ -21,7 +22,8 @@ START_OFFSET = 0.2
 an entry away from zero."""
 
 
-class DRCC(BaselineClustering):
+@declare
+class DRCC(IterativeClustering):
     r"""Dual regularised co-clustering (Gu and Zhou).
 
     Samples and features are clustered at once by a semi-nonnegative factorisation in three parts,
@@ -47,8 +49,6 @@ class DRCC(BaselineClustering):
 
     Parameters
     ----------
-    n_clusters : int, default=8
-        The number of clusters of samples.
     n_feature_clusters : int, default=None
         The number of clusters of features; None means `n_clusters`. More clusters than features
         are cut to the number of features.
@@ -61,20 +61,14 @@ class DRCC(BaselineClustering):
     assign_labels : {"argmax", "kmeans"}, default="argmax"
         How labels follow from the memberships: the largest weight of each sample, since G stands
         for a 0/1 indicator, or k-means on the rows.
-    n_init : int, default=1
-        The number of runs, each from its own k-means; the one of least cost is kept.
     max_iter : int, default=200
         The limit on the number of cycles. To reach it is no failure: multiplicative rules converge
         slowly, the authors run a fixed number of cycles, and the clusters do not gain from more.
     tol : float, default=1e-5
         Stop when a cycle lowers the objective by less than this share of it.
-    random_state : None, int, Generator or RandomState, default=None
-        Source of randomness for k-means.
 
     Attributes
     ----------
-    labels_ : array of shape (n_samples,)
-        The cluster of each sample.
     memberships_ : array of shape (n_samples, n_clusters)
         The sample clusters G, nonnegative with columns of norm 1.
     core_ : array of shape (n_clusters, n_feature_clusters)
@@ -91,18 +85,6 @@ class DRCC(BaselineClustering):
         The objective, for data divided by `data_scale_`.
     data_scale_ : float
         The root mean square norm of a sample, by which the data are divided before all else.
-    history_ : list of Step
-        One record a cycle, the start first.
-    n_iter_ : int
-        The number of cycles done.
-    stop_reason_ : StopReason
-        Why the run ended.
-    failure_ : str
-        Empty, since every run gives a meaningful result.
-    sample_shape_ : tuple of int
-        The shape of a sample.
-    n_features_in_ : int
-        The size of the first feature mode.
 
     Notes
     -----
@@ -134,33 +116,12 @@ class DRCC(BaselineClustering):
     (3, 6, 5)
     """
 
-    feature_clusters_: Array
-    core_: Array
-
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        n_feature_clusters: int | None = None,
-        sample_penalty: float = 1.0,
-        feature_penalty: float = 1.0,
-        n_neighbors: int = 5,
-        assign_labels: str = "argmax",
-        n_init: int = 1,
-        max_iter: int = 200,
-        tol: float = 1e-5,
-        random_state: Any = None,
-    ):
-        self.n_clusters = n_clusters
-        self.n_feature_clusters = n_feature_clusters
-        self.sample_penalty = sample_penalty
-        self.feature_penalty = feature_penalty
-        self.n_neighbors = n_neighbors
-        self.assign_labels = assign_labels
-        self.n_init = n_init
-        self.max_iter = max_iter
-        self.tol = tol
-        self.random_state = random_state
+    n_feature_clusters: int | None = None
+    sample_penalty: float = 1.0
+    feature_penalty: float = 1.0
+    n_neighbors: int = 5
+    assign_labels: str = "argmax"
+    max_iter: int = 200
 
     def _check_parameters(self, X: np.ndarray) -> None:
         super()._check_parameters(X)

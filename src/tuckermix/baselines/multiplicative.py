@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from tuckermix._records import StopReason
-from tuckermix.baselines._factorization import Factorization, NonnegativeFactorization, Trace
+from tuckermix.baselines._declaration import declare
+from tuckermix.baselines._factorization import Factorization, NonnegativeFactorization
+from tuckermix.baselines._run import Trace
 
 __all__ = ["MultiplicativeNMF", "multiplicative_nmf"]
 
@@ -95,6 +95,7 @@ def _cost(
     return max(0.0, value)
 
 
+@declare
 class MultiplicativeNMF(NonnegativeFactorization):
     r"""Cluster by nonnegative matrix factorisation with multiplicative updates (MM).
 
@@ -111,46 +112,9 @@ class MultiplicativeNMF(NonnegativeFactorization):
 
     Parameters
     ----------
-    n_clusters : int, default=8
-        The number of clusters and of components.
-    n_init : int, default=1
-        The number of random starts; the one of least cost counts.
-    max_iter : int, default=1000
-        The limit on iterations of each start, that of the toolbox which the paper used.
     tol : float, default=1e-5
         Stop when the error falls by less than this share of its first value in ten iterations.
         With 0 all iterations are done.
-    assign_labels : {"kmeans", "argmax"}, default="kmeans"
-        Labels by k-means on the memberships, or by the largest one.
-    random_state : int, Generator, RandomState or None, default=None
-        Source of randomness for the starts and for k-means.
-
-    Attributes
-    ----------
-    labels_ : array of shape (n_samples,)
-        The cluster of each sample; every label occurs.
-    memberships_ : array of shape (n_samples, n_clusters)
-        Nonnegative weights of the components in each sample.
-    components_ : array of shape (n_clusters, d_1, ...)
-        The components, each of unit norm.
-    centroids_ : array of shape (n_clusters, d_1, ...)
-        The mean model sample of each cluster.
-    membership_centers_ : array of shape (n_clusters, n_clusters)
-        The mean memberships of each cluster.
-    cost_ : float
-        The objective at the end, in units of the data.
-    history_ : list of Step
-        One record an iteration, the start first.
-    n_iter_ : int
-        Iterations of the best start.
-    stop_reason_ : StopReason
-        Why the best start ended.
-    failure_ : str
-        Empty; the reason where a method fails.
-    sample_shape_ : tuple of int
-        The shape of a sample.
-    n_features_in_ : int
-        The length of its first axis.
 
     See Also
     --------
@@ -180,23 +144,6 @@ class MultiplicativeNMF(NonnegativeFactorization):
     """
 
     _keeps_precision = True
-
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        n_init: int = 1,
-        max_iter: int = 1000,
-        tol: float = 1e-5,
-        assign_labels: str = "kmeans",
-        random_state: Any = None,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.n_init = n_init
-        self.max_iter = max_iter
-        self.tol = tol
-        self.assign_labels = assign_labels
-        self.random_state = random_state
 
     def _factorize(
         self, X: np.ndarray, W: np.ndarray, H: np.ndarray, rng: np.random.Generator

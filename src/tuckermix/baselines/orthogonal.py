@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from tuckermix._records import StopReason
-from tuckermix.baselines._base import Step
-from tuckermix.tensor import (
-    mode_dot,
-    multi_mode_dot,
-    relative_error,
-    squared_norm,
-    unfold,
-)
+from tuckermix.baselines._run import Step, Trace
+from tuckermix.tensor import mode_dot, multi_mode_dot, squared_norm, unfold
 
 __all__ = ["OrthogonalStep", "factorize_orthogonal", "keep_largest", "refine_exactly", "unit_rows"]
 
@@ -82,11 +75,11 @@ def factorize_orthogonal(
     history : list of OrthogonalStep
         One record a cycle, the start first.
     """
-    begin = time.perf_counter()
     factors = [np.array(factor, dtype=np.float64) for factor in factors]
     flat = X.reshape(X.shape[0], -1)
     total = squared_norm(X)
-    history: list[OrthogonalStep] = []
+    trace = Trace(total, OrthogonalStep)
+    history = trace.records
 
     def record(projected: np.ndarray, change: float) -> None:
         """Record the error from the projection of X, ``X ×_n U_nᵀ``, without rebuilding X."""
@@ -94,18 +87,8 @@ def factorize_orthogonal(
         model = np.vdot(core, multi_mode_dot(core, grams, first_mode=0))
         squared = max(0.0, float(total - 2.0 * np.vdot(core, projected) + model))
         defect = max(float(np.max(np.abs(gram - np.eye(len(gram))))) for gram in grams)
-        error = float(np.sqrt(squared / total)) if total > 0 else 0.0
-        seconds = time.perf_counter() - begin
-        history.append(
-            OrthogonalStep(
-                len(history),
-                0.5 * squared,
-                error,
-                seconds,
-                orthogonality=defect,
-                lagrangian_change=change / total if total > 0 else 0.0,
-            )
-        )
+        change = change / total if total > 0 else 0.0
+        trace.add(0.5 * squared, orthogonality=defect, lagrangian_change=change)
 
     contracted = mode_dot(X, factors[0].T, 0)
     core = multi_mode_dot(contracted, factors[1:], transpose=True)
@@ -182,15 +165,13 @@ def refine_exactly(
     stop_reason : StopReason
         Why the iteration ended.
     """
-    begin = time.perf_counter()
     factors = list(factors)
     flat, total = X.reshape(X.shape[0], -1), squared_norm(X)
-    history: list[OrthogonalStep] = []
+    trace = Trace(total, OrthogonalStep)
+    history = trace.records
 
     def record() -> None:
-        explained = squared_norm(core)
-        cost, error = 0.5 * max(0.0, total - explained), relative_error(total, explained)
-        history.append(OrthogonalStep(len(history), cost, error, time.perf_counter() - begin))
+        trace.add(0.5 * max(0.0, total - squared_norm(core)))
 
     core = multi_mode_dot(X, factors, first_mode=0, transpose=True)
     record()

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 from tuckermix._array_api import Array, to_numpy
 from tuckermix._validation import check_option
-from tuckermix.baselines._base import ComponentClustering, Run
-from tuckermix.baselines._tucker import TuckerStart, start_tucker
+from tuckermix.baselines._base import ComponentClustering
+from tuckermix.baselines._declaration import declare
+from tuckermix.baselines._run import Run
+from tuckermix.baselines._tucker import TuckerMethod, TuckerStart
 from tuckermix.baselines.nonnegative import scale_of, solve_components
 from tuckermix.decomposition.alternating import PAPER, alternate
 from tuckermix.decomposition.start import INITS, start_factors
@@ -23,7 +24,8 @@ SUM_WEIGHT = 1e3
 its square leaves of the rule, a millionth, goes when the rows are divided by their sums."""
 
 
-class PCAMultinomial(ComponentClustering):
+@declare
+class PCAMultinomial(TuckerMethod, ComponentClustering):
     r"""The method of Sun et al. as they ran it: the Tucker model of the package by trust regions.
 
     .. math::
@@ -39,61 +41,26 @@ class PCAMultinomial(ComponentClustering):
 
     Parameters
     ----------
-    n_clusters : int, default=8
-        The number of clusters, and of components.
-    ranks : None, int, float or sequence of int, default=None
-        The number of columns of each factor: one int for all modes, one for each, or the share of
-        the centred energy to keep; None keeps 97 %.
     init : {"hosvd", "hosvd-samples", "random"}, default="hosvd"
         Where the factors start: the paper's HOSVD initialisations I and II, or random bases.
-    assign_labels : {"kmeans", "argmax"}, default="kmeans"
-        How labels follow from the memberships: k-means on the rows, or the largest weight.
-    n_init : int, default=1
-        The number of starts, of which the run of least cost is kept.
     max_iter : int, default=250
         The limit on the number of sweeps, the paper's figure.
     tol : float, default=1e-6
         Stop when a sweep lowers the relative error by less than this; 0 goes on to `max_iter`
         as long as there is any progress.
-    random_state : None, int, Generator or RandomState, default=None
-        Source of randomness for the first memberships, random factors and k-means.
 
     Attributes
     ----------
-    labels_ : array of shape (n_samples,)
-        The cluster of each sample.
     memberships_ : array of shape (n_samples, n_clusters)
         The memberships U at which the trust region stopped.
-    factors_ : list of arrays of shape (d_n, r_n)
-        Orthonormal factors of the feature modes.
-    core_ : array of shape (n_clusters, r_1, ...)
-        The components in the subspace.
     components_ : array of shape (n_clusters, d_1, ...)
-        The same in the space of the samples; the paper's centroids.
-    centroids_ : array of shape (n_clusters, d_1, ...)
-        What the mean memberships of each cluster look like.
-    membership_centers_ : array of shape (n_clusters, n_clusters)
-        The mean memberships of each cluster.
-    ranks_ : tuple of int
-        The number of columns of each factor.
-    cost_ : float
-        Half the squared error.
+        The components in the space of the samples; the paper's centroids.
     gap_ : float
         How far the memberships are from the optimum for these factors, relative to it.
     history_ : list of SweepRecord
         One record a sweep with `relative_error` (the paper's Figure 3) and `gap`. The first is the
         start: for ``init="hosvd"`` the decomposition with an orthonormal sample factor, whose error
         no memberships reach, so that the curve rises at first, as in the paper.
-    n_iter_ : int
-        The number of sweeps done.
-    stop_reason_ : StopReason
-        Why the run ended.
-    failure_ : str
-        Empty, since every run gives a meaningful result.
-    sample_shape_ : tuple of int
-        The shape of a sample.
-    n_features_in_ : int
-        The size of the first feature mode.
 
     Notes
     -----
@@ -120,36 +87,13 @@ class PCAMultinomial(ComponentClustering):
     True
     """
 
-    factors_: list[Array]
-    core_: Array
-
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        ranks: Any = None,
-        init: str = "hosvd",
-        assign_labels: str = "kmeans",
-        n_init: int = 1,
-        max_iter: int = 250,
-        tol: float = 1e-6,
-        random_state: Any = None,
-    ):
-        self.n_clusters = n_clusters
-        self.ranks = ranks
-        self.init = init
-        self.assign_labels = assign_labels
-        self.n_init = n_init
-        self.max_iter = max_iter
-        self.tol = tol
-        self.random_state = random_state
+    init: str = "hosvd"
+    max_iter: int = 250
+    tol: float = 1e-6
 
     def _check_parameters(self, X: np.ndarray) -> None:
         super()._check_parameters(X)
         check_option(self.init, "init", type(self).__name__, INITS)
-
-    def _prepare(self, X: np.ndarray) -> TuckerStart:
-        return start_tucker(X, self.ranks, type(self).__name__)
 
     def _run(self, data: TuckerStart, rng: np.random.Generator) -> Run:
         factors = data.factors
@@ -188,10 +132,10 @@ class PCAMultinomial(ComponentClustering):
     def _finish(self, X: np.ndarray, run: Run) -> None:
         """Keep the memberships of the trust region, on which the paper runs k-means."""
 
-    def _weights(self, X: Array) -> np.ndarray:
+    def _weights(self, X: np.ndarray) -> np.ndarray:
         """Find the best convex combination of the components for each sample."""
         factors = [to_numpy(factor).astype(np.float64) for factor in self.factors_]
-        rows = multi_mode_dot(to_numpy(X).astype(np.float64), factors, transpose=True)
+        rows = multi_mode_dot(X.astype(np.float64), factors, transpose=True)
         rows = rows.reshape(rows.shape[0], -1)
         core = to_numpy(self.core_).astype(np.float64).reshape(self.n_clusters, -1)
         unit = scale_of(core)

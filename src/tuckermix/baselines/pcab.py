@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
-from tuckermix._array_api import Array
 from tuckermix._records import StopReason
-from tuckermix.baselines._base import ComponentClustering, Run, Step
-from tuckermix.baselines._tucker import TuckerStart, start_tucker
+from tuckermix.baselines._base import ComponentClustering
+from tuckermix.baselines._declaration import declare
+from tuckermix.baselines._run import Run, Trace
+from tuckermix.baselines._tucker import TuckerMethod, TuckerStart
 from tuckermix.baselines.nonnegative import least_squares_cost, nonnegative_least_squares
 from tuckermix.decomposition.factors import update_factors
 from tuckermix.sources import Source
@@ -68,15 +67,13 @@ def solve_nonnegative_tucker(
         With `factors_` and `core_` of shape (n_components, r_1, ...), whose slices have norm 1 in
         units of the source.
     """
-    begin = time.perf_counter()
     factors, U = list(factors), np.array(memberships, dtype=np.float64)
     n_components, total = U.shape[1], source.squared_norm
-    history: list[Step] = []
+    trace = Trace(total)
+    history = trace.records
 
     def record(cost: float) -> None:
-        error = float(np.sqrt(2.0 * cost / total)) if total > 0 else 0.0
-        seconds = time.perf_counter() - begin
-        history.append(Step(len(history), source.cost_of(2.0 * cost), error, seconds))
+        trace.add(source.cost_of(2.0 * cost), 2.0 * cost)
 
     Q, inverse = _pseudo_inverse(U)
     T = source.contract(Q)
@@ -142,7 +139,8 @@ def _revive(U: np.ndarray, residuals: np.ndarray, floor: float) -> None:
             U[sample, component] = np.sqrt(residuals[sample])
 
 
-class PCAB(ComponentClustering):
+@declare
+class PCAB(TuckerMethod, ComponentClustering):
     r"""The benchmark PCA-B of Sun et al.: nonnegative memberships without the sum constraint.
 
     .. math::
@@ -164,54 +162,17 @@ class PCAB(ComponentClustering):
 
     Parameters
     ----------
-    n_clusters : int, default=8
-        The number of clusters, and of components.
-    ranks : None, int, float or sequence of int, default=None
-        The number of columns of each factor: one int for all modes, one for each, or the share of
-        the centred energy to keep; None keeps 97 %.
-    assign_labels : {"kmeans", "argmax"}, default="kmeans"
-        How labels follow from the memberships: k-means on the rows, or the largest weight.
-    n_init : int, default=1
-        The number of random starts of the memberships; the run of least cost is kept.
     max_iter : int, default=250
         The limit on the number of sweeps, the paper's figure.
     tol : float, default=1e-5
         Stop when a sweep lowers the relative error by less than this.
-    random_state : None, int, Generator or RandomState, default=None
-        Source of randomness for the start and for k-means.
 
     Attributes
     ----------
-    labels_ : array of shape (n_samples,)
-        The cluster of each sample.
     memberships_ : array of shape (n_samples, n_clusters)
         The nonnegative memberships U, in units of the data.
-    factors_ : list of arrays of shape (d_n, r_n)
-        Orthonormal factors of the feature modes.
     core_ : array of shape (n_clusters, r_1, ...)
         The components in the subspace, each of norm 1.
-    components_ : array of shape (n_clusters, d_1, ...)
-        The same in the space of the samples.
-    centroids_ : array of shape (n_clusters, d_1, ...)
-        What the mean memberships of each cluster look like.
-    membership_centers_ : array of shape (n_clusters, n_clusters)
-        The mean memberships of each cluster.
-    ranks_ : tuple of int
-        The number of columns of each factor.
-    cost_ : float
-        Half the squared error.
-    history_ : list of Step
-        One record a sweep, the start first.
-    n_iter_ : int
-        The number of sweeps done.
-    stop_reason_ : StopReason
-        Why the run ended.
-    failure_ : str
-        Empty, since every run gives a meaningful result.
-    sample_shape_ : tuple of int
-        The shape of a sample.
-    n_features_in_ : int
-        The size of the first feature mode.
 
     Notes
     -----
@@ -240,30 +201,10 @@ class PCAB(ComponentClustering):
     True
     """
 
-    factors_: list[Array]
-    core_: Array
-
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        ranks: Any = None,
-        assign_labels: str = "kmeans",
-        n_init: int = 1,
-        max_iter: int = 250,
-        tol: float = 1e-5,
-        random_state: Any = None,
-    ):
-        self.n_clusters = n_clusters
-        self.ranks = ranks
-        self.assign_labels = assign_labels
-        self.n_init = n_init
-        self.max_iter = max_iter
-        self.tol = tol
-        self.random_state = random_state
+    max_iter: int = 250
 
     def _prepare(self, X: np.ndarray) -> tuple[TuckerStart, np.ndarray]:
-        start = start_tucker(X, self.ranks, type(self).__name__)
+        start = super()._prepare(X)
         flat = X.reshape(X.shape[0], -1) * start.source.scale
         return start, np.einsum("ij,ij->i", flat, flat)
 

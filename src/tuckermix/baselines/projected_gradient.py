@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from tuckermix._records import StopReason
-from tuckermix.baselines._factorization import Factorization, NonnegativeFactorization, Trace
+from tuckermix.baselines._declaration import declare
+from tuckermix.baselines._factorization import Factorization, NonnegativeFactorization
+from tuckermix.baselines._run import Trace
 from tuckermix.baselines.nonnegative import least_squares_cost, projected_gradient_norm
 
 __all__ = ["ProjectedGradientNMF", "projected_gradient_nmf", "projected_gradient_nnls"]
@@ -163,6 +163,7 @@ def projected_gradient_nmf(
     )
 
 
+@declare
 class ProjectedGradientNMF(NonnegativeFactorization):
     r"""Cluster by nonnegative matrix factorisation with projected gradients (PGM).
 
@@ -179,47 +180,10 @@ class ProjectedGradientNMF(NonnegativeFactorization):
 
     Parameters
     ----------
-    n_clusters : int, default=8
-        The number of clusters and of components.
-    n_init : int, default=1
-        The number of random starts; the one of least cost counts.
-    max_iter : int, default=1000
-        The limit on outer iterations, that of the toolbox which the paper used.
     tol : float, default=1e-3
         Stop when the projected gradient falls below this share of the gradient at the start. With
         0 all iterations are done. That toolbox has 1e-6, which takes two to six times as long for
         an error that is smaller by a thousandth on digits and by a thirtieth on faces.
-    assign_labels : {"kmeans", "argmax"}, default="kmeans"
-        Labels by k-means on the memberships, or by the largest one.
-    random_state : int, Generator, RandomState or None, default=None
-        Source of randomness for the starts and for k-means.
-
-    Attributes
-    ----------
-    labels_ : array of shape (n_samples,)
-        The cluster of each sample; every label occurs.
-    memberships_ : array of shape (n_samples, n_clusters)
-        Nonnegative weights of the components in each sample.
-    components_ : array of shape (n_clusters, d_1, ...)
-        The components, each of unit norm.
-    centroids_ : array of shape (n_clusters, d_1, ...)
-        The mean model sample of each cluster.
-    membership_centers_ : array of shape (n_clusters, n_clusters)
-        The mean memberships of each cluster.
-    cost_ : float
-        The objective at the end, in units of the data.
-    history_ : list of Step
-        One record an iteration, the start first.
-    n_iter_ : int
-        Iterations of the best start.
-    stop_reason_ : StopReason
-        Why the best start ended.
-    failure_ : str
-        Empty; the reason where a method fails.
-    sample_shape_ : tuple of int
-        The shape of a sample.
-    n_features_in_ : int
-        The length of its first axis.
 
     Notes
     -----
@@ -243,22 +207,7 @@ class ProjectedGradientNMF(NonnegativeFactorization):
     3
     """
 
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        n_init: int = 1,
-        max_iter: int = 1000,
-        tol: float = 1e-3,
-        assign_labels: str = "kmeans",
-        random_state: Any = None,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.n_init = n_init
-        self.max_iter = max_iter
-        self.tol = tol
-        self.assign_labels = assign_labels
-        self.random_state = random_state
+    tol: float = 1e-3
 
     def _factorize(
         self, X: np.ndarray, W: np.ndarray, H: np.ndarray, rng: np.random.Generator

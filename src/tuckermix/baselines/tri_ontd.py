@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from tuckermix._array_api import Array
 from tuckermix._records import StopReason
-from tuckermix.baselines._base import BaselineClustering, Run
+from tuckermix.baselines._declaration import declare
 from tuckermix.baselines._labels import KMEANS_STARTS, label_memberships
-from tuckermix.baselines._tucker import start_tucker
+from tuckermix.baselines._run import Run
+from tuckermix.baselines._tucker import TuckerMethod
 from tuckermix.baselines.nonnegative import scale_of
 from tuckermix.baselines.orthogonal import (
     factorize_orthogonal,
@@ -30,7 +30,8 @@ START_OFFSET = 0.2
 zero."""
 
 
-class TriONTD(BaselineClustering):
+@declare
+class TriONTD(TuckerMethod):
     r"""Tri-factor orthogonal nonnegative tensor decomposition, after Zhang, Li and Ding.
 
     .. math::
@@ -50,20 +51,14 @@ class TriONTD(BaselineClustering):
 
     Parameters
     ----------
-    n_clusters : int, default=8
-        The number of clusters.
     ranks : None, int, float or sequence of int, default=None
         The number of groups in each feature mode: one int for all modes, one for each, or the share
         of the centred energy to keep; None keeps 97 %.
-    n_init : int, default=1
-        The number of runs, each from its own k-means; the one of least cost is kept.
     max_iter : int, default=300
         The limit on the number of cycles of each phase, see the notes. To reach it is no failure:
         multiplicative rules converge slowly, and what counts is which entry of a row is largest.
     tol : float, default=1e-6
         Stop when a cycle changes the relative error by less than this.
-    random_state : None, int, Generator or RandomState, default=None
-        Source of randomness for k-means.
 
     Attributes
     ----------
@@ -84,16 +79,10 @@ class TriONTD(BaselineClustering):
     history_ : list of OrthogonalStep
         One record a cycle, the start of each of the two phases first. Each has `orthogonality`
         and `lagrangian_change` besides the usual fields; `orthogonality` is 0 in the second phase.
-    n_iter_ : int
-        The number of cycles done.
     stop_reason_ : StopReason
         Why the run ended.
     failure_ : str
         Why the result is meaningless, where `stop_reason_` is `StopReason.FAILED`.
-    sample_shape_ : tuple of int
-        The shape of a sample.
-    n_features_in_ : int
-        The size of the first feature mode.
 
     Notes
     -----
@@ -135,30 +124,13 @@ class TriONTD(BaselineClustering):
 
     _positive_only = True
 
-    factors_: list[Array]
-    core_: Array
-
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        ranks: Any = None,
-        n_init: int = 1,
-        max_iter: int = 300,
-        tol: float = 1e-6,
-        random_state: Any = None,
-    ):
-        self.n_clusters = n_clusters
-        self.ranks = ranks
-        self.n_init = n_init
-        self.max_iter = max_iter
-        self.tol = tol
-        self.random_state = random_state
+    max_iter: int = 300
+    tol: float = 1e-6
 
     def _prepare(self, X: np.ndarray) -> tuple[np.ndarray, float, tuple[int, ...]]:
         scale = scale_of(X)  # squares of tiny or huge entries leave the range of floats
         X = X / scale
-        return X, scale, start_tucker(X, self.ranks, type(self).__name__).ranks
+        return X, scale, super()._prepare(X).ranks
 
     def _run(self, data: Any, rng: np.random.Generator) -> Run:
         X, scale, ranks = data

@@ -1,0 +1,101 @@
+"""Parameters and descriptions that classes inherit."""
+
+import inspect
+
+import pytest
+from sklearn.base import BaseEstimator, clone
+
+from tuckermix import baselines
+from tuckermix.baselines._declaration import _entries, _sections, declare
+
+
+@declare
+class Base(BaseEstimator):
+    """A base.
+
+    Parameters
+    ----------
+    size : int, default=3
+        How large.
+    tol : float, default=1e-5
+        How exact.
+
+    Attributes
+    ----------
+    found_ : int
+        What was found.
+    """
+
+    size: int = 3
+    tol: float = 1e-5
+
+
+@declare
+class Derived(Base):
+    """A method.
+
+    Parameters
+    ----------
+    shape : str, default="round"
+        Which shape.
+
+    Attributes
+    ----------
+    found_ : float
+        Found differently.
+    more_ : int
+        More.
+
+    Notes
+    -----
+    Parameters
+    are explained above.
+    """
+
+    tol: float = 0.25
+    shape: str = "round"
+
+
+def test_parameters_are_inherited():
+    model = Derived(size=4, shape="flat")
+    assert model.get_params() == {"size": 4, "tol": 0.25, "shape": "flat"}
+    assert clone(model).get_params() == model.get_params()
+    assert Base().tol == 1e-5
+
+
+def test_unknown_parameters_are_refused():
+    with pytest.raises(TypeError, match="unexpected keyword argument 'depth'"):
+        Derived(depth=1)
+
+
+def test_descriptions_are_inherited_with_the_defaults_of_the_class():
+    sections = _sections(Derived.__doc__)
+    assert sections[""].strip() == "A method."
+    assert list(_entries(sections["Parameters"]).items()) == [
+        ("shape", 'shape : str, default="round"\n    Which shape.'),
+        ("size", "size : int, default=3\n    How large."),
+        ("tol", "tol : float, default=0.25\n    How exact."),
+    ]
+    assert list(_entries(sections["Attributes"]).items()) == [
+        ("found_", "found_ : float\n    Found differently."),
+        ("more_", "more_ : int\n    More."),
+    ]
+    assert sections["Notes"].strip() == "Parameters\nare explained above."
+
+
+def test_a_class_without_docstring_inherits_all_descriptions():
+    class Silent(Base):
+        size: int = 5
+
+    declare(Silent)
+    parameters = _entries(_sections(Silent.__doc__)["Parameters"])
+    assert parameters["size"] == "size : int, default=5\n    How large."
+    assert Silent().size == 5
+
+
+@pytest.mark.parametrize("name", baselines.__all__)
+def test_docstrings_list_parameters_and_fitted_attributes(name):
+    cls = getattr(baselines, name)
+    sections = _sections(cls.__doc__)
+    assert set(_entries(sections["Parameters"])) == set(inspect.signature(cls).parameters)
+    assert {"labels_", "memberships_", "n_iter_"} <= set(_entries(sections["Attributes"]))
