@@ -57,6 +57,7 @@ PUBLIC = {
     "tuckermix.baselines": (
         *("PCAMultinomial", "PCAB", "MultiplicativeNMF", "AlternatingNMF", "BayesianNMF"),
         *("ProjectedGradientNMF", "DRCC", "TriONTD", "ASIT"),
+        *("LSR", "AutoSC", "ADSSC", "EnSC", "SSCOMP"),
     ),
     "tuckermix.metrics": ("clustering_accuracy", "normalized_mutual_information"),
     "tuckermix.objectives": ("MembershipObjective",),

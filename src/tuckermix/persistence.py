@@ -42,8 +42,8 @@ MAX_HEADER = 64 * 2**20
 """Bytes of a header: a history of 100,000 sweeps takes a fifth of this."""
 
 BASELINES = (
-    "ASIT AlternatingNMF BayesianNMF DRCC MultiplicativeNMF PCAB PCAMultinomial "
-    "ProjectedGradientNMF TriONTD"
+    "ADSSC ASIT AlternatingNMF AutoSC BayesianNMF DRCC EnSC LSR MultiplicativeNMF PCAB "
+    "PCAMultinomial ProjectedGradientNMF SSCOMP TriONTD"
 )
 
 CLASSES = {

@@ -50,6 +50,8 @@ class _Fitted:
     factors_: list[Array]
     core_: Array
     history_: list[Step]
+    affinity_matrix_: Array
+    training_rows_: Array
 
 
 @declare
@@ -101,6 +103,11 @@ class BaselineClustering(_Fitted, ClusterMixin, BaseEstimator):
     _keeps_precision = False
     """Whether runs see float32 data as they are, for methods without small linear systems."""
 
+    @property
+    def _n_starts(self) -> int:
+        """How often the method is run."""
+        return self.n_init
+
     @abstractmethod
     def _run(self, data: Any, rng: np.random.Generator) -> Run:
         """Run the method once from a start drawn with `rng`, on what `_prepare` returned."""
@@ -148,7 +155,7 @@ class BaselineClustering(_Fitted, ClusterMixin, BaseEstimator):
         data = self._prepare(host)
         best: Run | None = None
         # One generator for each start: a start does not depend on how much the last one drew.
-        for seed in rng.integers(2**63, size=(self.n_init, 2)):
+        for seed in rng.integers(2**63, size=(self._n_starts, 2)):
             run = self._run(data, np.random.default_rng(seed))
             if run.beats(best):
                 best = run
@@ -189,6 +196,7 @@ class BaselineClustering(_Fitted, ClusterMixin, BaseEstimator):
         return tags
 
 
+@declare
 class PredictsClusters(BaselineClustering):
     """Base of the methods that can label samples which they have not seen."""
 
