@@ -3,6 +3,7 @@
 #   make demo     cluster the digits and write a report
 #   make test     run the tests (a few minutes)
 #   make lint     style, formatting and types
+#   make stress   Ctrl-C, kill -9 and odd fits at random, by the thousand (an hour)
 #   make bench    speed against other libraries, as ratios from one run
 #   make docs     build the documentation into docs/_build/html
 #   make clean    remove what builds and tests left; `make distclean` the environment too
@@ -30,7 +31,7 @@ PYTEST := $(BIN)/python -m pytest -n auto --maxprocesses $(TEST_PROCESSES) --dis
 export SCIPY_ARRAY_API = 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all lint format bench docs clean distclean
+.PHONY: help demo test test-all stress lint format bench docs clean distclean
 
 help:
 	@sed -n 's/^#   \(make .*\)/\1/p' Makefile
@@ -44,6 +45,11 @@ test: $(STAMPS)/test
 # What `make test` leaves out or skips: long tests, PyTorch, the datasets, a browser.
 test-all: $(STAMPS)/test-all
 	$(PYTEST) -m "slow or torch or data or browser"
+
+stress: $(STAMPS)/test
+	$(BIN)/python -m stress.fits
+	$(BIN)/python -m stress.interrupts
+	$(BIN)/python -m stress.kills
 
 lint: $(STAMPS)/lint
 	$(BIN)/ruff check .

@@ -1,4 +1,6 @@
+import csv
 import errno
+import io
 import os
 import resource
 import signal
@@ -14,6 +16,8 @@ from tuckermix._files import (
     atomic_open,
     atomic_path,
     atomic_paths,
+    csv_text,
+    from_csv_cell,
     made_folder,
     write_text,
 )
@@ -304,3 +308,24 @@ def test_unknown_mode(tmp_path):
         atomic_open(tmp_path / "a", "r"),
     ):
         pass
+
+
+FORMULAS = ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "＝1", "'=1", "''-x"]
+
+
+@pytest.mark.parametrize("text", FORMULAS)
+def test_a_formula_is_written_as_text(text):
+    (row,) = csv.reader(io.StringIO(csv_text([[text, 1]]), newline=""))
+    assert row[0] == "'" + text
+    assert from_csv_cell(row[0]) == text
+
+
+@pytest.mark.parametrize("cell", ["a=1", "", "it's", "'quoted'", "5", "a-b", " =1"])
+def test_other_texts_are_written_as_they_are(cell):
+    (row,) = csv.reader(io.StringIO(csv_text([[cell, 1]]), newline=""))
+    assert row == [cell, "1"]
+    assert from_csv_cell(cell) == cell
+
+
+def test_numbers_keep_their_sign():
+    assert csv_text([["x"], [-1.5, None, -2]]) == "x\n-1.5,,-2\n"

@@ -115,6 +115,6 @@ def test_names_are_made_where_none_are_given():
     assert summary.sample_names(None, 2) == ["sample 0", "sample 1"]
 
 
-def test_names_that_are_no_text_are_shown_with_a_sign():
-    name = b"caf\xe9.png".decode("utf-8", "surrogateescape")
-    assert summary.sample_names([name], 1) == ["caf\ufffd.png"]
+def test_names_that_are_no_text_are_shown_with_escapes_and_stay_different():
+    names = [name.decode("utf-8", "surrogateescape") for name in (b"caf\xe9", b"caf\xe8")]
+    assert summary.sample_names([*names, "\ud800"], 3) == ["caf\\udce9", "caf\\udce8", "\\ud800"]

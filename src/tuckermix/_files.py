@@ -7,18 +7,28 @@ Several files that belong together are renamed together, when the last of them i
 
 from __future__ import annotations
 
+import csv
 import errno
 import os
 import secrets
 import signal
 import stat
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
-__all__ = ["FULL_DISK", "atomic_open", "atomic_path", "atomic_paths", "made_folder", "write_text"]
+__all__ = [
+    "FULL_DISK",
+    "atomic_open",
+    "atomic_path",
+    "atomic_paths",
+    "csv_text",
+    "from_csv_cell",
+    "made_folder",
+    "write_text",
+]
 
 TOKEN_BYTES = 6
 """Random bytes in the name of a temporary file: two writers of one target never meet."""
@@ -32,6 +42,9 @@ FULL_DISK = frozenset(
     if (code := getattr(errno, name, None)) is not None
 )
 """What a system says when there is no room: a full disk, a spent quota, a file beyond the limit."""
+
+FORMULA_STARTS = tuple("=+-@\t\r\n＝＋－＠")
+"""A spreadsheet takes a cell that starts so for a formula, and runs it."""
 
 
 @contextmanager
@@ -137,6 +150,45 @@ def write_text(path: str | os.PathLike[str], content: str) -> None:
     """Write `content` to `path` atomically, as UTF-8 and with the line ends it has."""
     with atomic_open(path, "w") as stream:
         stream.write(content)
+
+
+def csv_text(rows: Iterable[Iterable[Any]]) -> str:
+    """Render rows as CSV that a spreadsheet can open without danger.
+
+    Parameters
+    ----------
+    rows : iterable of iterables
+        The cells. Texts that a spreadsheet would take for a formula, which may come from the name
+        of a file or an error message, get an apostrophe in front; `from_csv_cell` takes it away.
+
+    Returns
+    -------
+    text : str
+        One line for each row.
+    """
+    lines: list[str] = []
+    # Cells with a carriage return are put in quotes only where it is part of the line end.
+    writer = csv.writer(_Lines(lines), lineterminator="\r\n")
+    for row in rows:
+        writer.writerow([f"'{cell}" if _like_formula(cell) else cell for cell in row])
+    return "".join(line.removesuffix("\r\n") + "\n" for line in lines)
+
+
+class _Lines:
+    """What `csv.writer` writes to: each row is one call."""
+
+    def __init__(self, lines: list[str]) -> None:
+        self.write = lines.append
+
+
+def from_csv_cell(cell: str) -> str:
+    """Return the text that `csv_text` wrote as `cell`."""
+    return cell[1:] if cell.startswith("'") and _like_formula(cell) else cell
+
+
+def _like_formula(cell: Any) -> bool:
+    """Say whether a text starts like a formula, apostrophes in front of it or not."""
+    return isinstance(cell, str) and cell.lstrip("'").startswith(FORMULA_STARTS)
 
 
 @contextmanager

@@ -269,8 +269,12 @@ def duration(seconds: float) -> str:
 
 
 def printable(text: Any) -> str:
-    """Return a text that can be stored as UTF-8, whatever bytes a file name was made of."""
-    return str(text).encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    r"""Return a text that can be stored as UTF-8, whatever bytes a file name was made of.
+
+    What UTF-8 does not have appears as an escape such as ``\udce9``, so that names that differ
+    still do.
+    """
+    return str(text).encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def sample_names(names: Any, n: int) -> list[str]:

@@ -228,6 +228,29 @@ def test_full_disk_gets_one_line_and_leaves_nothing(shell, archive, tmp_path):
     assert "report.html" not in left
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="names of files are bytes on Linux")
+def test_class_folders_and_files_of_any_name(shell, planted, tmp_path):
+    Image = pytest.importorskip("PIL.Image")
+    source, out = tmp_path / "photos", tmp_path / "out"
+    kinds = [b"caf\xe9", b"=1+1", b"plain"]
+    for index, (picture, kind) in enumerate(zip(*planted, strict=True)):
+        place = os.fsencode(source) + b"/" + kinds[kind]
+        os.makedirs(place, exist_ok=True)
+        Image.fromarray(picture).save(os.fsdecode(place + b"/=\xff%03d.png" % index))
+    done = shell(
+        *("cluster", source, "-k", 3, "-o", out, "--truth", "labels"),
+        env={"PYTHONIOENCODING": "ascii"},
+    )
+    assert done.returncode == 0, done.stderr
+    rows = check_results(out, (None, np.sort(planted[1])))
+    assert all(row["name"].startswith(("caf\\udce9/=", "'=1+1/=", "plain/=")) for row in rows)
+    assert "caf\\udce9" in (out / "report.html").read_text()
+    words = ("cluster", source, "-k", 3, "-o", tmp_path / "again", "-q")
+    done = shell(*words, "--truth", f"{out / 'labels.csv'}:label")
+    assert done.returncode == 0, done.stderr
+    assert json.loads((tmp_path / "again" / "summary.json").read_text())["accuracy"] == 1
+
+
 @pytest.mark.skipif(os.name != "posix", reason="signals differ")
 def test_interrupting_leaves_no_half_written_file(tmp_path):
     source = tmp_path / "large.npy"

@@ -4,7 +4,7 @@ import warnings
 
 import pytest
 
-from tuckermix.cli._console import Console, one_line
+from tuckermix.cli._console import Console, one_line, visible
 
 
 def test_stages_say_how_long_they_took(capsys):
@@ -57,3 +57,9 @@ def test_tables_on_a_terminal_keep_markup_as_text(capsys, monkeypatch):
 )
 def test_messages_fit_one_line(error, text):
     assert one_line(error) == text
+
+
+def test_names_cannot_steer_the_terminal(capsys):
+    assert visible("a\x1b[31m\x07\x9b\u202eb é × 日") == r"a\x1b[31m\x07\x9b\u202eb é × 日"
+    Console().note("a\x1b]0;title\x07")
+    assert capsys.readouterr().err == "a\\x1b]0;title\\x07\n"

@@ -4,8 +4,10 @@ import io
 import numpy as np
 import pytest
 
+from tuckermix._files import from_csv_cell
 from tuckermix.cli import _results
 from tuckermix.cli._console import UsageError
+from tuckermix.clustering import TuckerClustering
 
 
 def test_labels_round_trip_through_csv():
@@ -13,7 +15,8 @@ def test_labels_round_trip_through_csv():
     proba = np.array([[0.25, 0.75], [1.0, 0.0], [0.123456789, 0.876543211]])
     text = _results.labels_text(names, proba, proba.argmax(axis=1))
     rows = list(csv.DictReader(io.StringIO(text)))
-    assert [row["name"] for row in rows] == names
+    assert [from_csv_cell(row["name"]) for row in rows] == names
+    assert rows[2]["name"] == "'=1+1"  # a spreadsheet must not take it for a formula
     assert [row["label"] for row in rows] == ["1", "0", "1"]
     np.testing.assert_allclose([float(row["p0"]) for row in rows], proba[:, 0], rtol=1e-5)
 
@@ -49,8 +52,36 @@ def test_folder_without_permission_is_told(tmp_path, monkeypatch):
 
 
 def test_names_that_are_no_text_are_still_written(tmp_path):
-    names = [b"caf\xe9.png".decode("utf-8", "surrogateescape"), "b.png"]
+    names = [name.decode("utf-8", "surrogateescape") for name in (b"caf\xe9", b"caf\xe8")]
     proba = np.eye(2)
     text = _results.labels_text(names, proba, np.array([0, 1]))
-    text.encode("utf-8")
-    assert "caf\ufffd.png" in text
+    assert b"caf\\udce9,0" in text.encode("utf-8")
+    assert b"caf\\udce8,1" in text.encode("utf-8")
+
+
+@pytest.mark.parametrize("existed", [True, False])
+@pytest.mark.parametrize("step", ["labels_text", "write_text"])
+def test_results_appear_together_or_not_at_all(tmp_path, monkeypatch, step, existed):
+    # What fails or is interrupted in between leaves the results of an earlier run, or none.
+    pytest.importorskip("jinja2")
+    pytest.importorskip("PIL")
+    X = np.random.default_rng(0).random((12, 4, 4))
+    model = TuckerClustering(2, random_state=0).fit(X)
+    options = {"proba": model.predict_proba(X), "truth": None, "names": None, "seconds": 1.0}
+    options |= {"source": "here", "title": "T", "command": "c", "kind": "auto"}
+    if existed:
+        _results.write_results(tmp_path, model, X, **options)
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    assert len(before) == 4 * existed
+    work, calls = getattr(_results, step), []
+
+    def interrupted(*args):
+        calls.append(args)
+        if step == "labels_text" or len(calls) == 3:
+            raise KeyboardInterrupt
+        return work(*args)
+
+    monkeypatch.setattr(_results, step, interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        _results.write_results(tmp_path, model, X, **(options | {"title": "another"}))
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before

@@ -105,6 +105,7 @@ class Checker(HTMLParser):
 def test_html_is_well_formed_and_lets_nothing_through(summary):
     figures = {"figure4": ("Centroids & more", "<?xml version='1.0'?><svg></svg>")}
     page = page_html([summary], figures)
+    assert "Content-Security-Policy\" content=\"default-src 'none'" in page
     checker = Checker()
     checker.feed(page)
     assert checker.open == []

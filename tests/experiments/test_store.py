@@ -1,4 +1,5 @@
 import csv
+import errno
 import io
 import sqlite3
 
@@ -89,7 +90,7 @@ def test_a_reader_sees_records_while_a_run_writes(tmp_path):
             assert len(reader.records()) == 1
             writer.add(record(1))
             assert len(reader.records()) == 2
-            with pytest.raises(sqlite3.OperationalError, match=r"readonly|read-only|query_only"):
+            with pytest.raises(PermissionError, match=r"Cannot read .* make the file"):
                 reader.add(record(2))
 
 
@@ -109,6 +110,67 @@ def test_another_kind_of_file_is_refused(tmp_path):
         Store(tmp_path / "text")
 
 
+def test_a_full_disk_is_named(tmp_path):
+    with Store(tmp_path / "r.sqlite") as store:
+        pages = store._connection.execute("PRAGMA page_count").fetchone()[0]
+        store._connection.execute(f"PRAGMA max_page_count = {pages}")
+        store.add(record(0))  # there is room for some in the first page of the table
+        with pytest.raises(OSError, match=r"No space left on device: .*r\.sqlite") as caught:
+            store.add(record(1, error="long " * 5000))
+        assert caught.value.errno == errno.ENOSPC
+    with Store(tmp_path / "r.sqlite") as store:  # what fitted is there
+        assert [found.run for found in store.records()] == [0]
+
+
+def test_a_folder_in_the_way_is_told(tmp_path):
+    (tmp_path / "r.sqlite").mkdir()
+    with pytest.raises(PermissionError, match=r"Cannot write .*r\.sqlite.* name another file"):
+        Store(tmp_path / "r.sqlite")
+
+
+def test_a_read_only_folder_is_told(tmp_path):
+    (tmp_path / "r.sqlite.lock").mkdir()  # root may write anywhere, but not over a folder
+    with (
+        Store(tmp_path / "r.sqlite") as store,
+        pytest.raises(PermissionError, match=r"Cannot write .*r\.sqlite"),
+        store.writing(),
+    ):
+        pass
+
+
+def test_a_damaged_file_is_told(tmp_path):
+    path = tmp_path / "r.sqlite"
+    with Store(path) as store:
+        for run in range(200):
+            store.add(record(run))
+    whole = bytearray(path.read_bytes())
+    size = 4096  # of a page; the first holds the header and the schema
+    for start in range(size, len(whole), size):
+        whole[start : start + 100] = b"\xff" * 100
+    path.write_bytes(whole)
+    with Store(path, read_only=True) as store:
+        for read in (store.records, store.digests):
+            with pytest.raises(ValueError, match=r"r\.sqlite.* is damaged .* restore it"):
+                read()
+
+
+def test_a_file_that_another_program_holds_is_told(tmp_path, monkeypatch):
+    monkeypatch.setattr("tuckermix.experiments.store.BUSY_SECONDS", 0.01)
+    with Store(tmp_path / "r.sqlite") as store:
+        other = sqlite3.connect(tmp_path / "r.sqlite", isolation_level=None)
+        other.execute("BEGIN EXCLUSIVE")
+        with pytest.raises(RuntimeError, match=r"is held by another program for more than 0\.01 s"):
+            store.add(record(0))
+        other.close()
+
+
+def test_another_error_of_sqlite_names_the_file(tmp_path):
+    with Store(tmp_path / "r.sqlite") as store:
+        store._connection.execute("DROP TABLE records")
+        with pytest.raises(RuntimeError, match=r"Cannot use .*r\.sqlite.* \(no such table"):
+            store.records()
+
+
 def test_a_later_format_is_refused(tmp_path):
     connection = sqlite3.connect(tmp_path / "r.sqlite")
     connection.execute("PRAGMA user_version = 99")
@@ -125,7 +187,7 @@ def published_record(run, **values):
 @pytest.fixture
 def published(tmp_path):
     path = tmp_path / "records.csv"
-    failed = published_record(1, status="failed", ac=None, nmi=None, error="no luck")
+    failed = published_record(1, status="failed", ac=None, nmi=None, error="=no luck")
     path.write_text(records_csv([published_record(0), failed]), encoding="utf-8")
     return path
 
@@ -139,7 +201,7 @@ def test_records_come_back_and_are_not_added_twice(tmp_path, published):
     assert first.ac == 0.123456789012345
     assert first.classes == [3, 1]
     assert second.status == "failed"
-    assert second.error == "no luck"
+    assert second.error == "=no luck"  # without the apostrophe that guards it in the file
     assert second.ac is None
 
 

@@ -128,6 +128,37 @@ def test_html_in_a_file_name_shows_as_text(open_page):
     assert page.locator("#who b, #who script").count() == 0
 
 
+def test_the_policy_blocks_what_is_not_ours(open_page):
+    page = open_page()
+    assert page.troubles == []  # nothing that the page needs is blocked
+    shades = page.locator(".confusion td").evaluate_all(
+        "cells => cells.map((cell) => getComputedStyle(cell).getPropertyValue('--share'))"
+    )
+    counts = [int(text or 0) for text in page.locator(".confusion td").all_text_contents()]
+    assert max(map(float, shades)) > 0.5
+    assert all(
+        (float(shade) == 0) == (count == 0) for shade, count in zip(shades, counts, strict=True)
+    )
+    assert "url(" in page.locator("#thumb").evaluate(
+        "node => getComputedStyle(node).backgroundImage"
+    )
+    page.evaluate(
+        """() => {
+          const script = document.createElement('script');
+          script.textContent = 'window.broken = true';
+          document.body.append(script);
+          const picture = document.createElement('img');
+          picture.src = 'https://example.invalid/x.png';
+          document.body.append(picture);
+          document.body.setAttribute('style', 'display: none');
+        }"""
+    )
+    page.wait_for_timeout(100)
+    assert page.evaluate("window.broken") is None
+    assert page.locator("h1").is_visible()
+    assert len([text for text in page.troubles if "Content Security Policy" in text]) == 3
+
+
 def test_prints(open_page):
     page = open_page()
     content = page.pdf()

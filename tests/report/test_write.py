@@ -1,3 +1,6 @@
+import base64
+import hashlib
+import html
 import re
 import sys
 
@@ -63,3 +66,27 @@ def test_missing_packages_are_named(samples, model, monkeypatch, package):
     name = {"PIL": "pillow"}.get(package, package)
     with pytest.raises(ImportError, match=rf"The report needs {name}: install tuckermix\[report\]"):
         render_report(model, samples[0])
+
+
+def test_the_policy_allows_this_style_and_this_script_only(report_path):
+    text = report_path.read_text()
+    policy = html.unescape(re.search(r'Content-Security-Policy" content="([^"]*)"', text)[1])
+    rules = dict(rule.split(" ", 1) for rule in policy.split("; "))
+    assert rules["default-src"] == rules["base-uri"] == rules["form-action"] == "'none'"
+    assert rules["img-src"] == "data:"
+    for tag in ("style", "script"):
+        (content,) = re.findall(rf"<{tag}>(.*?)</{tag}>", text, re.DOTALL)
+        digest = base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
+        assert rules[f"{tag}-src"] == f"'sha256-{digest}'"
+    assert not re.search(r"<[^>]+\s(?:style|on[a-z]+)=", text)  # a policy without exceptions
+    assert text.index("Content-Security-Policy") < text.index("<title>")
+
+
+def test_classes_that_are_no_text_stay_apart():
+    X = np.random.default_rng(0).random((9, 4, 5))
+    model = TuckerClustering(3, random_state=0).fit(X)
+    classes = [name.decode("utf-8", "surrogateescape") for name in (b"\xe9", b"\xe8", b"plain")]
+    text = render_report(model, X, truth=np.array(classes)[np.arange(9) % 3])
+    text.encode()
+    heads = re.findall(r'<th scope="row">([^<]*)</th><td class="s', text)
+    assert sorted(heads) == ["\\udce8", "\\udce9", "plain"]

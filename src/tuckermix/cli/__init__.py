@@ -36,4 +36,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return EXIT_FAILED
     from tuckermix.cli._app import run
 
+    if arguments is None:
+        # A name that the encoding of the terminal does not have must not end the program.
+        for stream in (sys.stdout, sys.stderr):
+            if hasattr(stream, "reconfigure"):
+                stream.reconfigure(errors="backslashreplace")
     return run(list(sys.argv[1:] if arguments is None else arguments))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import sys
 from importlib import import_module
@@ -10,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from tuckermix._files import FULL_DISK
 from tuckermix.cli._console import (
     EXIT_DONE,
     EXIT_FAILED,
@@ -17,6 +17,7 @@ from tuckermix.cli._console import (
     EXIT_USAGE,
     UsageError,
     one_line,
+    visible,
 )
 from tuckermix.cli.bench import bench
 from tuckermix.cli.cluster import EXAMPLES as CLUSTER_EXAMPLES
@@ -31,7 +32,6 @@ TRACEBACK = "TUCKERMIX_TRACEBACK"
 
 REPRODUCE_HELP = "Compute the tables and figures of the paper anew."
 INTERRUPTED = "Interrupted; nothing half-written is left behind."
-DISK_ERRORS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 HELP = """Cluster stacks of images, videos, volumes and other N-way arrays.
 
@@ -138,7 +138,7 @@ def _explain(error: Exception) -> int:
         return _fail(f"{text}. Try 'tuckermix --help'.", EXIT_USAGE)
     if isinstance(error, UsageError | ValueError | FileNotFoundError | IsADirectoryError):
         return _fail(one_line(error), EXIT_USAGE)
-    if isinstance(error, OSError) and error.errno in DISK_ERRORS:
+    if isinstance(error, OSError) and error.errno in FULL_DISK:
         where = f" {error.filename}" if error.filename else " the results"
         return _fail(f"Cannot write{where}: {error.strerror}. Free some space.", EXIT_FAILED)
     if isinstance(error, ImportError | OSError):
@@ -152,5 +152,5 @@ def _explain(error: Exception) -> int:
 
 
 def _fail(message: str, code: int) -> int:
-    sys.stderr.write(f"tuckermix: {message}\n")
+    sys.stderr.write(f"tuckermix: {visible(message)}\n")
     return code

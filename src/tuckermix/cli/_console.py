@@ -45,7 +45,7 @@ class Console:
     def note(self, text: str) -> None:
         """Say something on stderr."""
         if not self.quiet:
-            sys.stderr.write(text + "\n")
+            sys.stderr.write(visible(text) + "\n")
 
     @contextmanager
     def stage(self, doing: str) -> Iterator[None]:
@@ -122,6 +122,14 @@ def _spinner(doing: str) -> Iterator[None]:
         finally:
             logger.removeHandler(handler)
             logger.setLevel(level)
+
+
+def visible(text: str) -> str:
+    """Return a text without what would steer a terminal: names of files may hold anything."""
+    return "".join(
+        letter if letter.isprintable() else letter.encode("unicode_escape").decode()
+        for letter in text
+    )
 
 
 def one_line(error: BaseException) -> str:

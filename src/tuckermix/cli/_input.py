@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 
 from tuckermix._array_api import is_dask
+from tuckermix._files import from_csv_cell
 from tuckermix.cli._console import UsageError
 from tuckermix.cli._large import in_chunks, read_in_chunks
 from tuckermix.datasets import Dataset, ReadError, load, read
+from tuckermix.summary import printable
 
 LARGE = 20_000_000
 """Integers of more entries than this are taken as float32, which holds them exactly up to 2²⁴ and
@@ -98,7 +100,8 @@ def _read_classes(path: Path, column: str | None, data: Dataset) -> np.ndarray:
     if path.suffix == ".npy":
         values = np.load(path, allow_pickle=False)
         return values.reshape(-1)
-    with open(path, newline="", encoding="utf-8-sig") as stream:
+    # As the system hands over the names of files, so that both agree whatever bytes they hold.
+    with open(path, newline="", encoding="utf-8-sig", errors="surrogateescape") as stream:
         text = stream.read()
     delimiter = "\t" if path.suffix == ".tsv" else ","
     rows = [row for row in csv.reader(text.splitlines(), delimiter=delimiter) if row]
@@ -119,8 +122,10 @@ def _read_classes(path: Path, column: str | None, data: Dataset) -> np.ndarray:
     names = next((head.index(name) for name in NAME_COLUMNS if name in head), None)
     try:
         if names is not None and data.names is not None:
-            found = {row[names].strip(): row[place].strip() for row in rows[1:]}
-            return np.array([found[name] for name in data.names])
+            found = {from_csv_cell(row[names].strip()): row[place].strip() for row in rows[1:]}
+            return np.array(
+                [found[name if name in found else printable(name)] for name in data.names]
+            )
         return np.array([row[place].strip() for row in rows[1:]])
     except KeyError as error:
         raise UsageError(f"{path} has no row for {error.args[0]!r}.") from None

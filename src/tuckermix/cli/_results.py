@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from tuckermix._array_api import to_numpy
-from tuckermix._files import write_text
+from tuckermix._files import atomic_paths, csv_text, made_folder, write_text
 from tuckermix._version import __version__
 from tuckermix.cli._console import UsageError
 from tuckermix.summary import FitSummary, duration, printable, sample_names, summarize_fit
@@ -28,34 +26,23 @@ SCHEMA_VERSION = 2
 @contextmanager
 def result_folder(path: Path) -> Iterator[Path]:
     """Make a folder for results; one that was made and stayed empty is taken away again."""
-    made = not path.exists()
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-    except FileExistsError:
-        raise UsageError(f"Cannot write to {path}: it is a file. Name a folder.") from None
-    if not os.access(path, os.W_OK):
-        raise UsageError(f"Cannot write to {path}: permission is denied.")
-    try:
+    if path.exists() and not path.is_dir():
+        raise UsageError(f"Cannot write to {path}: it is a file. Name a folder.")
+    with made_folder(path):
+        if not os.access(path, os.W_OK):
+            raise UsageError(f"Cannot write to {path}: permission is denied. Name another folder.")
         yield path
-    finally:
-        if made:
-            with suppress(OSError):  # not empty: there are results in it
-                path.rmdir()
 
 
 def labels_text(names: Any, proba: np.ndarray, labels: np.ndarray) -> str:
     """Return labels and soft labels as CSV: name or index, label, confidence, one column each."""
-    stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator="\n")
     columns = [f"p{cluster}" for cluster in range(proba.shape[1])]
-    writer.writerow(["index" if names is None else "name", "label", "confidence", *columns])
-    named = None if names is None else sample_names(names, len(labels))
+    head = ["index" if names is None else "name", "label", "confidence", *columns]
+    named = range(len(labels)) if names is None else sample_names(names, len(labels))
     written = np.char.mod("%.6g", proba)
     confidence = written[np.arange(len(labels)), labels].tolist()
-    rows = zip(labels.tolist(), confidence, written.tolist(), strict=True)
-    for index, (label, sure, row) in enumerate(rows):
-        writer.writerow([index if named is None else named[index], label, sure, *row])
-    return stream.getvalue()
+    rows = zip(named, labels.tolist(), confidence, written.tolist(), strict=True)
+    return csv_text([head, *([name, label, sure, *row] for name, label, sure, row in rows)])
 
 
 def summary_rows(summary: FitSummary, folder: Path) -> list[tuple[str, str]]:
@@ -92,7 +79,7 @@ def write_results(
     command: str,
     kind: str,
 ) -> tuple[FitSummary, dict[str, Any]]:
-    """Write labels, model, report and summary, each atomically.
+    """Write labels, model, report and summary: all of them, or none.
 
     Returns
     -------
@@ -128,8 +115,10 @@ def write_results(
         **{name: printable(text) for name, text in place.items()},
         "files": files,
     }
-    write_text(folder / LABELS, labels)
-    save(model, folder / MODEL)
-    write_text(folder / REPORT, page)
-    write_text(folder / SUMMARY, json.dumps(values, indent=2) + "\n")
+    with atomic_paths(*(folder / name for name in files.values())) as places:
+        where = dict(zip(files, places, strict=True))
+        write_text(where["labels"], labels)
+        save(model, where["model"])
+        write_text(where["report"], page)
+        write_text(where["summary"], json.dumps(values, indent=2) + "\n")
     return summary, values

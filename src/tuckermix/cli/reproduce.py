@@ -173,7 +173,7 @@ def reproduce(
                 refresh=refresh,
                 progress=progress,
             )
-    except (ValueError, FileNotFoundError, ImportError, RuntimeError) as error:
+    except (ValueError, OSError, ImportError, RuntimeError) as error:
         typer.echo(f"Error: {error}", err=True)
         raise typer.Exit(EXIT_FAILED) from error
     typer.echo(_summary(report))

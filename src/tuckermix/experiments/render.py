@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import csv
 import html
-import io
 import os
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tuckermix._files import write_text
+from tuckermix._files import csv_text, write_text
 from tuckermix._records import Record
 from tuckermix._validation import check_option
 from tuckermix.experiments.cells import PAPER, QUICK
@@ -241,8 +239,6 @@ def _one_line(text: str) -> str:
 
 def table_csv(summary: TableSummary) -> str:
     """Render a table as CSV, one line for each row and method."""
-    stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator="\n")
     header = ["table", "row", "method", "runs", "expected"]
     for metric in METRICS:
         name = metric.lower()
@@ -250,7 +246,7 @@ def table_csv(summary: TableSummary) -> str:
             f"{name}_{part}"
             for part in ("mean", "variance", "low", "high", "best", "paper", "difference")
         ]
-    writer.writerow([*header, "cpu_seconds", "explanation"])
+    lines: list[list[object]] = [[*header, "cpu_seconds", "explanation"]]
     for row in summary.rows:
         for cell in row.cells.values():
             line: list[object] = [summary.name, row.name, cell.method, cell.done, cell.expected]
@@ -262,8 +258,8 @@ def table_csv(summary: TableSummary) -> str:
                 else:
                     line += [found.mean, found.variance, found.worst, found.best, found.first]
                     line += [printed, found.difference]
-            writer.writerow([*line, cell.seconds, _one_line(cell.explanation)])
-    return stream.getvalue()
+            lines.append([*line, cell.seconds, _one_line(cell.explanation)])
+    return csv_text(lines)
 
 
 def _html_table(header: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
@@ -305,6 +301,9 @@ def table_html(summary: TableSummary) -> str:
     return "\n".join([*parts, "</section>"])
 
 
+# Drawings in SVG carry styles of their own. The page needs no script and fetches nothing.
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'"
+
 _STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 90rem; padding: 0 1rem; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: .85rem; }
@@ -341,6 +340,7 @@ def page_html(summaries: Iterable[TableSummary], figures: Mapping[str, tuple[str
     numbers = dict.fromkeys(name for summary in summaries for name in summary.versions)
     parts = [
         "<!doctype html><html lang='en'><head><meta charset='utf-8'>",
+        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">',
         "<meta name='viewport' content='width=device-width, initial-scale=1'>",
         f"<title>Results</title><style>{_STYLE}</style></head><body><h1>Results</h1>",
         f"<p>{LEGEND}</p>",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-import io
+import errno
 import json
 import os
 import sqlite3
@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tuckermix._files import csv_text, from_csv_cell
 from tuckermix._records import Record
 
 __all__ = ["RunRecord", "Store", "import_records", "records_csv"]
@@ -182,14 +183,48 @@ class Store:
             )
         if not read_only:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-        try:
+        with self._explained():
             self._connection = sqlite3.connect(self.path, timeout=BUSY_SECONDS)
             self._prepare()
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        """Say what is wrong with the file, and what to do, where SQLite names an error of its own.
+
+        Yields
+        ------
+        None
+            The block works on the file.
+        """
+        try:
+            yield
         except sqlite3.DatabaseError as error:
-            if isinstance(error, sqlite3.OperationalError):
-                raise
-            raise ValueError(
-                f"{str(self.path)!r} is no SQLite file ({error}): name another file with --db."
+            name = str(self.path)
+            # The lower byte is the kind of the error, the rest tells where it struck.
+            code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
+            if code == sqlite3.SQLITE_FULL:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), name) from error
+            if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM):
+                raise PermissionError(
+                    f"Cannot {'read' if self.read_only else 'write'} {name!r} ({error}): make the "
+                    "file and its folder writable, or name another file with --db."
+                ) from error
+            if code == sqlite3.SQLITE_NOTADB:
+                raise ValueError(
+                    f"{name!r} is no SQLite file ({error}): name another file with --db."
+                ) from error
+            if code == sqlite3.SQLITE_CORRUPT:
+                raise ValueError(
+                    f"{name!r} is damaged ({error}): restore it from a copy, or start anew with "
+                    "another file."
+                ) from error
+            if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+                raise RuntimeError(
+                    f"{name!r} is held by another program for more than {BUSY_SECONDS:g} s: wait "
+                    "for it, stop it, or name another file with --db."
+                ) from error
+            raise RuntimeError(
+                f"Cannot use {name!r} ({error}): name another file with --db."
             ) from error
 
     def _prepare(self) -> None:
@@ -235,7 +270,7 @@ class Store:
         """
         values = [json.dumps(record[name]) if name in _JSON else record[name] for name in _COLUMNS]
         marks = ", ".join("?" for _ in values)
-        with self._connection:
+        with self._explained(), self._connection:
             self._connection.execute(f"INSERT OR REPLACE INTO records VALUES ({marks})", values)
 
     def records(self, **where: Any) -> list[RunRecord]:
@@ -253,9 +288,10 @@ class Store:
         """
         condition, values = self._condition(where)
         names = ", ".join(f'"{name}"' for name in _COLUMNS)
-        rows = self._connection.execute(
-            f"SELECT {names} FROM records{condition} ORDER BY {', '.join(KEY)}", values
-        )
+        with self._explained():
+            rows = self._connection.execute(
+                f"SELECT {names} FROM records{condition} ORDER BY {', '.join(KEY)}", values
+            ).fetchall()
         return [
             RunRecord(
                 **{
@@ -268,7 +304,11 @@ class Store:
 
     def digests(self) -> dict[tuple[str, str, str, str, int], tuple[str, str]]:
         """Return digest and status of each record by its key, without reading the rest."""
-        rows = self._connection.execute(f"SELECT {', '.join(KEY)}, digest, status FROM records")
+        names = ", ".join(KEY)
+        with self._explained():
+            rows = self._connection.execute(
+                f"SELECT {names}, digest, status FROM records"
+            ).fetchall()
         return {tuple(row[:5]): (row[5], row[6]) for row in rows}
 
     def delete(self, **where: Any) -> int:
@@ -290,7 +330,7 @@ class Store:
                 "method='MM', or delete the file."
             )
         condition, values = self._condition(where)
-        with self._connection:
+        with self._explained(), self._connection:
             return self._connection.execute(f"DELETE FROM records{condition}", values).rowcount
 
     @staticmethod
@@ -310,15 +350,19 @@ class Store:
         The lock is an exclusive transaction on a file beside the store, which the system releases
         when the process ends, however it ends.
         """
-        lock = sqlite3.connect(f"{self.path}.lock", timeout=0.0, isolation_level=None)
+        with self._explained():
+            lock = sqlite3.connect(f"{self.path}.lock", timeout=0.0, isolation_level=None)
         try:
-            try:
-                lock.execute("BEGIN EXCLUSIVE")
-            except sqlite3.OperationalError as error:
-                raise RuntimeError(
-                    f"Another run is writing to {str(self.path)!r}: wait for it, stop it, or name "
-                    "another file with --db."
-                ) from error
+            with self._explained():
+                try:
+                    lock.execute("BEGIN EXCLUSIVE")
+                except sqlite3.OperationalError as error:
+                    if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY:
+                        raise
+                    raise RuntimeError(
+                        f"Another run is writing to {str(self.path)!r}: wait for it, stop it, or "
+                        "name another file with --db."
+                    ) from error
             yield
         finally:
             lock.close()
@@ -345,14 +389,12 @@ class Store:
 
 def records_csv(records: Iterable[RunRecord]) -> str:
     """Render records as CSV, one line each, without what only the figures need."""
-    stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(RECORD_FIELDS)
+    rows: list[Iterable[Any]] = [RECORD_FIELDS]
     for record in records:
         line = record.to_dict() | {"classes": " ".join(map(str, record.classes))}
         line["error"] = " ".join((record.error or "").split())
-        writer.writerow([line[name] for name in RECORD_FIELDS])
-    return stream.getvalue()
+        rows.append([line[name] for name in RECORD_FIELDS])
+    return csv_text(rows)
 
 
 def import_records(path: str | os.PathLike[str], db: str | os.PathLike[str]) -> int:
@@ -392,7 +434,7 @@ def import_records(path: str | os.PathLike[str], db: str | os.PathLike[str]) -> 
 
 def _record_of(line: dict[str, str], path: object, number: int) -> RunRecord:
     """Turn one line of the file into a record."""
-    values: dict[str, object] = {name: line[name] for name in RECORD_FIELDS}
+    values: dict[str, object] = {name: from_csv_cell(line[name]) for name in RECORD_FIELDS}
     try:
         values["classes"] = [int(name) for name in (line["classes"] or "").split()]
         for name in INTEGERS:
@@ -400,7 +442,7 @@ def _record_of(line: dict[str, str], path: object, number: int) -> RunRecord:
         for name in NUMBERS:
             values[name] = float(line[name]) if line[name] else None
         for name in OPTIONAL_TEXTS:
-            values[name] = line[name] or None
+            values[name] = from_csv_cell(line[name]) or None
         return RunRecord(**values)  # type: ignore[arg-type]
     except (TypeError, ValueError) as error:
         raise ValueError(f"Line {number} of {path} is no record: {error}.") from error

@@ -242,12 +242,14 @@ def confusion(truth: Any, labels: np.ndarray) -> dict[str, Any] | None:
     if max(table.counts.shape) > MAX_CONFUSION:
         return None
     shares = table.counts / table.counts.sum(axis=1, keepdims=True)
+    percents = np.rint(100 * shares).astype(int)
     return {
         "clusters": [int(cluster) for cluster in table.clusters],
         "rows": [
-            (str(name), [(int(c), round(float(s), 2)) for c, s in zip(counts, row, strict=True)])
-            for name, counts, row in zip(table.classes, table.counts, shares, strict=True)
+            (str(name), list(zip(counts.tolist(), row.tolist(), strict=True)))
+            for name, counts, row in zip(table.classes, table.counts, percents, strict=True)
         ],
+        "shades": np.unique(percents).tolist(),
     }
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import os
 from pathlib import Path
 from typing import Any
@@ -26,6 +28,36 @@ def require_packages() -> None:
     """Say what to install where a package that the report needs is missing."""
     for module, package in (("jinja2", "jinja2"), ("PIL", "pillow")):
         require(module, "The report", "report", package=package)
+
+
+def policy(style: str, script: str) -> str:
+    """Return what the page may do: apply this style, run this script, show pictures it holds.
+
+    Nothing else is allowed, whatever a name or a title might smuggle in, and nothing is fetched.
+
+    Parameters
+    ----------
+    style, script : str
+        The contents of the two elements, to the letter.
+
+    Returns
+    -------
+    policy : str
+        The value of a ``Content-Security-Policy``.
+    """
+
+    def digest(text: str) -> str:
+        return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+    rules = (
+        "default-src 'none'",
+        f"style-src 'sha256-{digest(style)}'",
+        f"script-src 'sha256-{digest(script)}'",
+        "img-src data:",
+        "base-uri 'none'",
+        "form-action 'none'",
+    )
+    return "; ".join(rules)
 
 
 def render_report(
@@ -88,6 +120,8 @@ def render_report(
                 f"truth has shape {truth.shape}, but X has {X.shape[0]} samples: "
                 "give one class for each sample."
             )
+        if truth.dtype.kind not in "biuf":
+            truth = np.array([printable(name) for name in truth.tolist()])
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(TEMPLATES),
         autoescape=True,
@@ -114,6 +148,7 @@ def render_report(
         colours=COLOURS,
         dark=[DARK_COLOURS.get(colour, colour) for colour in COLOURS],
         size=_svg,
+        policy=policy,
         style=Markup((TEMPLATES / "report.css").read_text(encoding="utf-8")),
         script=Markup((TEMPLATES / "report.js").read_text(encoding="utf-8")),
     )

@@ -1,0 +1,210 @@
+"""Random fits: ``python -m stress.fits --count 10000``.
+
+Each seed draws samples (shape, type, scale, structure: noise, planted groups, copies, constants,
+one-hot rows, outliers) and parameters, fits with one, two and four BLAS threads allowed, and checks
+what must hold for any fit: labels are predictions are the largest soft labels, everything is
+finite, weights and soft labels are distributions, labels are numbered by size, no label is lost
+where there are enough distinct samples, no warning comes from below, a saved model says the same.
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import os
+import sys
+import tempfile
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+import tuckermix
+from tuckermix import TuckerClustering
+
+THREADS = (1, 2, 4)
+
+OUR_WARNINGS = ("Stopped after max_iter=", "Only ", "The cost ")
+"""How warnings of the package begin; any other comes from a library below and is a fault."""
+
+SAVED = 10
+"""One fit in so many is also saved and loaded."""
+
+EXTREME = 150
+"""Samples may be this many powers of ten away from 1: the squares of such numbers overflow."""
+
+DIGITS = 6
+"""Samples that agree to so many digits where labels look at them need not get different labels."""
+
+KINDS = ("noise", "planted", "copies", "constant", "one-hot", "outliers", "low-rank", "integers")
+
+
+class Broken(AssertionError):
+    """Something that must hold does not."""
+
+
+def draw(seed: int) -> tuple[np.ndarray, dict[str, Any]]:
+    """Return the samples and the parameters of a seed."""
+    rng = np.random.default_rng(seed)
+    n_samples = int(rng.integers(1, 60))
+    shape = tuple(int(size) for size in rng.integers(1, 9, size=rng.integers(1, 4)))
+    X = _samples(rng, str(rng.choice(KINDS)), n_samples, shape)
+    n_clusters = int(rng.integers(1, min(n_samples, 8) + 1))
+    assign_labels = str(rng.choice(["graph", "graph", "subspace", "memberships", "argmax"]))
+    n_components = None
+    if rng.random() < 0.3:
+        n_components = int(rng.integers(1, n_clusters + 1 if assign_labels == "argmax" else 12))
+    ranks: Any = [
+        None,
+        int(rng.integers(1, min(shape) + 1)),
+        float(rng.uniform(0.05, 0.99)),
+        tuple(int(rng.integers(1, size + 1)) for size in shape),
+    ][int(rng.integers(4))]
+    parameters = {
+        "n_clusters": n_clusters,
+        "n_components": n_components,
+        "ranks": ranks,
+        "solver": str(rng.choice(["exact"] * 17 + ["trust-region"] * 2 + ["joint"])),
+        "init": str(rng.choice(["hosvd", "hosvd", "hosvd-samples", "random"])),
+        "assign_labels": assign_labels,
+        "n_neighbors": int(rng.integers(1, 25)),
+        "n_init": int(rng.integers(1, 4)),
+        "max_iter": int(rng.choice([1, 5, 20])),
+        "random_state": int(rng.integers(2**31)),
+    }
+    return X, parameters
+
+
+def _samples(
+    rng: np.random.Generator, kind: str, n_samples: int, shape: tuple[int, ...]
+) -> np.ndarray:
+    size = (n_samples, *shape)
+    noise = rng.standard_normal(size)
+    if kind == "planted":
+        n_groups = int(rng.integers(1, 6))
+        centers = rng.standard_normal((n_groups, *shape)) * rng.uniform(0.5, 10)
+        X = centers[rng.integers(n_groups, size=n_samples)] + 0.1 * noise
+    elif kind == "copies":
+        X = noise[rng.integers(rng.integers(1, n_samples + 1), size=n_samples)]
+    elif kind == "constant":
+        X = np.full(size, float(rng.choice([0.0, 1.0, -3.7])))
+        if rng.random() < 0.5:
+            X[rng.integers(n_samples)] += 1.0
+    elif kind == "one-hot":
+        flat = np.zeros((n_samples, int(np.prod(shape))))
+        flat[np.arange(n_samples), rng.integers(flat.shape[1], size=n_samples)] = 1.0
+        X = flat.reshape(size)
+    elif kind == "outliers":
+        X = noise
+        X[rng.integers(n_samples)] *= 10.0 ** rng.integers(1, 12)
+    elif kind == "low-rank":
+        X = np.multiply.outer(rng.standard_normal(n_samples), rng.standard_normal(shape))
+    elif kind == "integers":
+        return rng.integers(-3, 4, size=size).astype(rng.choice(["int64", "int8", "bool"]))
+    else:
+        X = noise
+    if rng.random() < 0.3:
+        X = X * 10.0 ** rng.integers(-EXTREME, EXTREME + 1)
+    elif rng.random() < 0.3:
+        X = X.astype(np.float32)
+    return X
+
+
+def check(seed: int) -> str:
+    """Fit what a seed draws, check it, and return a line that names the fit."""
+    X, parameters = draw(seed)
+    name = f"seed {seed}: {X.dtype} {X.shape} {parameters}"
+    results = []
+    for threads in THREADS:
+        with threadpool_limits(threads, user_api="blas"):
+            results.append(_fit(X, parameters, name))
+    for threads, result in zip(THREADS[1:], results[1:], strict=True):
+        for key, value in results[0].items():
+            _demand(np.array_equal(value, result[key]), f"{key} differs with {threads} threads")
+    return name
+
+
+def _fit(X: np.ndarray, parameters: dict[str, Any], name: str) -> dict[str, np.ndarray]:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model = TuckerClustering(**parameters).fit(X)
+        labels, proba = model.predict(X), model.predict_proba(X)
+    strange = [str(entry.message) for entry in caught]
+    strange = [text for text in strange if not text.startswith(OUR_WARNINGS)]
+    _demand(not strange, f"warnings that are not ours: {strange[:2]}")
+    _demand(np.array_equal(model.labels_, labels), "labels are not predictions")
+    _demand(np.array_equal(np.argmax(proba, axis=1), labels), "labels are not the largest shares")
+    tolerance = 1e-4 if proba.dtype == np.float32 else 1e-9
+    for key, shares in (("predict_proba", proba), ("memberships_", model.memberships_)):
+        _demand(np.isfinite(shares).all(), f"{key} is not finite")
+        _demand((shares >= 0).all(), f"{key} has negative entries")
+        _demand(np.allclose(shares.sum(axis=1), 1, atol=tolerance), f"{key} does not sum to 1")
+    values = {"core_": model.core_, "components_": model.components_}
+    values |= {"centroids_": model.centroids_, "gap_": model.gap_}
+    values |= {f"factors_[{mode}]": factor for mode, factor in enumerate(model.factors_)}
+    if not any(str(entry.message).startswith("The cost ") for entry in caught):
+        values["cost_"] = model.cost_
+    for key, value in values.items():
+        if key == "gap_" and np.isnan(model.gap_):
+            continue  # unknown, as documented
+        _demand(np.isfinite(value).all(), f"{key} is not finite")
+    sizes = np.bincount(labels, minlength=model.n_clusters)
+    _demand((np.diff(sizes) <= 0).all(), f"labels are not numbered by size: {sizes.tolist()}")
+    few = any(str(entry.message).startswith("Only ") for entry in caught)
+    if sizes.min() == 0:
+        _demand(few, f"labels are lost without a word: {sizes.tolist()}")
+    if few:
+        # Samples that differ may be the same in what labels look at.
+        weights = model.assign_labels in ("memberships", "argmax")
+        seen = model.transform(X) if weights else model._subspace(X)
+        distinct = len(np.unique(np.round(seen, DIGITS), axis=0))
+        _demand(distinct < model.n_clusters, f"labels are lost with distinct samples: {sizes}")
+    if parameters["random_state"] % SAVED == 0:
+        _check_saved(model, X, proba)
+    return {"labels_": labels, "predict_proba": proba, **values}
+
+
+def _check_saved(model: Any, X: np.ndarray, proba: np.ndarray) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model"
+        tuckermix.save(model, path)
+        _demand(
+            np.array_equal(tuckermix.load(path).predict_proba(X), proba), "a saved model differs"
+        )
+
+
+def _demand(holds: Any, text: str) -> None:
+    if not holds:
+        raise Broken(text)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--count", type=int, default=10_000)
+    parser.add_argument("--first", type=int, default=0, help="the first seed")
+    options = parser.parse_args()
+    failures: collections.Counter[str] = collections.Counter()
+    start = time.perf_counter()
+    for seed in range(options.first, options.first + options.count):
+        try:
+            check(seed)
+        except Exception as error:  # whatever it is, the other seeds go on
+            kind = f"{type(error).__name__}: {str(error)[:60]}"
+            failures[kind] += 1
+            if failures[kind] <= 5:
+                X, parameters = draw(seed)
+                print(f"seed {seed} {X.dtype}{X.shape} {parameters}\n  {kind}", flush=True)
+    seconds = time.perf_counter() - start
+    done = options.count - sum(failures.values())
+    print(f"{done} of {options.count} fits hold with {THREADS} threads, {seconds:.0f} s")
+    for kind, count in failures.most_common():
+        print(f"  {count} × {kind}")
+    return int(bool(failures))
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("SCIPY_ARRAY_API", "1")
+    sys.exit(main())

@@ -1,0 +1,259 @@
+"""Ctrl-C at random moments: ``python -m stress.interrupts --count 1000``.
+
+Each seed starts a fit, a saving, ``tuckermix cluster`` or ``tuckermix reproduce`` in this process
+and raises SIGINT after a random part of the time that it takes. Afterwards the estimator is the one
+before or a whole new one, no file is half-written, none is left over, the results of two runs are
+not mixed, the store holds whole records and the next run goes on, and the BLAS libraries have as
+many threads as before.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import hashlib
+import io
+import logging
+import shutil
+import signal
+import sqlite3
+import sys
+import tempfile
+import time
+import warnings
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from threadpoolctl import threadpool_info, threadpool_limits
+
+import tuckermix
+from tuckermix import TuckerClustering
+from tuckermix.cli import main as command_line
+from tuckermix.experiments.store import Store
+
+KINDS = ("fit", "fit", "save", "cluster", "reproduce")
+RESULTS = ("labels.csv", "model.tuckermix", "report.html", "summary.json")
+LATER = 1.2
+"""Some interrupts come after the work is done, lest its last steps be spared."""
+
+DONE, NOT_CONVERGED, INTERRUPTED = 0, 3, 130
+
+
+class Broken(AssertionError):
+    """Something that must hold does not."""
+
+
+def demand(holds: Any, text: str) -> None:
+    if not holds:
+        raise Broken(text)
+
+
+def interrupted(work: Callable[[], Any], seconds: float) -> bool:
+    """Run `work` and raise SIGINT after some time; return whether that ended it."""
+    before = signal.signal(signal.SIGALRM, lambda *_: signal.raise_signal(signal.SIGINT))
+    try:
+        try:
+            signal.setitimer(signal.ITIMER_REAL, max(seconds, 1e-6))
+            work()
+            return False
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+    except KeyboardInterrupt:
+        return True
+    finally:
+        signal.signal(signal.SIGALRM, before)
+
+
+def blas_threads() -> list[int]:
+    return [entry["num_threads"] for entry in threadpool_info() if entry["user_api"] == "blas"]
+
+
+class Assault:
+    """The cases, with the time that each takes undisturbed."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        rng = np.random.default_rng(0)
+        centers = 3 * rng.standard_normal((4, 12, 10))
+        self.X = centers[np.arange(200) % 4] + rng.standard_normal((200, 12, 10))
+        self.old = TuckerClustering(3, random_state=0).fit(self.X[:100])
+        self.data = folder / "data.npz"
+        np.savez(self.data, X=self.X)
+        self.seconds: dict[str, float] = {}
+        for kind in dict.fromkeys(KINDS):
+            for _ in range(2):  # the first time imports and warms up
+                place = self.fresh()
+                start = time.perf_counter()
+                getattr(self, f"start_{kind}")(place, 0)
+                self.seconds[kind] = time.perf_counter() - start
+        self.old_results = self.fresh("old")
+        self.cluster(self.old_results, ranks="2x2")
+
+    def fresh(self, name: str = "place") -> Path:
+        place = self.folder / name
+        shutil.rmtree(place, ignore_errors=True)
+        place.mkdir()
+        return place
+
+    def cluster(self, place: Path, ranks: str = "4x4") -> int:
+        words = ("cluster", str(self.data), "-k", "4", "-o", str(place), "--quiet")
+        return self.command(*words, "--ranks", ranks)
+
+    def reproduce(self, place: Path) -> int:
+        words = ("reproduce", "table3", "--quick", "--jobs", "0", "--methods", "k-means")
+        return self.command(*words, "--runs", "3", "--db", str(place / "r.sqlite"))
+
+    @staticmethod
+    def command(*words: str) -> int:
+        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+            return command_line(words)
+
+    # One method starts the work undisturbed, one runs it with an interrupt and checks.
+
+    def start_fit(self, place: Path, seed: int) -> None:
+        TuckerClustering(4, random_state=seed).fit(self.X)
+
+    def check_fit(self, seconds: float, seed: int) -> bool:
+        model = TuckerClustering(4, random_state=seed)
+        if seed % 2:
+            model.fit(self.X[:60])
+        before = dict(vars(model))
+        ended = interrupted(lambda: model.fit(self.X), seconds)
+        after = vars(model)
+        if ended and len(after.get("labels_", ())) != len(self.X):
+            demand(list(after) == list(before), "attributes came or went")
+            demand(all(after[key] is before[key] for key in before), "attributes have changed")
+        else:
+            demand(np.array_equal(model.predict(self.X), model.labels_), "the new fit is not whole")
+        return ended
+
+    def start_save(self, place: Path, seed: int) -> None:
+        tuckermix.save(self.old, place / "model")
+
+    def check_save(self, seconds: float, seed: int) -> bool:
+        place = self.fresh()
+        path = place / "model"
+        if seed % 2:
+            tuckermix.save(self.old, path)
+        before = _digests(place)
+        ended = interrupted(lambda: tuckermix.save(self.old, path), seconds)
+        after = _digests(place)
+        demand(not after or list(after) == ["model"], f"stray files: {list(after)}")
+        demand(ended or after, "no file")
+        demand(not before or before == after, "an equal model gave another file")
+        if after:
+            tuckermix.load(path)
+        return ended
+
+    def start_cluster(self, place: Path, seed: int) -> None:
+        demand(self.cluster(place / "out") == DONE, "cluster failed")
+
+    def check_cluster(self, seconds: float, seed: int) -> bool:
+        place = self.fresh()
+        out = place / "made" / "out"
+        if seed % 2:
+            shutil.copytree(self.old_results, out)
+        before = _digests(place)
+        codes: list[int] = []
+        escaped = interrupted(lambda: codes.append(self.cluster(out)), seconds)
+        after = _digests(place)
+        names = {Path(name).name for name in after}
+        demand(names in (set(), set(RESULTS)), f"stray or missing files: {sorted(names)}")
+        changed = {name for name in after if after[name] != before.get(name)}
+        demand(len(changed) in (0, len(RESULTS)), f"results of two runs: {sorted(changed)}")
+        demand(after or not (place / "made").exists(), "an empty folder is left")
+        if changed:
+            tuckermix.load(out / "model.tuckermix")
+        demand(escaped or codes[0] in (DONE, INTERRUPTED), f"exit code {codes}")
+        demand(changed or escaped or codes == [INTERRUPTED], "done without results")
+        return escaped or codes == [INTERRUPTED]
+
+    def start_reproduce(self, place: Path, seed: int) -> None:
+        demand(self.reproduce(place) == DONE, "reproduce failed")
+
+    def check_reproduce(self, seconds: float, seed: int) -> bool:
+        place = self.fresh()
+        codes: list[int] = []
+        escaped = interrupted(lambda: codes.append(self.reproduce(place)), seconds)
+        held = _records(place)
+        demand(self.reproduce(place) == DONE, "the next run does not go on")
+        after = _records(place)
+        demand(held.items() <= after.items(), "records are lost or changed")
+        demand(len(after) == N_CELLS, f"{len(after)} records in place of {N_CELLS}")
+        strange = [path.name for path in place.iterdir() if not path.name.startswith("r.sqlite")]
+        demand(not strange, f"stray files: {strange}")
+        return escaped or codes == [INTERRUPTED]
+
+    def run(self, seed: int) -> tuple[str, bool]:
+        """Interrupt the case of a seed and check it; return the case and whether it was cut."""
+        rng = np.random.default_rng(seed)
+        kind = KINDS[seed % len(KINDS)]
+        handler, threads = signal.getsignal(signal.SIGINT), blas_threads()
+        seconds = float(rng.uniform(0, LATER * self.seconds[kind]))
+        ended = getattr(self, f"check_{kind}")(seconds, seed)
+        demand(signal.getsignal(signal.SIGINT) is handler, "the handler of Ctrl-C has changed")
+        demand(blas_threads() == threads, f"{blas_threads()} threads in place of {threads}")
+        return kind, ended
+
+
+N_CELLS = 6  # two rows of the miniature table, three runs each
+
+
+def _digests(place: Path) -> dict[str, str]:
+    return {
+        str(path.relative_to(place)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted(place.rglob("*"))
+        if path.is_file()
+    }
+
+
+def check_store(path: Path) -> None:
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        (answer,) = connection.execute("PRAGMA integrity_check").fetchone()
+    demand(answer == "ok", f"the store is damaged: {answer}")
+
+
+def _records(place: Path) -> dict[Any, Any]:
+    path = place / "r.sqlite"
+    if not path.exists() or not path.stat().st_size:
+        return {}
+    check_store(path)
+    with contextlib.suppress(ValueError), Store(path, read_only=True) as store:
+        return {record.key: (record.finished, record.ac, record.nmi) for record in store.records()}
+    return {}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--count", type=int, default=1000)
+    parser.add_argument("--first", type=int, default=0, help="the first seed")
+    options = parser.parse_args()
+    logging.disable(logging.CRITICAL)
+    warnings.simplefilter("ignore")
+    cut: Counter[str] = Counter()
+    cases: Counter[str] = Counter()
+    failures: Counter[str] = Counter()
+    with tempfile.TemporaryDirectory() as folder, threadpool_limits(2, user_api="blas"):
+        assault = Assault(Path(folder))
+        seed = options.first
+        while sum(cut.values()) + sum(failures.values()) < options.count:
+            try:
+                kind, ended = assault.run(seed)
+                cases[kind] += 1
+                cut[kind] += ended
+            except Exception as error:  # whatever it is, the other seeds go on
+                failures[f"{type(error).__name__}: {str(error)[:80]}"] += 1
+                print(f"seed {seed} ({KINDS[seed % len(KINDS)]}): {error!r}", flush=True)
+            seed += 1
+    runs, wrong = seed - options.first, sum(failures.values())
+    print(f"{sum(cut.values())} interrupts in {runs} runs, {wrong} failures")
+    for kind in cases:
+        print(f"  {kind}: {cut[kind]} of {cases[kind]} runs were cut short")
+    return int(bool(failures))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

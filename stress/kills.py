@@ -1,0 +1,168 @@
+"""Kill -9 at random moments: ``python -m stress.kills --count 100``.
+
+`count` runs of ``tuckermix reproduce`` and as many of ``tuckermix cluster`` are killed. A killed
+``reproduce`` has lost no record that was there before and holds only whole ones, the next run goes
+on, and what comes out in the end is what an undisturbed run gives. A killed ``cluster`` leaves the
+four results of an earlier run, or the four new ones: no half of a file, no mixture. (Unlike Ctrl-C,
+kill -9 leaves no moment to tidy up: a hidden temporary file may stay, and harms nothing.)
+
+Most runs are forks of this process, which has everything imported, so that the blow falls on the
+work; one in ten is a process of its own with workers.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from stress.interrupts import DONE, RESULTS, Assault, Broken, _digests, check_store, demand
+from tuckermix.experiments.store import RunRecord, Store
+
+OWN_PROCESS = 10
+"""One run in so many is the real command, not a fork."""
+
+START_SECONDS = 4.0
+"""How long a process of its own may take to load what it needs; some die in that time."""
+
+RUNS = 60
+WORDS = ("reproduce", "table3", "--quick", "--methods", "k-means", "--runs", str(RUNS))
+
+
+def killed(work: Any, seconds: float) -> bool:
+    """Run `work` in a fork and kill it after some time; return whether it was still running."""
+    pid = os.fork()
+    if pid == 0:
+        with contextlib.suppress(BaseException):
+            work()
+        os._exit(0)
+    time.sleep(seconds)
+    os.kill(pid, signal.SIGKILL)  # a process that has ended stays until it is waited for
+    return os.WIFSIGNALED(os.waitpid(pid, 0)[1])
+
+
+def killed_command(words: tuple[str, ...], seconds: float) -> bool:
+    """Start the command and kill it after some time; its workers must notice by themselves."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tuckermix", *words],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    time.sleep(seconds)
+    process.kill()
+    return process.wait() == -signal.SIGKILL
+
+
+class Kills:
+    """The two commands under fire."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.assault = Assault(folder)
+        self.db = folder / "killed.sqlite"
+        self.seen: dict[Any, Any] = {}
+        self.seconds = self.assault.seconds["cluster"]
+
+    def reproduce(self, db: Path, jobs: int = 0) -> int:
+        return self.assault.command(*WORDS, "--jobs", str(jobs), "--db", str(db))
+
+    def kill_reproduce(self, seed: int) -> bool:
+        rng = np.random.default_rng(seed)
+        if seed % OWN_PROCESS == 0:
+            words = (*WORDS, "--jobs", "2", "--db", str(self.db))
+            cut = killed_command(words, rng.uniform(0, START_SECONDS))
+        else:
+            cut = killed(lambda: self.reproduce(self.db), rng.uniform(0, self.seconds))
+        found = self.records()
+        demand(self.seen.items() <= found.items(), "records are lost or changed")
+        self.seen = found
+        return cut
+
+    def records(self) -> dict[Any, Any]:
+        if not self.db.exists():
+            return {}
+        check_store(self.db)
+        with contextlib.suppress(ValueError), Store(self.db, read_only=True) as store:
+            return {record.key: repr(record) for record in store.records()}
+        return {}
+
+    def finish_reproduce(self) -> None:
+        """Let the killed run end, and compare it with an undisturbed one."""
+        other = self.folder / "undisturbed.sqlite"
+        for db in (self.db, other):
+            demand(self.reproduce(db) == DONE, "the next run does not go on")
+        demand(self.seen.items() <= self.records().items(), "records are lost or changed")
+        with Store(self.db, read_only=True) as one, Store(other, read_only=True) as two:
+            same = list(map(_outcome, one.records())) == list(map(_outcome, two.records()))
+        demand(same, "the records are not those of an undisturbed run")
+
+    def kill_cluster(self, seed: int) -> bool:
+        rng = np.random.default_rng(seed)
+        place = self.assault.fresh("killed")
+        out = place / "out"
+        if seed % 2:
+            shutil.copytree(self.assault.old_results, out)
+        before = _digests(place)
+        seconds = rng.uniform(0, 1.1 * self.seconds)
+        if seed % OWN_PROCESS == 0:
+            words = ("cluster", str(self.assault.data), "-k", "4", "-o", str(out), "--quiet")
+            cut = killed_command(words, rng.uniform(0, START_SECONDS))
+        else:
+            cut = killed(lambda: self.assault.cluster(out), seconds)
+        after = {
+            name: digest
+            for name, digest in _digests(place).items()
+            if not Path(name).name.startswith(".")
+        }
+        changed = {name for name in after if after[name] != before.get(name)}
+        demand(len(changed) in (0, len(RESULTS)), f"results of two runs: {sorted(changed)}")
+        demand(set(before) <= set(after), "earlier results are gone")
+        demand(self.assault.cluster(out) == DONE, "the next run fails")
+        return cut
+
+
+def _outcome(record: RunRecord) -> tuple[Any, ...]:
+    """Return what of a record does not depend on the machine's load."""
+    return (*record.key, record.digest, record.status, record.ac, record.nmi, record.classes)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--count", type=int, default=100)
+    parser.add_argument("--first", type=int, default=0, help="the first seed")
+    options = parser.parse_args()
+    failures, cut, runs = 0, Counter[str](), Counter[str]()
+    with tempfile.TemporaryDirectory() as folder:
+        kills = Kills(Path(folder))
+        for kind in ("reproduce", "cluster"):
+            seed = options.first
+            while cut[kind] < options.count and failures < options.count:
+                try:
+                    cut[kind] += getattr(kills, f"kill_{kind}")(seed)
+                except (Broken, OSError) as error:
+                    failures += 1
+                    print(f"{kind}, seed {seed}: {error!r}", flush=True)
+                runs[kind] += 1
+                seed += 1
+            if kind == "reproduce":
+                print(f"{len(kills.seen)} records survived the kills of reproduce", flush=True)
+                kills.finish_reproduce()
+    for kind in runs:
+        print(f"{kind}: {cut[kind]} of {runs[kind]} runs were killed before they ended")
+    print(f"{failures} failures")
+    return int(bool(failures))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,71 @@
+"""The short versions of the long assaults in `stress`, and their own mistakes."""
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+
+import pytest
+
+pytest.importorskip("typer")
+pytest.importorskip("jinja2")
+pytest.importorskip("PIL")
+if os.name != "posix":
+    pytest.skip("signals as on POSIX systems", allow_module_level=True)
+
+from threadpoolctl import threadpool_limits
+
+from stress import interrupts, kills
+
+
+@pytest.fixture(scope="module")
+def assault(tmp_path_factory):
+    with threadpool_limits(2, user_api="blas"):
+        yield interrupts.Assault(tmp_path_factory.mktemp("assault"))
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_interrupts_at_random_moments(assault):
+    ended = [assault.run(seed) for seed in range(60)]
+    assert {kind for kind, cut in ended if cut} == set(interrupts.KINDS)
+
+
+@pytest.mark.slow
+def test_kill_9_of_both_commands_at_random_moments(tmp_path):
+    fire = kills.Kills(tmp_path)
+    cut = [fire.kill_reproduce(seed) for seed in range(1, 8)]
+    cut += [fire.kill_cluster(seed) for seed in range(1, 8)]
+    assert any(cut)
+    fire.finish_reproduce()
+
+
+def test_an_interrupt_is_raised_and_the_handlers_stay():
+    assert interrupts.interrupted(lambda: time.sleep(60), 0.01)
+    assert not interrupts.interrupted(lambda: None, 60)
+
+
+@pytest.mark.slow
+def test_the_assault_notices_what_must_not_happen(assault, monkeypatch):
+    out = assault.fresh() / "made" / "out"
+
+    def half(place, ranks="4x4"):
+        shutil.copytree(assault.old_results, out, dirs_exist_ok=True)
+        (out / "labels.csv").write_text("half")
+        return interrupts.INTERRUPTED
+
+    monkeypatch.setattr(assault, "cluster", half)
+    with pytest.raises(interrupts.Broken, match="results of two runs"):
+        assault.check_cluster(60, seed=1)
+    monkeypatch.setattr(assault, "cluster", lambda place: (out / "x").touch() or 0)
+    with pytest.raises(interrupts.Broken, match="stray or missing files"):
+        assault.check_cluster(60, seed=1)
+
+
+@pytest.mark.parametrize("name", ["fits", "interrupts", "kills"])
+def test_the_commands_explain_themselves(name):
+    command = [sys.executable, "-m", f"stress.{name}", "--help"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert "--count" in done.stdout
