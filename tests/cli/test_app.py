@@ -49,7 +49,20 @@ def test_without_words_it_shows_the_help(run):
     assert "Commands:" in err
 
 
+def test_options_stand_in_groups(run, monkeypatch):
+    monkeypatch.setenv("COLUMNS", str(SCREEN[0]))
+    _, out, _ = run("cluster", "--help")
+    heads = [line for line in out.splitlines() if line.endswith(":") and not line.startswith(" ")]
+    assert heads == ["Arguments:", "Options:", "Reading:", "The model:", "Computing:", "Output:"]
+    assert "Usage: tuckermix cluster [OPTIONS] INPUT\n" in out
+    assert "\\b" not in out
+    assert "\n  report.html      the clusters, to look at\n" in out
+    for group, option in [("Reading", "--key"), ("The model", "--ranks"), ("Output", "--json")]:
+        assert f"  {option} " in out.split(f"\n{group}:\n")[1].split("\n\n")[0]
+
+
 def test_wrong_words_get_one_line(fails):
+    assert "Did you mean 'cluster'? Try" in fails("clustr")
     assert "--colour-blind" in fails("cluster", "x.npz", "--colour-blind")
     assert "klassify" in fails("klassify")
     assert "INPUT" in fails("cluster")

@@ -1,9 +1,11 @@
 """Real runs of ``tuckermix cluster`` and ``predict`` on every kind of input."""
 
+import contextlib
 import csv
 import json
 import os
 import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -164,7 +166,45 @@ def test_results_are_the_same_at_every_run(run, archive, tmp_path):
 def test_folder_is_named_after_the_input(run, archive, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert run("cluster", archive, "-k", 3)[0] == 0
-    assert (tmp_path / "planted-clusters" / "report.html").is_file()
+    assert (tmp_path / "planted.npz-clusters" / "report.html").is_file()
+
+
+def test_inputs_that_differ_behind_a_point_get_folders_of_their_own(run, planted, tmp_path):
+    names = ("drug_0.1uM.npy", "drug_0.5uM.npy")
+    for name in names:
+        np.save(tmp_path / name, planted[0])
+    with contextlib.chdir(tmp_path):
+        for name in names:
+            assert run("cluster", name, "-k", 3)[0] == 0
+    assert all((tmp_path / f"{name}-clusters" / "labels.csv").is_file() for name in names)
+
+
+@pytest.mark.parametrize("source", [".", "../photos"])
+def test_a_folder_gives_its_name_however_it_is_called(run, folder, monkeypatch, source):
+    monkeypatch.chdir(folder)
+    try:
+        assert run("cluster", source, "-k", 3)[0] == 0
+        page = (folder / "photos-clusters" / "report.html").read_text()
+        assert "Clusters in photos" in page
+    finally:
+        shutil.rmtree(folder / "photos-clusters", ignore_errors=True)
+
+
+def test_results_are_not_replaced_unless_told_to(run, fails, archive, tmp_path, summary):
+    out = tmp_path / "out"
+    assert run("cluster", archive, "-k", 3, "-o", out)[0] == 0
+    before = {path.name: path.read_bytes() for path in out.iterdir()}
+    err = fails("cluster", archive, "-k", 2, "-o", out, "-q")
+    assert "holds results already" in err
+    assert "add --force" in err
+    assert {path.name: path.read_bytes() for path in out.iterdir()} == before
+    assert run("cluster", archive, "-k", 2, "-o", out, "--force")[0] == 0
+    assert summary(out)["n_clusters"] == 2
+
+
+def test_it_ends_with_what_to_open(run, archive, tmp_path):
+    _, _, err = run("cluster", archive, "-k", 3, "-o", tmp_path / "out")
+    assert err.splitlines()[-1] == f"Open {tmp_path / 'out' / 'report.html'} in a browser."
 
 
 def test_not_converged_has_its_own_exit_code(run, archive, tmp_path, summary):
@@ -185,7 +225,7 @@ def test_input_and_output_mistakes_get_one_line(fails, archive, tmp_path):
     (tmp_path / "taken").write_text("x")
     assert "it is a file" in fails("cluster", archive, "-o", tmp_path / "taken", "-q")
     assert "n_samples=60" in fails("cluster", archive, "-k", 61, "-o", tmp_path / "out", "-q")
-    assert "'solver' parameter" in fails("cluster", archive, "--solver", "magic", "-q")
+    assert "--solver must be one of" in fails("cluster", archive, "--solver", "magic", "-q")
     assert "--ranks must be" in fails("cluster", archive, "--ranks", "big", "-q")
     assert not (tmp_path / "out").exists()  # a folder that stayed empty is taken away
 
@@ -262,6 +302,8 @@ def test_interrupting_leaves_no_half_written_file(tmp_path):
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        # A background job or nohup ignores SIGINT, and so would its children.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
     for line in process.stderr:
         if "samples of shape" in line:  # it has read the data and starts to fit

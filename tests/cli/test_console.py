@@ -4,7 +4,7 @@ import warnings
 
 import pytest
 
-from tuckermix.cli._console import Console, one_line, visible
+from tuckermix.cli._console import Console, in_options, one_line, visible
 
 
 def test_stages_say_how_long_they_took(capsys):
@@ -63,3 +63,24 @@ def test_names_cannot_steer_the_terminal(capsys):
     assert visible("a\x1b[31m\x07\x9b\u202eb é × 日") == r"a\x1b[31m\x07\x9b\u202eb é × 日"
     Console().note("a\x1b]0;title\x07")
     assert capsys.readouterr().err == "a\\x1b]0;title\\x07\n"
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        (
+            "Pass grey=True to make all grey, or grey=False to",
+            "Pass --grey to make all grey, or --colour to",
+        ),
+        ("Pass size=(height, width) to resize", "Pass --size HEIGHTxWIDTH to resize"),
+        ("Set sample_axis between 0 and 2", "Set --sample-axis between 0 and 2"),
+        (
+            "the limit is max_bytes=80. If you trust it, raise max_bytes.",
+            "the limit in bytes is 80. If you trust it, read it in Python with a larger max_bytes.",
+        ),
+        ("The 'n_init' parameter of TuckerClustering must be", "--n-init must be"),
+        ("n_samples=5 must be >= n_clusters=8.", "n_samples=5 must be >= n_clusters=8."),
+    ],
+)
+def test_messages_speak_of_options(said, told):
+    assert in_options(said) == told

@@ -21,6 +21,15 @@ def test_demo_shows_what_it_promises(run, tmp_path, summary):
     assert values["gap"] < 1e-12
 
 
+def test_demo_replaces_a_demo_and_nothing_else(run, fails, tmp_path):
+    out = tmp_path / "demo"
+    for _ in range(2):
+        assert run("demo", "-o", out, "-q")[0] == 0
+    (out / "summary.json").write_text('{"command": "tuckermix cluster photos"}')
+    assert "holds results already" in fails("demo", "-o", out, "-q")
+    assert run("demo", "-o", out, "-q", "--force")[0] == 0
+
+
 def test_demo_as_json(run, tmp_path):
     code, stdout, stderr = run("demo", "-o", tmp_path / "demo", "--json", "-q")
     assert code == 0

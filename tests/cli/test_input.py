@@ -27,6 +27,8 @@ def write(path, text):
         ("tab.tsv", "id\tclass\n1\tcat\n2\tdog\n3\tcat\n", ""),
         ("asked.csv", "id,animal\n1,cat\n2,dog\n3,cat\n", ":animal"),
         ("names.csv", "name,label\nc.png,cat\nb.png,dog\na.png,cat\nd.png,cow\n", ""),
+        ("semicolons.csv", "name;cell type\na.png;cat\nb.png;dog\nc.png;cat\n", ":cell type"),
+        ("quoted.csv", 'id,label\n"1\n1",cat\n2,dog\n3,cat\n', ""),
         ("bom.csv", "\ufefflabel,x\ncat,1\ndog,1\ncat,1\n", ""),
     ],
 )
@@ -35,6 +37,17 @@ def test_classes_from_text(tmp_path, data, name, text, suffix):
     truth = f"{path}{suffix}"
     assert _input.label_key_of(truth) is None
     assert _input.known_classes(truth, data).tolist() == CLASSES
+
+
+def test_classes_from_a_spreadsheet_that_writes_utf_16(tmp_path, data):
+    (tmp_path / "y.csv").write_text("id\tlabel\n1\tcat\n2\tdog\n3\tcat\n", encoding="utf-16")
+    assert _input.known_classes(str(tmp_path / "y.csv"), data).tolist() == CLASSES
+
+
+@pytest.mark.parametrize("truth", ["nofile.csv", "folder/classes", "nofile.csv:kind", "y.npy"])
+def test_a_file_of_classes_that_is_not_there_is_told(truth):
+    with pytest.raises(UsageError, match=r"there is no such file\. Check the path\."):
+        _input.label_key_of(truth)
 
 
 def test_classes_from_an_array(tmp_path, data):

@@ -48,6 +48,12 @@ def test_a_file_gets_what_stdout_would(run, saved, tmp_path):
     assert (tmp_path / "labels.csv").read_text() == expected
 
 
+def test_there_is_no_device_to_choose(fails, saved):
+    folder, _, _ = saved
+    words = ("predict", folder / "model.tuckermix", folder / "new.npy", "--device", "nonsense")
+    assert "No such option: --device" in fails(*words)
+
+
 def test_samples_of_another_shape_are_refused(run, saved, tmp_path):
     folder, _, X = saved
     np.save(tmp_path / "cut.npy", X[:, :-1])

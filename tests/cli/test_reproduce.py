@@ -4,6 +4,7 @@ import pytest
 from typer.testing import CliRunner
 
 from tuckermix.cli.reproduce import app
+from tuckermix.experiments import Store
 
 METHODS = "k-means,spectral"
 
@@ -47,22 +48,29 @@ def test_show_writes_files(db, tmp_path):
     assert "k-means" in (tmp_path / "table3.md").read_text()
 
 
-def test_files_need_a_folder(db):
-    shown = call("show", "--quick", "--db", db, "--formats", "html")
-    assert shown.exit_code == 1
-    assert "name their folder with --out" in shown.output
+def test_files_need_a_folder(fails, db):
+    words = ("reproduce", "show", "--quick", "--db", db, "--formats", "html")
+    assert "name their folder with --out" in fails(*words)
 
 
-def test_errors_are_a_sentence_not_a_traceback(tmp_path):
-    for arguments, message in [
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
         (("table9",), "must be one of 'table1'"),
         (("table3", "--methods", "unknown"), "must be one of 'MM'"),
-        (("show", "--db", tmp_path / "absent"), "There are no results"),
-    ]:
-        done = call(*arguments)
-        assert done.exit_code == 1
-        assert done.output.startswith("Error: ")
-        assert message in done.output
+        (("show", "--db", "absent"), "There are no results"),
+    ],
+)
+def test_mistakes_get_one_line_and_their_exit_code(fails, tmp_path, monkeypatch, words, message):
+    monkeypatch.chdir(tmp_path)
+    assert message in fails("reproduce", *words)
+
+
+def test_a_file_in_use_is_told(fails, tmp_path):
+    path = tmp_path / "r.sqlite"
+    with Store(path) as store, store.writing():
+        words = ("table3", "--quick", "--jobs", 0, "--methods", METHODS, "--db", path)
+        assert "Another run is writing to" in fails("reproduce", *words)
 
 
 def test_an_interrupted_run_says_so(tmp_path, monkeypatch):

@@ -16,11 +16,14 @@ from tuckermix.cli._console import (
     EXIT_INTERRUPTED,
     EXIT_USAGE,
     UsageError,
+    in_options,
     one_line,
     visible,
 )
+from tuckermix.cli._options import GroupedCommand
 from tuckermix.cli.bench import bench
 from tuckermix.cli.cluster import EXAMPLES as CLUSTER_EXAMPLES
+from tuckermix.cli.cluster import HELP as CLUSTER_HELP
 from tuckermix.cli.cluster import cluster
 from tuckermix.cli.datasets import datasets
 from tuckermix.cli.demo import demo
@@ -84,8 +87,8 @@ def build(with_reproduce: bool = False) -> typer.Typer:
     )
     app.callback(help=HELP)(_callback)
     app.command()(demo)
-    app.command(epilog=CLUSTER_EXAMPLES)(cluster)
-    app.command(epilog=PREDICT_EXAMPLES)(predict)
+    app.command(cls=GroupedCommand, help=CLUSTER_HELP, epilog=CLUSTER_EXAMPLES)(cluster)
+    app.command(cls=GroupedCommand, epilog=PREDICT_EXAMPLES)(predict)
     app.command()(datasets)
     if with_reproduce:
         module = import_module("tuckermix.cli.reproduce")
@@ -135,9 +138,10 @@ def _explain(error: Exception) -> int:
             sys.stderr.write(message() + "\n")
             return EXIT_USAGE
         text = " ".join(message().split()).rstrip(".")
-        return _fail(f"{text}. Try 'tuckermix --help'.", EXIT_USAGE)
+        end = "" if text.endswith("?") else "."
+        return _fail(f"{text}{end} Try 'tuckermix --help'.", EXIT_USAGE)
     if isinstance(error, UsageError | ValueError | FileNotFoundError | IsADirectoryError):
-        return _fail(one_line(error), EXIT_USAGE)
+        return _fail(in_options(one_line(error)), EXIT_USAGE)
     if isinstance(error, OSError) and error.errno in FULL_DISK:
         where = f" {error.filename}" if error.filename else " the results"
         return _fail(f"Cannot write{where}: {error.strerror}. Free some space.", EXIT_FAILED)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import sys
 import time
 import warnings
@@ -113,15 +114,22 @@ def _spinner(doing: str) -> Iterator[None]:
             def emit(self, record: logging.LogRecord) -> None:
                 status.update(f"{escape(doing)} · {escape(record.getMessage())}")
 
-        logger, handler = logging.getLogger("tuckermix"), Handler(logging.INFO)
-        level = logger.level
-        logger.addHandler(handler)
-        logger.setLevel(logging.INFO)
-        try:
+        with logging_to(Handler(logging.INFO)):
             yield
-        finally:
-            logger.removeHandler(handler)
-            logger.setLevel(level)
+
+
+@contextmanager
+def logging_to(handler: logging.Handler) -> Iterator[None]:
+    """Have a handler receive what the library logs at level INFO."""
+    logger = logging.getLogger("tuckermix")
+    level = logger.level
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(level)
 
 
 def visible(text: str) -> str:
@@ -136,3 +144,29 @@ def one_line(error: BaseException) -> str:
     """Return the message of an error on a single line."""
     text = " ".join(str(error).split())
     return text or type(error).__name__
+
+
+WORDS = (
+    (r"\bgrey=True\b", "--grey"),
+    (r"\bgrey=False\b", "--colour"),
+    (r"\bsize=\(height, width\)", "--size HEIGHTxWIDTH"),
+    (r"\bframes=\.\.\.", "--frames N"),
+    (r"\blazy=True\b", "--chunk N"),
+    (r", or pass label_key=False to read no labels", ""),
+    (r"; label_key=False reads no labels", ""),
+    (r"\bthe limit is max_bytes=", "the limit in bytes is "),
+    (r"\b(raise|a larger) max_bytes\b", "read it in Python with a larger max_bytes"),
+    (r"\bwith key and label_key\b", "with --key and --truth"),
+    (r"\bsample_axis\b", "--sample-axis"),
+    (r"\bsample_shape\b", "--sample-shape"),
+)
+"""What the library calls its arguments, and how the command line calls them."""
+
+PARAMETER = re.compile(r"The '(\w+)' parameter of (?:TuckerClustering|read)\b")
+
+
+def in_options(text: str) -> str:
+    """Put a message of the library into the words of the command line."""
+    for pattern, words in WORDS:
+        text = re.sub(pattern, words, text)
+    return PARAMETER.sub(lambda found: f"--{found[1].replace('_', '-')}", text)

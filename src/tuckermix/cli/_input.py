@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
+import io
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,8 +22,11 @@ LARGE = 20_000_000
 """Integers of more entries than this are taken as float32, which holds them exactly up to 2²⁴ and
 halves time and memory."""
 
+DELIMITERS = (",", ";", "\t")
 NAME_COLUMNS = ("name", "file", "filename", "path", "index")
 LABEL_COLUMNS = ("label", "labels", "class", "truth", "target", "y")
+TRUTH_SUFFIXES = (".csv", ".tsv", ".txt", ".npy")
+"""A --truth that ends so is meant for a file, whether it is there or not."""
 OWN_LABELS = ("labels", "folders")
 """Words for --truth that mean the labels which INPUT itself carries."""
 
@@ -55,6 +60,9 @@ def label_key_of(truth: str | None) -> str | None:
     """Tell which array of INPUT holds the classes, if --truth names one."""
     if truth is None or truth in OWN_LABELS or _truth_file(truth)[0].is_file():
         return None
+    file = Path(truth.partition(":")[0])
+    if file.suffix.lower() in TRUTH_SUFFIXES or file.name != str(file):
+        raise UsageError(f"--truth {truth}: there is no such file. Check the path.")
     return truth
 
 
@@ -100,11 +108,15 @@ def _read_classes(path: Path, column: str | None, data: Dataset) -> np.ndarray:
     if path.suffix == ".npy":
         values = np.load(path, allow_pickle=False)
         return values.reshape(-1)
-    # As the system hands over the names of files, so that both agree whatever bytes they hold.
-    with open(path, newline="", encoding="utf-8-sig", errors="surrogateescape") as stream:
-        text = stream.read()
-    delimiter = "\t" if path.suffix == ".tsv" else ","
-    rows = [row for row in csv.reader(text.splitlines(), delimiter=delimiter) if row]
+    content = path.read_bytes()
+    if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        text = content.decode("utf-16")
+    else:
+        # As the system hands over the names of files, so that both agree whatever bytes they hold.
+        text = content.decode("utf-8-sig", errors="surrogateescape")
+    # Spreadsheets write semicolons where the comma is the decimal sign.
+    delimiter = max(DELIMITERS, key=text.lstrip().partition("\n")[0].count)
+    rows = [row for row in csv.reader(io.StringIO(text), delimiter=delimiter) if row]
     if not rows:
         raise UsageError(f"Cannot read {path}: it is empty.")
     if len(rows[0]) == 1:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 from tuckermix.cli._console import UsageError
 
@@ -18,49 +19,94 @@ Input = Annotated[
         show_default=False,
     ),
 ]
+READING = "Reading"
+"""The heading under which the help lists what concerns INPUT."""
+
 Key = Annotated[
-    str | None, typer.Option(help="The array of samples in INPUT.", rich_help_panel="Reading")
+    str | None, typer.Option(help="The array of samples in INPUT.", rich_help_panel=READING)
 ]
 SampleAxis = Annotated[
-    int | None, typer.Option(help="The axis of the samples.", rich_help_panel="Reading")
+    int | None, typer.Option(help="The axis of the samples.", rich_help_panel=READING)
 ]
 SampleShape = Annotated[
-    str | None,
-    typer.Option(help="Unfold flat samples, e.g. 32x32.", rich_help_panel="Reading"),
+    str | None, typer.Option(help="Unfold flat samples, e.g. 32x32.", rich_help_panel=READING)
 ]
 Size = Annotated[
-    str | None,
-    typer.Option(help="Resize images, e.g. 64 or 48x64.", rich_help_panel="Reading"),
+    str | None, typer.Option(help="Resize images, e.g. 64 or 48x64.", rich_help_panel=READING)
 ]
 Grey = Annotated[
     bool | None,
     typer.Option(
-        "--grey/--colour", help="Make all images grey, or all colour.", rich_help_panel="Reading"
+        "--grey/--colour", help="Make all images grey, or all colour.", rich_help_panel=READING
     ),
 ]
 Frames = Annotated[
-    int | None, typer.Option(help="Frames to take of each video.", rich_help_panel="Reading")
+    int | None, typer.Option(help="Frames to take of each video.", rich_help_panel=READING)
 ]
-Device = Annotated[str, typer.Option(help="Where to compute: cpu, cuda, cuda:1, mps (PyTorch).")]
 Chunk = Annotated[
     int | None,
     typer.Option(
         min=1,
         help="Leave INPUT on disk and read this many samples at a time. Inputs that would not "
         "fit in memory are left there in any case.",
-        rich_help_panel="Reading",
+        rich_help_panel=READING,
     ),
 ]
-Scheduler = Annotated[
-    str | None,
-    typer.Option(
-        metavar="ADDRESS",
-        help="Let a Dask cluster compute, e.g. tcp://host:8786; its workers must see INPUT.",
-    ),
+AsJson = Annotated[
+    bool, typer.Option("--json", help="Write the result as JSON.", rich_help_panel="Output")
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Write the result as JSON.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Write errors only to stderr.")]
-Out = Annotated[Path | None, typer.Option("--out", "-o", help="Folder for the results.")]
+Quiet = Annotated[
+    bool,
+    typer.Option("--quiet", "-q", help="Write errors only to stderr.", rich_help_panel="Output"),
+]
+Out = Annotated[
+    Path | None,
+    typer.Option("--out", "-o", help="Folder for the results; else named after INPUT."),
+]
+Force = Annotated[bool, typer.Option("--force", help="Replace results that are there already.")]
+
+
+class GroupedCommand(TyperCommand):
+    """A command whose help has a section for each group of options.
+
+    Typer draws groups as boxes only, which take a third of the screen.
+    """
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """Return the words of the usage line, arguments without decoration."""
+        return [piece.strip("{}") for piece in super().collect_usage_pieces(ctx)]
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write the arguments and options by their groups, in the order of their declaration."""
+        groups: dict[str, list[tuple[str, str]]] = {}
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx)
+            usual = "Arguments" if parameter.param_type_name == "argument" else "Options"
+            if record is not None:
+                group = getattr(parameter, "rich_help_panel", None) or usual
+                groups.setdefault(group, []).append(record)
+        for group, records in groups.items():
+            with formatter.section(group):
+                formatter.write_dl(records)
+
+
+def reading(
+    key: str | None,
+    sample_axis: int | None,
+    sample_shape: str | None,
+    size: str | None,
+    grey: bool | None,
+    frames: int | None,
+) -> dict[str, Any]:
+    """Return the options for reading as arguments of `tuckermix.datasets.read`."""
+    return {
+        "key": key,
+        "sample_axis": sample_axis,
+        "sample_shape": sizes(sample_shape, "--sample-shape"),
+        "size": sizes(size, "--size"),
+        "grey": grey,
+        "frames": frames,
+    }
 
 
 def sizes(text: str | None, option: str) -> int | tuple[int, ...] | None:

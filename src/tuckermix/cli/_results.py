@@ -34,6 +34,21 @@ def result_folder(path: Path) -> Iterator[Path]:
         yield path
 
 
+def refuse_to_replace(folder: Path, force: bool, unless: str | None = None) -> None:
+    """Raise if a folder holds results, unless told to replace them or made by one command."""
+    there = [name for name in (LABELS, MODEL, REPORT, SUMMARY) if (folder / name).exists()]
+    if not there or force:
+        return
+    if unless is not None:
+        with suppress(OSError, ValueError):
+            if json.loads((folder / SUMMARY).read_text(encoding="utf-8"))["command"] == unless:
+                return
+    raise UsageError(
+        f"{folder} holds results already ({', '.join(there)}): name another folder with --out, or "
+        "add --force to replace them."
+    )
+
+
 def labels_text(names: Any, proba: np.ndarray, labels: np.ndarray) -> str:
     """Return labels and soft labels as CSV: name or index, label, confidence, one column each."""
     columns = [f"p{cluster}" for cluster in range(proba.shape[1])]

@@ -2,22 +2,35 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
+import time
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from tuckermix.cli import _options as options
-from tuckermix.cli._console import EXIT_NOT_CONVERGED, Console
+from tuckermix.cli._console import EXIT_DONE, EXIT_NOT_CONVERGED, Console
 
+HELP = """Cluster samples; write labels, model and report to a folder.
+
+\b
+labels.csv       name or index, label, confidence, soft labels
+report.html      the clusters, to look at
+model.tuckermix  for 'tuckermix predict'
+summary.json     figures, settings, versions
+"""
 EXAMPLES = """\b
 Examples:
-  tuckermix cluster photos/ -k 10
+  tuckermix cluster photos/ -k 10 -o ten-kinds
   tuckermix cluster faces.mat -k 4 --sample-shape 16x16 --ranks 8x8 --truth gnd
-  tuckermix cluster scans.h5 -k 3 --key volumes --json --quiet
+  tuckermix cluster scans.h5 -k 3 --key volumes -o scans --json --quiet
 """
+
+MODEL, COMPUTING, OUTPUT = "The model", "Computing", "Output"
+"""Headings of the help, beside that for reading."""
 
 
 def cluster(
@@ -26,24 +39,7 @@ def cluster(
         int, typer.Option("--n-clusters", "-k", min=1, help="The number of clusters.")
     ] = 8,
     out: options.Out = None,
-    n_components: Annotated[
-        int | None, typer.Option(min=1, help="Components of the model; by default 2 k + 1.")
-    ] = None,
-    ranks: Annotated[
-        str | None,
-        typer.Option(help="Core size, e.g. 12x12, or the energy to keep, e.g. 0.95."),
-    ] = None,
-    solver: Annotated[str, typer.Option(help="exact, trust-region or joint.")] = "exact",
-    init: Annotated[str, typer.Option(help="hosvd, hosvd-samples or random.")] = "hosvd",
-    assign_labels: Annotated[
-        str, typer.Option(help="graph, subspace, memberships or argmax.")
-    ] = "graph",
-    n_neighbors: Annotated[int, typer.Option(min=1, help="Neighbours in the graph.")] = 20,
-    n_init: Annotated[int, typer.Option(min=1, help="Starts of k-means.")] = 10,
-    max_iter: Annotated[int, typer.Option(min=1, help="Most sweeps of the solver.")] = 100,
-    tol: Annotated[float, typer.Option(min=0.0, help="When to stop.")] = 1e-6,
-    seed: Annotated[int, typer.Option(min=0, help="Makes runs repeat.")] = 0,
-    device: options.Device = "cpu",
+    force: options.Force = False,
     truth: Annotated[
         str | None,
         typer.Option(
@@ -59,21 +55,67 @@ def cluster(
     grey: options.Grey = None,
     frames: options.Frames = None,
     chunk: options.Chunk = None,
-    scheduler: options.Scheduler = None,
-    title: Annotated[str | None, typer.Option(help="Heading of the report.")] = None,
+    n_components: Annotated[
+        int | None,
+        typer.Option(
+            min=1, help="Components of the model; by default 2 k + 1.", rich_help_panel=MODEL
+        ),
+    ] = None,
+    ranks: Annotated[
+        str | None,
+        typer.Option(
+            help="Core size, e.g. 12x12, or the energy to keep, e.g. 0.95.", rich_help_panel=MODEL
+        ),
+    ] = None,
+    solver: Annotated[
+        str, typer.Option(help="exact, trust-region or joint.", rich_help_panel=MODEL)
+    ] = "exact",
+    init: Annotated[
+        str, typer.Option(help="hosvd, hosvd-samples or random.", rich_help_panel=MODEL)
+    ] = "hosvd",
+    assign_labels: Annotated[
+        str, typer.Option(help="graph, subspace, memberships or argmax.", rich_help_panel=MODEL)
+    ] = "graph",
+    n_neighbors: Annotated[
+        int, typer.Option(min=1, help="Neighbours in the graph.", rich_help_panel=MODEL)
+    ] = 20,
+    n_init: Annotated[
+        int, typer.Option(min=1, help="Starts of k-means.", rich_help_panel=MODEL)
+    ] = 10,
+    max_iter: Annotated[
+        int, typer.Option(min=1, help="Most sweeps of the solver.", rich_help_panel=MODEL)
+    ] = 100,
+    tol: Annotated[
+        float, typer.Option(min=0.0, help="When to stop.", rich_help_panel=MODEL)
+    ] = 1e-6,
+    seed: Annotated[
+        int, typer.Option(min=0, help="Makes runs repeat.", rich_help_panel=COMPUTING)
+    ] = 0,
+    device: Annotated[
+        str,
+        typer.Option(
+            help="Where to compute: cpu, cuda, cuda:1, mps (PyTorch).", rich_help_panel=COMPUTING
+        ),
+    ] = "cpu",
+    scheduler: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS",
+            help="Let a Dask cluster compute, e.g. tcp://host:8786; its workers must see INPUT.",
+            rich_help_panel=COMPUTING,
+        ),
+    ] = None,
+    title: Annotated[
+        str | None, typer.Option(help="Heading of the report.", rich_help_panel=OUTPUT)
+    ] = None,
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
 ) -> int:
-    r"""Cluster samples; write labels, model and report to a folder.
-
-    \b
-    labels.csv       name or index, label, confidence, soft labels
-    report.html      the clusters, to look at
-    model.tuckermix  for 'tuckermix predict'
-    summary.json     figures, settings, versions
-    """
-    from tuckermix.cli import _large
+    """Read samples, cluster them and write what came out."""
+    from tuckermix._array_api import is_dask
+    from tuckermix.cli import _input, _large, _results
     from tuckermix.clustering import TuckerClustering
+    from tuckermix.report import require_packages
 
     model = TuckerClustering(
         n_clusters,
@@ -89,52 +131,19 @@ def cluster(
         random_state=seed,
     )
     model._check_params()  # before minutes of reading
-    console = Console(quiet)
-    reading: dict[str, Any] = {
-        "key": key,
-        "sample_axis": sample_axis,
-        "sample_shape": options.sizes(sample_shape, "--sample-shape"),
-        "size": options.sizes(size, "--size"),
-        "grey": grey,
-        "frames": frames,
-        "chunk": chunk,
-        "on_disk": scheduler is not None,
-    }
-    with _large.scheduler(scheduler):
-        return cluster_input(
-            model, source, out, truth, device, reading, title, console, as_json, _command()
-        )
-
-
-def _command() -> str:
-    """Return the command line as the user would type it again."""
-    return "tuckermix " + shlex.join(sys.argv[1:])
-
-
-def cluster_input(
-    model: object,
-    source: str,
-    out: Path | None,
-    truth: str | None,
-    device: str,
-    reading: dict[str, Any],
-    title: str | None,
-    console: Console,
-    as_json: bool,
-    command: str,
-) -> int:
-    """Read, fit, and write what ``tuckermix cluster`` promises; return the exit code."""
-    from tuckermix._array_api import is_dask
-    from tuckermix.cli import _input, _results
-    from tuckermix.report import require_packages
-
+    reading = options.reading(key, sample_axis, sample_shape, size, grey, frames)
     require_packages()  # before minutes of fitting
-    place = Path(source.rstrip("/\\") or source)
-    folder = out if out is not None else Path(f"{place.stem or 'input'}-clusters")
-    with _results.result_folder(folder):
+    console = Console(quiet)
+    name = Path(os.path.abspath(source)).name or "input"
+    folder = out if out is not None else Path(f"{name}-clusters")
+    _results.refuse_to_replace(folder, force)
+    with _large.scheduler(scheduler), _results.result_folder(folder):
         with console.stage(f"Reading {source}"):
             label_key = _input.label_key_of(truth)
-            data = _input.read_input(source, label_key=label_key, **reading)
+            on_disk = scheduler is not None
+            data = _input.read_input(
+                source, label_key=label_key, chunk=chunk, on_disk=on_disk, **reading
+            )
             classes = _input.known_classes(truth, data)
             X = _input.floating(data.X)
         shape = " × ".join(map(str, data.sample_shape))
@@ -142,65 +151,53 @@ def cluster_input(
         console.note(f"{data.n_samples} samples of shape {shape}{where}")
         if truth is None and data.labels is not None:
             console.note("The input carries labels: add --truth labels to compare with them.")
-        return fit_and_write(
+        code = fit_and_write(
             model,
             X,
             folder,
+            console=console,
+            as_json=as_json,
             device=device,
             truth=classes,
             names=data.names,
             source=source,
-            title=title or f"Clusters in {place.name or source}",
-            command=command,
+            title=title or f"Clusters in {name}",
+            command="tuckermix " + shlex.join(sys.argv[1:]),  # as the user would type it again
             kind=_input.picture_kind_of(data),
-            console=console,
-            as_json=as_json,
         )
+    console.note(f"Open {folder / _results.REPORT} in a browser.")
+    return code
 
 
 def fit_and_write(
-    model: object,
-    X: object,
+    model: Any,
+    X: Any,
     folder: Path,
     *,
-    device: str = "cpu",
-    truth: object = None,
-    names: object = None,
-    source: str,
-    title: str,
-    command: str,
-    kind: str,
     console: Console,
     as_json: bool,
+    device: str = "cpu",
+    **about: Any,
 ) -> int:
-    """Fit `model` to `X`, write the results to `folder` and say what came out."""
-    import time
+    """Fit `model` to `X`, write the results to `folder` and say what came out.
 
+    What is known `about` the samples goes to `write_results`.
+    """
     from tuckermix.cli import _input, _large, _results
 
     moved = _input.to_device(X, device)
     with console.stage("Fitting"):
         start = time.perf_counter()
-        model.fit(moved)  # type: ignore[attr-defined]
+        model.fit(moved)
         seconds = time.perf_counter() - start
     with console.stage("Soft labels"):
         proba = _large.soft_labels(model, moved)
     with console.stage("Writing"):
         summary, values = _results.write_results(
-            folder,
-            model,
-            X,
-            proba=proba,
-            truth=truth,
-            names=names,
-            seconds=seconds,
-            source=source,
-            title=title,
-            command=command,
-            kind=kind,
+            folder, model, X, proba=proba, seconds=seconds, **about
         )
     console.result(values, _results.summary_rows(summary, folder), as_json)
     if not summary.converged:
         console.note(f"The solver stopped by {summary.stop_reason} before it converged.")
         return EXIT_NOT_CONVERGED
-    return 0
+    return EXIT_DONE

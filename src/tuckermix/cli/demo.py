@@ -11,6 +11,7 @@ from tuckermix.cli import _options as options
 from tuckermix.cli._console import Console
 
 PICTURE = "clusters.png"
+COMMAND = "tuckermix demo"
 SEED = 0
 DOTS_PER_INCH = 150
 
@@ -19,6 +20,7 @@ def demo(
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the results.")] = Path(
         "tuckermix-demo"
     ),
+    force: options.Force = False,
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
 ) -> int:
@@ -41,15 +43,17 @@ def demo(
     data = load("digits")
     model = TuckerClustering(10, random_state=SEED)
     X = floating(data.X)
+    _results.refuse_to_replace(out, force, unless=COMMAND)
     with _results.result_folder(out):
         code = fit_and_write(
             model,
             X,
             out,
             truth=data.labels,
+            names=None,
             source="scikit-learn's handwritten digits",
             title="Handwritten digits",
-            command="tuckermix demo",
+            command=COMMAND,
             kind="image",
             console=console,
             as_json=as_json,

@@ -29,7 +29,6 @@ def predict(
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="File for the labels; else stdout.")
     ] = None,
-    device: options.Device = "cpu",
     key: options.Key = None,
     sample_axis: options.SampleAxis = None,
     sample_shape: options.SampleShape = None,
@@ -49,17 +48,10 @@ def predict(
     from tuckermix.persistence import load
 
     console = Console(quiet)
+    reading = options.reading(key, sample_axis, sample_shape, size, grey, frames)
     model = load(model_path)
     with console.stage(f"Reading {source}"):
-        data = _input.read_input(
-            source,
-            key=key,
-            sample_axis=sample_axis,
-            sample_shape=options.sizes(sample_shape, "--sample-shape"),
-            size=options.sizes(size, "--size"),
-            grey=grey,
-            frames=frames,
-        )
+        data = _input.read_input(source, **reading)
         X = _input.floating(data.X)
     with console.stage("Labelling"):
         proba = to_numpy(model.predict_proba(X))

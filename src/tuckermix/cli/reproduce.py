@@ -11,6 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
+from tuckermix.cli._console import EXIT_INTERRUPTED, UsageError, logging_to
 from tuckermix.experiments import (
     DEFAULT_DB,
     EXPERIMENTS,
@@ -29,9 +30,6 @@ __all__ = ["app", "reproduce"]
 
 SHOW = "show"
 NAMES = [*EXPERIMENTS, *FIGURES, "all"]
-EXIT_FAILED = 1
-EXIT_INTERRUPTED = 130
-"""What shells report for a program that Ctrl-C ended."""
 
 # The targets are arguments, not commands, so the whole sub-app is its callback. Groups stop reading
 # options at the first argument unless told otherwise.
@@ -57,15 +55,8 @@ def _display() -> Iterator[Callable[[Progress], None]]:
     if not sys.stderr.isatty():
         handler = logging.StreamHandler()
         handler.setFormatter(logging.Formatter("%(asctime)s %(message)s", "%H:%M:%S"))
-        logger = logging.getLogger("tuckermix")
-        level = logger.level
-        logger.addHandler(handler)
-        logger.setLevel(logging.INFO)
-        try:
+        with logging_to(handler):
             yield log_progress
-        finally:
-            logger.removeHandler(handler)
-            logger.setLevel(level)
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
@@ -152,13 +143,13 @@ def reproduce(
     One record a cell and run goes into the file --db as soon as it is done. Stop it when you like
     and start it again: it continues.
     """
+    if records is not None:
+        count = import_records(records, db)
+        typer.echo(f"Took {count} records from {records}.", err=True)
+    if targets[0] == SHOW:
+        _show(targets[1:] or ["all"], db=db, formats=formats, out=out, quick=quick)
+        return
     try:
-        if records is not None:
-            count = import_records(records, db)
-            typer.echo(f"Took {count} records from {records}.", err=True)
-        if targets[0] == SHOW:
-            _show(targets[1:] or ["all"], db=db, formats=formats, out=out, quick=quick)
-            return
         with _display() as progress:
             report = run_reproduction(
                 targets,
@@ -173,9 +164,8 @@ def reproduce(
                 refresh=refresh,
                 progress=progress,
             )
-    except (ValueError, OSError, ImportError, RuntimeError) as error:
-        typer.echo(f"Error: {error}", err=True)
-        raise typer.Exit(EXIT_FAILED) from error
+    except RuntimeError as error:  # the file is in use
+        raise UsageError(str(error)) from error
     typer.echo(_summary(report))
     if report.interrupted:
         raise typer.Exit(EXIT_INTERRUPTED)
