@@ -1,6 +1,7 @@
 import io
 import json
 import random
+import tracemalloc
 import zipfile
 
 import numpy as np
@@ -213,10 +214,10 @@ def test_hostile_headers(path, change, message):
 def test_a_header_that_is_no_json(path):
     whole = path.read_bytes()
     for content, message in (
-        (b'{"format": NaN}', "it is damaged .*NaN is no JSON"),
-        (b"[" * 100_000, "it is damaged"),
-        (b'{"format"', "it is damaged .*JSONDecodeError"),
-        (b"\xff\xfe", "it is damaged"),
+        (b'{"format": NaN}', r"its header cannot be read \(NaN is no JSON"),
+        (b"[" * 100_000, r"its header cannot be read \(it is nested 100000 deep"),
+        (b'{"format"', r"its header cannot be read \(Expecting"),
+        (b"\xff\xfe", "its header cannot be read"),
         (b"[]", "its header is none of ours"),
     ):
         path.write_bytes(whole)
@@ -285,6 +286,31 @@ def test_bombs(path):
     rewrite(path, add={"header.json": b" " * (65 * 2**20)})
     with pytest.raises(ModelFileError, match="its header claims 68157440 bytes"):
         tuckermix.load(path)
+
+
+@pytest.mark.parametrize(
+    ("content", "packed", "message"),
+    [
+        (b"[" + b"[]," * 20_000_000 + b"0]", True, "its header claims 60000003 bytes"),
+        (b"[" + b"[]," * 300_000 + b"0]", True, "it takes up to .* bytes of memory, and the limit"),
+        (b'{"a":"' + b"x" * 3_000_000 + b'"}', False, "it takes up to .* bytes of memory"),
+        (b"[" + b"0," * 2_100_000 + b"0]", False, "it holds 2100002 values, more than 2000000"),
+    ],
+)
+def test_a_header_is_parsed_in_proportion(tmp_path, content, packed, message):
+    # Whatever it says, little memory is taken before it is refused.
+    path = tmp_path / "bomb"
+    method = zipfile.ZIP_DEFLATED if packed else zipfile.ZIP_STORED
+    with zipfile.ZipFile(path, "w", method) as archive:
+        archive.writestr("header.json", content)
+    tracemalloc.start()
+    try:
+        with pytest.raises(ModelFileError, match=message):
+            tuckermix.load(path, max_bytes=1_000_000)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 64 * 2**20
 
 
 def test_foreign_files(tmp_path):

@@ -1,12 +1,20 @@
 import json
 import math
+import tracemalloc
 from dataclasses import dataclass
 
 import numpy as np
 import pytest
 
 from tuckermix._records import Record, StopReason
-from tuckermix._stored import Decoder, Encoder, StoredRecord
+from tuckermix._stored import (
+    LETTER_BYTES,
+    VALUE_BYTES,
+    Decoder,
+    Encoder,
+    StoredRecord,
+    bounded_json,
+)
 
 
 @dataclass(frozen=True)
@@ -112,3 +120,52 @@ def test_refused_descriptions():
         deep = [deep]
     with pytest.raises(ValueError, match="values are nested more than 50 deep"):
         decoder.decode(deep)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [{}, [], 0, "a", {"a": [1, 2.5, None, True, 'x\\"y[{,', {"b": "\u20ac"}]}, ["[" * 500]],
+)
+def test_bounded_json_reads_what_json_does(value):
+    assert bounded_json(json.dumps(value).encode(), 10**6) == value
+    assert bounded_json(json.dumps(value, ensure_ascii=False).encode(), 10**6) == value
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"[" * 201 + b"]" * 201, "it is nested 201 deep, more than 200"),
+        (b'{"a":' * 201, "it is nested 201 deep, more than 200"),
+        (
+            b"[" + b"0," * 10_000 + b"0]",
+            r"it takes up to \d+ bytes .*limit is 1000000",
+        ),
+        (b'"' + b'\\"' * 100_000, "it takes up to"),
+        (b"[NaN]", "NaN is no JSON"),
+        (b"[1", "Expecting"),
+        (b'["\\', "Unterminated|Invalid"),
+        (b"\x80", "codec"),
+    ],
+)
+def test_bounded_json_refuses(content, message):
+    with pytest.raises(ValueError, match=message):
+        bounded_json(content, 10**6)
+
+
+def test_a_header_of_too_many_values(monkeypatch):
+    monkeypatch.setattr("tuckermix._stored.MAX_VALUES", 10)
+    with pytest.raises(ValueError, match="it holds 12 values, more than 10"):
+        bounded_json(b"[0,0,0,0,0,0,0,0,0,0,0]", 10**6)
+
+
+def test_memory_of_parsed_values_is_within_what_is_counted():
+    # The dearest values for their length; the parser itself holds the text once more.
+    for item in ('"%d":{}', '"%d":[]', '"%d":1.5', '"€%d":"€"'):
+        content = ("{" + ",".join(item % number for number in range(20_000)) + "}").encode()
+        needed = VALUE_BYTES * 20_001 + LETTER_BYTES * len(content)
+        tracemalloc.start()
+        value = bounded_json(content, 10**9)
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert len(value) == 20_000
+        assert peak < needed + 2 * len(content)

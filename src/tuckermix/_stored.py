@@ -18,8 +18,10 @@ labeller                              ``{"labeller": kind, "state": {...}}``
 
 from __future__ import annotations
 
+import json
 import math
 import numbers
+import re
 from importlib import import_module
 from typing import Any
 
@@ -28,7 +30,7 @@ import numpy as np
 from tuckermix._array_api import is_array, is_dask, to_numpy
 from tuckermix._records import Record, StopReason
 
-__all__ = ["Decoder", "Encoder", "StoredRecord"]
+__all__ = ["Decoder", "Encoder", "StoredRecord", "bounded_json"]
 
 RECORDS = {
     "FittedModel": "tuckermix.inference",
@@ -39,6 +41,59 @@ RECORDS = {
 
 MAX_DEPTH = 50
 """Nesting of values: models have a handful of levels, a hostile file may have any number."""
+
+JSON_DEPTH = 4 * MAX_DEPTH
+"""Nesting of JSON: a value of ours takes up to three levels of it."""
+
+MAX_VALUES = 2_000_000
+"""Values in a header: a history of 100,000 sweeps has half as many, and reading so many takes
+seconds."""
+
+VALUE_BYTES = 256
+"""Memory that a value takes at most once it is parsed: an empty dictionary under a name of its own
+in another one."""
+
+LETTER_BYTES = 8
+"""Memory that a letter takes at most: four bytes in the text, and four in a string of it."""
+
+_STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)
+"""A string in JSON, closed or not, so that each letter is looked at once."""
+
+_NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
+
+
+def bounded_json(content: bytes, limit: int) -> Any:
+    """Parse JSON after counting how deep it is nested and how much memory it will take.
+
+    Parameters
+    ----------
+    content : bytes
+        The text, in UTF-8.
+    limit : int
+        The most memory that the parsed values may take.
+
+    Returns
+    -------
+    value : object
+        What it says. Numbers that JSON does not know, such as NaN, are refused.
+    """
+    bare = _STRING.sub(b"", content)
+    n_values = 1 + sum(bare.count(sign) for sign in (b",", b"[", b"{"))
+    if n_values > MAX_VALUES:
+        raise ValueError(f"it holds {n_values} values, more than {MAX_VALUES}")
+    needed = VALUE_BYTES * n_values + LETTER_BYTES * len(content)
+    if needed > limit:
+        raise ValueError(f"it takes up to {needed} bytes of memory, and the limit is {limit}")
+    brackets = np.frombuffer(bare.translate(None, _NO_BRACKETS), dtype=np.uint8)
+    steps = np.where((brackets == ord("[")) | (brackets == ord("{")), 1, -1)
+    depth = int(np.cumsum(steps).max(initial=0))
+    if depth > JSON_DEPTH:
+        raise ValueError(f"it is nested {depth} deep, more than {JSON_DEPTH}")
+    return json.loads(content, parse_constant=_no_constant)
+
+
+def _no_constant(text: str) -> float:
+    raise ValueError(f"{text} is no JSON")
 
 
 class StoredRecord(Record):

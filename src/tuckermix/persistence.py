@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 from tuckermix._archives import open_archive, zip_entries
 from tuckermix._files import atomic_open
 from tuckermix._reading import ReadError, default_limit
-from tuckermix._stored import Decoder, Encoder
+from tuckermix._stored import Decoder, Encoder, bounded_json
 from tuckermix._version import __version__
 
 __all__ = ["FORMAT_VERSION", "ModelFileError", "load", "save"]
@@ -38,8 +38,12 @@ samples."""
 HEADER = "header.json"
 """The member with everything that is not an array."""
 
-MAX_HEADER = 64 * 2**20
-"""Bytes of a header: a history of 100,000 sweeps takes a fifth of this."""
+SMALL_HEADER = 16 * 2**20
+"""Memory that a header may take whatever `max_bytes` says: a history of thousands of sweeps."""
+
+PACKED_HEADER, MAX_RATIO = 2**20, 20
+"""Bytes that a header may have in any file, and how many more for each byte of the file. `save`
+does not pack; packing makes honest text ten times smaller, and a hostile one a thousand times."""
 
 BASELINES = (
     "ADSSC ASIT AlternatingNMF AutoSC BayesianNMF DRCC EnSC LSR MultiplicativeNMF PCAB "
@@ -124,8 +128,8 @@ def load(path: str | os.PathLike[str], *, max_bytes: int | None = None) -> Any:
     path : str or path
         The file.
     max_bytes : int, default=None
-        The most memory that the arrays may take, checked before any is read. None means half of
-        the machine's memory.
+        The most memory that the arrays may take, checked before any is read; and the header,
+        which may have 16 MiB in any case. None means half of the machine's memory.
 
     Returns
     -------
@@ -141,8 +145,9 @@ def load(path: str | os.PathLike[str], *, max_bytes: int | None = None) -> Any:
         raise FileNotFoundError(f"Cannot load {os.fspath(path)}: it does not exist.")
     try:
         with open_archive(path) as archive:
-            header = _read_header(path, archive)
-            arrays = _read_arrays(path, archive, header, max_bytes or default_limit())
+            limit = default_limit() if max_bytes is None else max_bytes
+            header = _read_header(path, archive, limit)
+            arrays = _read_arrays(path, archive, header, limit)
             return _build(path, header, arrays)
     except ModelFileError:
         raise
@@ -173,19 +178,21 @@ def _class(name: str) -> Any:
     return getattr(import_module(CLASSES[name]), name, None)
 
 
-def _no_constant(text: str) -> float:
-    raise ValueError(f"{text} is no JSON")
-
-
-def _read_header(path: str | os.PathLike[str], archive: zipfile.ZipFile) -> dict[str, Any]:
+def _read_header(
+    path: str | os.PathLike[str], archive: zipfile.ZipFile, limit: int
+) -> dict[str, Any]:
     """Read the header and check that it is ours, of a version that we know."""
     names = archive.namelist()
     if HEADER not in names:
         raise _wrong(path, f"it has no {HEADER}", "Name a file that tuckermix.save wrote")
-    if archive.getinfo(HEADER).file_size > MAX_HEADER:
-        size = archive.getinfo(HEADER).file_size
+    size = archive.getinfo(HEADER).file_size
+    limit = max(limit, SMALL_HEADER)
+    if size > min(limit, PACKED_HEADER + MAX_RATIO * os.path.getsize(path)):
         raise _wrong(path, f"its header claims {size} bytes", "Save the model anew")
-    header = json.loads(archive.read(HEADER), parse_constant=_no_constant)
+    try:
+        header = bounded_json(archive.read(HEADER), limit)
+    except (ValueError, RecursionError) as error:
+        raise _wrong(path, f"its header cannot be read ({error})", "Save the model anew") from error
     if not isinstance(header, dict) or header.get("format") != FORMAT:
         raise _wrong(path, "its header is none of ours", "Name a file that tuckermix.save wrote")
     version = header.get("version")
