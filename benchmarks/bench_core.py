@@ -13,7 +13,7 @@ from benchmarks.bench_trust_region import PlainObjective
 from benchmarks.reporting import in_turn
 from tuckermix import TuckerClustering, decompose
 from tuckermix.datasets import DatasetNotFound, load, make_tensor_clusters
-from tuckermix.decomposition.subspace import closed_form
+from tuckermix.decomposition.exact import closed_form
 from tuckermix.manifolds import Multinomial, to_pymanopt
 from tuckermix.objectives import MembershipObjective
 

@@ -15,10 +15,8 @@ import numpy as np
 from benchmarks.bench_core import faces
 from tuckermix import decompose
 from tuckermix.decomposition import exact
-from tuckermix.decomposition.exact import with_constant
-from tuckermix.decomposition.factors import update_factors
-from tuckermix.decomposition.start import start_factors
-from tuckermix.decomposition.subspace import closed_form
+from tuckermix.decomposition.exact import closed_form, update_factors
+from tuckermix.decomposition.fit import start_factors
 from tuckermix.sources import as_source
 
 RANKS, N_COMPONENTS, SWEEPS = (12, 12), 24, 8
@@ -32,7 +30,7 @@ def plain(X: np.ndarray, n_sweeps: int) -> list[float]:
     for _ in range(n_sweeps + 1):
         found = closed_form(source.project(factors), N_COMPONENTS - 1)
         costs.append(0.5 * (source.squared_norm - found.explained))
-        factors = update_factors(source.contract(with_constant(found.coordinates)), factors)
+        factors = update_factors(source.contract(found.Q), factors)
     return costs
 
 

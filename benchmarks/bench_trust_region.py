@@ -25,9 +25,9 @@ import pymanopt
 from tuckermix import datasets
 from tuckermix._records import SolverResult
 from tuckermix.manifolds import Multinomial, to_pymanopt
+from tuckermix.numerics.tensor import mode_gram, multi_mode_dot
 from tuckermix.objectives import MembershipObjective
 from tuckermix.solvers import trust_region
-from tuckermix.tensor import mode_gram, multi_mode_dot
 
 N_PEOPLE, RANK, MAX_INNER, GAP = 24, 12, 30, 1e-6
 

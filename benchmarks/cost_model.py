@@ -24,12 +24,11 @@ from pathlib import Path
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from tuckermix.clustering import MAX_LANDMARKS
 from tuckermix.decomposition.exact import widened
-from tuckermix.labels.landmarks import MAX_LANDMARKS
-from tuckermix.labels.neighbors import nearest_neighbors
+from tuckermix.numerics.points import nearest_neighbors
 from tuckermix.sources import as_source
-from tuckermix.sources.blocks import MemoryBlocks, add_parts
-from tuckermix.sources.source import Projection, _moments, _sketch_block
+from tuckermix.sources.source import MemoryBlocks, Projection, _moments, _sketch, add_parts
 
 REPEATS = 7
 NARROW = 48
@@ -132,15 +131,13 @@ def check(problem: Problem) -> dict:
     source = as_source(X)
     projection = Projection(factors, basis, samples.like)
     offset = np.zeros((1, problem.width), dtype=dtype)
-    part = _sketch_block(X[:64], projection, offset, True)
+    part = _sketch(X[:64], projection, offset, True)
     speed = rates(problem.itemsize)
     work = problem.n_samples * problem.sketch_flops() / speed["flops"]
     reading = problem.read_bytes() / speed["bytes"]
     measured = {
         "sketch": processor_time(lambda: source.sketch(factors, basis)),
-        "moments": processor_time(
-            lambda: samples.reduce(lambda block: _moments(block, scale=1.0), add_parts)
-        ),
+        "moments": processor_time(lambda: samples.reduce(_moments, add_parts)),
     }
     # A sketch works on what it has read; the moments read the samples twice, for two sums.
     predicted = {"sketch": work + reading, "moments": 2 * reading}

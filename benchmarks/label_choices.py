@@ -11,6 +11,7 @@ import argparse
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -21,9 +22,9 @@ from sklearn.metrics import adjusted_rand_score
 
 from benchmarks import reporting
 from benchmarks.quality import draw
-from tuckermix import TuckerClustering, inference
+from tuckermix import TuckerClustering, model
 from tuckermix.datasets import DatasetNotFound, load, make_dynamic_textures
-from tuckermix.labels import directions, graph
+from tuckermix.labels import graph
 from tuckermix.metrics import clustering_accuracy
 
 SEED = 77
@@ -85,13 +86,14 @@ def shapes(seed: int) -> Iterator[tuple[Any, Any]]:
     yield make_circles(500, noise=0.05, factor=0.5, random_state=SEED + seed)
 
 
-def without_shrinkage(B: Any, n_directions: int) -> Any:
+def without_shrinkage(fitted: Any, X: Any) -> Any:
     """Look at as many directions, all with the same weight."""
-    scaled = SHRUNK(B, n_directions)
-    if scaled is None:
-        return None
-    rows = B @ scaled
-    return scaled / np.sqrt(np.mean((rows - rows.mean(axis=0)) ** 2, axis=0))
+    wider = SHRUNK(fitted, X)
+    if wider is fitted:
+        return fitted
+    rows = fitted.project(X) / fitted.spread @ wider.view
+    scales = np.sqrt(np.mean((rows - rows.mean(axis=0)) ** 2, axis=0))
+    return replace(wider, view=wider.view / scales)
 
 
 def without_density(indices: Any, squares: Any, n_directions: int) -> Any:
@@ -99,13 +101,13 @@ def without_density(indices: Any, squares: Any, n_directions: int) -> Any:
     return WEIGHED(indices, squares, 10**9)
 
 
-SHRUNK: Callable[..., Any] = directions.compared_directions
+SHRUNK: Callable[..., Any] = model.Model.looking_beyond
 WEIGHED: Callable[..., Any] = graph.adjacency
 
 CHANGES: dict[str, AbstractContextManager[Any]] = {
     "as it is": nullcontext(),
-    "the directions of the model only": mock.patch.object(directions, "WIDER", 1),
-    "all directions alike": mock.patch.object(inference, "compared_directions", without_shrinkage),
+    "the directions of the model only": mock.patch.object(model, "WIDER", 1),
+    "all directions alike": mock.patch.object(model.Model, "looking_beyond", without_shrinkage),
     "one embedding": mock.patch.object(graph, "CUT_ALLOWANCE", 0.0),
     "the second may cut 20 % more": mock.patch.object(graph, "CUT_ALLOWANCE", 1.2),
     "the second may cut anything": mock.patch.object(graph, "CUT_ALLOWANCE", np.inf),
@@ -124,8 +126,8 @@ def mean_score(samples: list[tuple[Any, Any, Any]], score: Any, **options: Any) 
     found = []
     for seed, (X, truth, ranks) in enumerate(samples):
         n_clusters = len(np.unique(truth))
-        model = TuckerClustering(n_clusters, ranks=ranks, random_state=seed, **options)
-        found.append(score(truth, model.fit(X).labels_))
+        fitted = TuckerClustering(n_clusters, ranks=ranks, random_state=seed, **options).fit(X)
+        found.append(score(truth, fitted.labels_))
     return float(np.mean(found))
 
 

@@ -51,13 +51,30 @@ def test_a_callback_can_stop_the_fit(X):
     assert len(model.labels_) == 60
 
 
-def test_the_callback_is_closed_when_the_fit_fails(X):
+def test_the_callback_is_closed_when_the_fit_fails_half_way(X):
+    class Failing(Witness):
+        def on_fit_task_end(self, estimator, context, **options):
+            super().on_fit_task_end(estimator, context, **options)
+            raise RuntimeError("the disk is full")
+
+    witness = Failing()
+    model = TuckerClustering(3, ranks=2).set_callbacks(witness)
+    with pytest.raises(RuntimeError, match="the disk is full"):
+        model.fit(X)
+    assert witness.tasks == ["sweep 0"]
+    assert witness.closed == 1
+    assert not hasattr(model, "sample_shape_")
+
+
+def test_what_is_refused_before_the_first_sweep_never_opens_the_callback(X):
     witness = Witness()
     with pytest.raises(ValueError, match="NaN"):
         TuckerClustering(3).set_callbacks(witness).fit(X * np.nan)
     model = TuckerClustering(3, ranks=(2, 99)).set_callbacks(witness)
     with pytest.raises(ValueError, match="larger than 8"):
         model.fit(X)
+    assert witness.closed == 0
+    assert witness.tasks == []
 
 
 def test_older_scikit_learn_is_no_trouble(X, monkeypatch):
@@ -71,9 +88,10 @@ def test_older_scikit_learn_is_no_trouble(X, monkeypatch):
     monkeypatch.setattr(builtins, "__import__", without_callbacks)
     old = importlib.reload(_callbacks)
     try:
-        progress = old.FitProgress(object(), X)
-        assert progress.sweep(0) is False
-        progress.end()
+        context = old.CallbackSupportMixin()._init_callback_context(max_subtasks=None)
+        context.call_on_fit_task_begin(estimator=None, X=X)
+        task = context.subcontext(task_name="sweep 0")
+        assert task.call_on_fit_task_end(estimator=None, X=X) is False
         assert old.with_callbacks(len) is len
     finally:
         monkeypatch.undo()

@@ -6,15 +6,16 @@ import warnings
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.metrics import adjusted_rand_score
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
-from tuckermix import TuckerClustering, decompose
+from tuckermix import TuckerClustering, clustering, decompose
 from tuckermix._array_api import to_numpy
 from tuckermix.datasets import make_tensor_clusters
+from tuckermix.labels import LABELLINGS
 
 SHAPES = {"2-D": (12,), "3-D": (6, 7), "4-D": (4, 5, 3)}
 
@@ -313,3 +314,83 @@ def test_float_input_is_not_touched():
         warnings.simplefilter("error")
         TuckerClustering(4, random_state=0).fit(X).predict(X)
     np.testing.assert_array_equal(X, copy)
+
+
+@pytest.mark.parametrize("assign_labels", LABELLINGS)
+def test_labels_predictions_and_soft_labels_agree(shape, assign_labels, seed):
+    X = planted(seed, shape).X
+    model = TuckerClustering(4, assign_labels=assign_labels, random_state=seed).fit(X)
+    np.testing.assert_array_equal(model.predict(X), model.labels_)
+    soft = model.predict_proba(X)
+    np.testing.assert_array_equal(soft.argmax(axis=1), model.labels_)
+    np.testing.assert_allclose(soft.sum(axis=1), 1.0, atol=1e-12)
+    assert set(model.labels_) == set(range(4))
+    np.testing.assert_array_equal(clone(model).fit_predict(X), model.labels_)
+
+
+def test_wrong_sample_shape_and_no_fit():
+    X = planted(0).X
+    model = TuckerClustering(4, random_state=0)
+    with pytest.raises(NotFittedError):
+        model.predict(X)
+    model.fit(X)
+    for method in (model.predict, model.transform, model.predict_proba, model.score):
+        with pytest.raises(ValueError, match=r"per-sample shape \(6, 5\), but this Tucker"):
+            method(X[:, :, :5])
+    with pytest.raises(ValueError, match=r"one column for each component .* Got \(3, 2\)"):
+        model.inverse_transform(np.ones((3, 2)))
+
+
+def test_output_can_be_a_data_frame():
+    pd = pytest.importorskip("pandas")
+    X = planted(0).X
+    model = TuckerClustering(4, random_state=0).set_output(transform="pandas")
+    for frame in (model.fit_transform(X), model.transform(X)):
+        assert isinstance(frame, pd.DataFrame)
+        assert list(frame.columns) == list(model.get_feature_names_out())
+
+
+@pytest.mark.parametrize("method", ["predict", "transform", "inverse_transform", "score"])
+def test_libraries_and_devices_are_not_mixed(method):
+    strict = pytest.importorskip("array_api_strict")
+    X = make_tensor_clusters(60, (4, 5), 3, random_state=0).X
+    model = TuckerClustering(3, random_state=0).fit(strict.asarray(X))
+    given = model.memberships_ if method == "inverse_transform" else strict.asarray(X)
+    elsewhere = given.to_device(strict.Device("device1"))
+    for other in (np.asarray(given), elsewhere):
+        with pytest.raises(ValueError, match=r"same namespace and device.*Move X there, or fit"):
+            getattr(model, method)(other)
+
+
+def test_the_largest_cluster_comes_first_for_any_number_of_samples(seed, monkeypatch):
+    """Clusters of nearly equal size, learned from few landmarks: these may order them otherwise."""
+    monkeypatch.setattr(clustering, "MAX_LANDMARKS", 60)
+    rng = np.random.default_rng(seed)
+    truth = rng.permutation(np.repeat([0, 1, 2], [410, 400, 390]))
+    X = 20.0 * np.eye(3)[truth] + rng.standard_normal((1200, 3))
+    orders = set()
+    for random_state in range(6):
+        model = TuckerClustering(3, random_state=random_state).fit(X)
+        assert adjusted_rand_score(truth, model.labels_) > 0.99
+        assert (np.diff(np.bincount(model.labels_)) <= 0).all()
+        np.testing.assert_array_equal(model.predict(X), model.labels_)
+        means = [X[model.labels_ == label].mean(axis=0) for label in range(3)]
+        np.testing.assert_allclose(model.centroids_, means, atol=1e-6)
+        held = model._model_.labeller.landmark_labels
+        orders.add(tuple(np.argsort(-np.bincount(held), kind="stable")))
+    assert len(orders) > 1  # the landmarks alone would have numbered them otherwise
+
+
+def test_placed_samples_lie_on_a_sphere_near_their_own_kind(shape, seed):
+    data = planted(seed, shape)
+    Z = TuckerClustering(4, random_state=seed).fit(data.X).place(data.X)
+    np.testing.assert_allclose(np.linalg.norm(Z, axis=1), 1.0, rtol=1e-12)
+    cosines = Z @ Z.T
+    same = data.labels[:, None] == data.labels[None, :]
+    assert cosines[same].mean() > cosines[~same].mean() + 0.1
+
+
+def test_parameters_can_be_checked_before_any_data_are_read():
+    TuckerClustering(3).check_params()
+    with pytest.raises(ValueError, match="'solver' parameter of TuckerClustering must be one of"):
+        TuckerClustering(3, solver="newton").check_params()

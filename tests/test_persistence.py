@@ -3,6 +3,7 @@ import json
 import random
 import tracemalloc
 import zipfile
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -176,7 +177,7 @@ def put(**values):
     ("change", "message"),
     [
         (put(format="other"), "its header is none of ours. Name a file that tuckermix.save wrote"),
-        (put(version=3), "it has format version 3, and tuckermix .* reads up to 2. Install a"),
+        (put(version=4), "it has format version 4, and tuckermix .* reads up to 3. Install a"),
         (put(version=1), "it has format version 1, which tuckermix .* reads no more. Fit the mod"),
         (put(version="1"), "its format version '1' is none"),
         (put(version=True), "its format version True is none"),
@@ -361,3 +362,52 @@ def test_a_file_of_somebody_else(path, monkeypatch):
     monkeypatch.setattr(zipfile, "ZipFile", refuse)
     with pytest.raises(ModelFileError, match=r"permission is denied. Check who may read it"):
         tuckermix.load(path)
+
+
+OLD_MODELS = Path(__file__).parent / "golden" / "models_0_1_0"
+
+
+@pytest.mark.parametrize("path", sorted(OLD_MODELS.glob("*.model")), ids=lambda path: path.stem)
+def test_models_of_version_0_1_0_answer_as_they_did(path, tmp_path):
+    with np.load(OLD_MODELS / "answers.npz") as archive:
+        answers = {
+            key.partition("|")[2]: archive[key]
+            for key in archive.files
+            if key.startswith(f"{path.stem}|")
+        }
+        new = archive["new"].astype("float32" if path.stem.endswith("32") else "float64")
+    model = tuckermix.load(path)
+    tuckermix.save(model, tmp_path / "again")
+    for loaded in (model, tuckermix.load(tmp_path / "again")):
+        for name, said in answers.items():
+            now = getattr(loaded, name)
+            now = now(new) if callable(now) else now
+            assert now.dtype == said.dtype
+            if said.dtype.kind == "f":
+                np.testing.assert_allclose(now, said, rtol=1e-4 if said.dtype == "f4" else 1e-9)
+            else:
+                np.testing.assert_array_equal(now, said)
+
+
+def test_there_is_a_model_of_version_0_1_0_for_every_estimator():
+    names = {path.stem for path in OLD_MODELS.glob("*.model")}
+    assert {"ASIT", "DRCC", "PCAB", "PCAMultinomial", "TriONTD", "tucker-graph-float32"} <= names
+
+
+def test_fields_that_an_older_file_lacks_have_their_defaults(path):
+    """A model without its last field reads as one that was never given it."""
+    with zipfile.ZipFile(path) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    header = json.loads(members["header.json"])
+    del header["state"]["_model_"]["fields"]["labeller"]
+    kept = json.dumps(header["state"])
+    gone = [key for key in header["arrays"] if f'"{key}"' not in kept]
+    for key in gone:
+        del header["arrays"][key], members[f"{key}.npy"]
+    members["header.json"] = json.dumps(header).encode()
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    model = tuckermix.load(path)
+    assert model._model_.labeller is None
+    assert model.transform(NEW).shape == (20, model.n_components_)

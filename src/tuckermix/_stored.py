@@ -33,11 +33,12 @@ from tuckermix._records import Record, StopReason
 __all__ = ["Decoder", "Encoder", "StoredRecord", "bounded_json"]
 
 RECORDS = {
-    "FittedModel": "tuckermix.inference",
-    "Step": "tuckermix.baselines._base",
-    "SweepRecord": "tuckermix.decomposition.result",
+    "Model": "tuckermix.model:Model",
+    "Step": "tuckermix.baselines._run:Step",
+    "SweepRecord": "tuckermix.decomposition.result:SweepRecord",
+    "FittedModel": "tuckermix.model:Model",  # as version 0.1.0 called it
 }
-"""Records that come back as what they were, with their modules; others as `StoredRecord`."""
+"""Records that come back as what they were, with their places; others as `StoredRecord`."""
 
 MAX_DEPTH = 50
 """Nesting of values: models have a handful of levels, a hostile file may have any number."""
@@ -169,10 +170,10 @@ class Encoder:
             return {"dict": self._fields(value, name)}
         if is_array(value) or is_dask(value):
             return self._array(value, name)
-        if isinstance(value, Record):
-            return {"record": type(value).__name__, "fields": self._fields(value.to_dict(), name)}
         if hasattr(value, "to_arrays") and isinstance(getattr(value, "kind", None), str):
             return {"labeller": value.kind, "state": self._fields(value.to_arrays(), name)}
+        if isinstance(value, Record):
+            return {"record": type(value).__name__, "fields": self._fields(value.to_dict(), name)}
         raise TypeError(
             f"{self.owner}.{name} holds a {type(value).__name__}, which cannot be stored: "
             "use numbers, strings, arrays, or lists and tuples of them."
@@ -248,4 +249,5 @@ class Decoder:
     def _record(self, name: str, fields: dict[str, Any]) -> Any:
         if name not in RECORDS:
             return StoredRecord(fields)
-        return getattr(import_module(RECORDS[name]), name)(**fields)
+        module, _, attribute = RECORDS[name].partition(":")
+        return getattr(import_module(module), attribute)(**fields)

@@ -1,11 +1,15 @@
-"""Rules for parameters and data, with one sentence shape for all errors."""
+"""Rules for parameters and data, and what to do where memory runs out.
+
+All errors have one sentence shape: subject, rule, what came, remedy.
+"""
 
 from __future__ import annotations
 
+import functools
 import math
 import numbers
-from collections.abc import Collection, Sequence
-from typing import Any
+from collections.abc import Callable, Collection, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -14,14 +18,29 @@ from tuckermix._array_api import Array, device, get_namespace, is_array, is_dask
 
 __all__ = [
     "as_tensor",
+    "check_dask",
     "check_integer",
     "check_option",
     "check_random_state",
+    "check_ranks",
     "check_real",
     "check_sample_shape",
     "check_same_library",
     "check_tensor",
+    "explain_shortage",
 ]
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+SHORTAGE = "OutOfMemoryError"
+"""How PyTorch and CuPy name the error. It is told by name, so that no library has to be imported
+for its error."""
+
+SIGNS = ("RESOURCE_EXHAUSTED", "DefaultCPUAllocator", "Unable to allocate")
+"""What messages of JAX, of PyTorch on the host and of NumPy contain; the classes of their errors
+serve for other things too."""
+
+GIBIBYTE = 2**30
 
 
 def _reject(name: str, owner: str, rule: str, value: object) -> ValueError:
@@ -58,6 +77,65 @@ def check_option(value: Any, name: str, owner: str, options: Collection[str]) ->
         allowed = ", ".join(repr(option) for option in options)
         raise _reject(name, owner, f"one of {allowed}", value)
     return value
+
+
+def check_ranks(
+    ranks: Any, sample_shape: tuple[int, ...], owner: str, *, default: float
+) -> tuple[int, ...] | float:
+    """Turn the `ranks` parameter into one rank a mode, or into the share of energy to keep.
+
+    Parameters
+    ----------
+    ranks : None, int, float or sequence of int
+        The parameter as the user gave it.
+    sample_shape : tuple of int
+        The sizes of the feature modes.
+    owner : str
+        The name of the class or function that has the parameter, for messages.
+    default : float
+        The share of energy that None stands for.
+
+    Returns
+    -------
+    ranks : tuple of int or float
+        One rank for each feature mode, or a share of energy in (0, 1).
+    """
+    rule = (
+        f"The 'ranks' parameter of {owner} must be None, an int, a share of energy in (0, 1), or "
+        f"one int per feature mode (here {len(sample_shape)}). Got {ranks!r} instead."
+    )
+    if ranks is None:
+        return default
+    if isinstance(ranks, bool | np.bool_ | str | dict):
+        raise ValueError(rule)
+    if isinstance(ranks, numbers.Integral):
+        if ranks < 1:
+            raise ValueError(rule)
+        return tuple(min(int(ranks), size) for size in sample_shape)
+    if isinstance(ranks, numbers.Real):
+        if not 0.0 < float(ranks) < 1.0:
+            raise ValueError(rule)
+        return float(ranks)
+    try:
+        values = list(ranks)
+    except TypeError:
+        raise ValueError(rule) from None
+    if not all(
+        isinstance(value, numbers.Integral) and not isinstance(value, bool) and int(value) >= 1
+        for value in values
+    ):
+        raise ValueError(rule)
+    if len(values) == len(sample_shape) - 1 and sample_shape[-1] == 1:
+        values.append(1)  # a trailing mode of size 1 is no mode of its own
+    if len(values) != len(sample_shape):
+        raise ValueError(rule)
+    for mode, (rank, size) in enumerate(zip(values, sample_shape, strict=True)):
+        if rank > size:
+            raise ValueError(
+                f"ranks={tuple(int(v) for v in values)} must not exceed the sample shape "
+                f"{sample_shape}: rank {int(rank)} of feature mode {mode} is larger than {size}."
+            )
+    return tuple(int(value) for value in values)
 
 
 def check_random_state(seed: Any) -> np.random.Generator:
@@ -101,7 +179,13 @@ def check_same_library(array: Array, like: Array, name: str) -> None:
 
 
 def check_tensor(
-    estimator: Any, X: Any, *, reset: bool, positive: bool = False, min_samples: int = 1
+    estimator: Any,
+    X: Any,
+    *,
+    reset: bool,
+    positive: bool = False,
+    min_samples: int = 1,
+    lazy: bool = False,
 ) -> Array:
     """Validate the samples handed to an estimator and return them as a float array.
 
@@ -121,6 +205,8 @@ def check_tensor(
         Whether negative values are refused.
     min_samples : int, default=1
         The least number of samples.
+    lazy : bool, default=False
+        Whether a Dask array is taken. Its values are looked at when it is read.
 
     Returns
     -------
@@ -129,6 +215,10 @@ def check_tensor(
     """
     if not reset:
         check_is_fitted(estimator)
+    if lazy and is_dask(X):
+        X = check_dask(X)
+        check_sample_shape(estimator, X.shape, reset)
+        return X
     name = type(estimator).__name__
     if is_array(X) and not is_numpy(X):
         X = _check_foreign(X, name, min_samples)
@@ -138,7 +228,7 @@ def check_tensor(
         if is_numpy(X) and not reset:
             check_sample_shape(estimator, X.shape, reset)
         if is_numpy(X):
-            _refuse_half(X, name)
+            _check_kind(X, name)
         X = validate_data(
             estimator,
             X,
@@ -147,7 +237,6 @@ def check_tensor(
             dtype=[np.float64, np.float32],
             ensure_min_samples=min_samples,
         )
-        _check_not_empty(X.shape, name)
     check_sample_shape(estimator, X.shape, reset, named=is_numpy(X))
     if positive:
         xp = get_namespace(X)
@@ -187,7 +276,7 @@ def as_tensor(X: Any, owner: str) -> Array:
         raise ValueError(f"{owner} needs at least one sample and feature. Got shape {X.shape}.")
     if is_dask(X):
         return X
-    _refuse_half(X, owner)
+    _check_kind(X, owner)
     xp = get_namespace(X)
     return X if X.dtype in (xp.float32, xp.float64) else xp.astype(X, xp.float64)
 
@@ -202,13 +291,12 @@ def _check_foreign(X: Array, name: str, min_samples: int) -> Array:
             f"Expected an array of shape (n_samples, ...) with at least 2 axes, got {X.ndim}. "
             "Reshape your data using X.reshape(-1, 1) if it has a single feature."
         )
-    _check_not_empty(X.shape, name)
+    _check_kind(X, name)
     if X.shape[0] < min_samples:
         raise ValueError(
             f"Found array with {X.shape[0]} sample(s) while a minimum of {min_samples} is "
             f"required by {name}."
         )
-    _refuse_half(X, name)
     if X.dtype not in (xp.float32, xp.float64):
         X = xp.astype(X, xp.float64)
     if not bool(xp.isfinite(xp.sum(X))) and not bool(xp.all(xp.isfinite(X))):
@@ -216,19 +304,16 @@ def _check_foreign(X: Array, name: str, min_samples: int) -> Array:
     return X
 
 
-def _refuse_half(X: Array, name: str) -> None:
-    """Raise for floating types of 16 bits: which of the two wider ones is meant is not ours."""
+def _check_kind(X: Array, name: str) -> None:
+    """Raise for samples without entries, and for floats of 16 bits: the user chooses wider ones."""
     if str(X.dtype).rsplit(".", 1)[-1] in ("float16", "bfloat16"):
         raise TypeError(
             f"{name} computes in float32 or float64, but X has dtype {X.dtype}: "
             "convert it first, to float32 for speed."
         )
-
-
-def _check_not_empty(shape: Sequence[int], name: str) -> None:
-    if 0 in shape[1:]:
+    if 0 in X.shape[1:]:
         raise ValueError(
-            f"Found array with 0 feature(s) (shape={tuple(shape)}) while a minimum of 1 is "
+            f"Found array with 0 feature(s) (shape={tuple(X.shape)}) while a minimum of 1 is "
             f"required by {name}."
         )
 
@@ -270,3 +355,97 @@ def check_sample_shape(
             f"X has per-sample shape {came}, but this {type(estimator).__name__} was fitted on "
             f"per-sample shape {fitted}."
         )
+
+
+def check_dask(X: Any) -> Any:
+    """Return a Dask array that can be worked on chunk by chunk, or say what to change.
+
+    Parameters
+    ----------
+    X : dask.array.Array of shape (n_samples, d_1, ...)
+        The samples.
+
+    Returns
+    -------
+    X : dask.array.Array of shape (n_samples, d_1, ...)
+        The samples in float32 or float64, whole along the feature modes, without empty chunks.
+    """
+    if X.ndim < 2:
+        raise ValueError(
+            f"Expected a Dask array of shape (n_samples, ...) with at least 2 axes, got {X.ndim}. "
+            "Reshape your data using X.reshape(-1, 1) if it has a single feature."
+        )
+    if any(math.isnan(size) for size in X.shape):
+        raise ValueError(
+            "X is a Dask array with unknown chunk sizes. Either (1) call X.compute_chunk_sizes(), "
+            "which reads the data once, or (2) pass lengths=True to DataFrame.to_dask_array, or "
+            "(3) build X from arrays of known shape."
+        )
+    if X.dtype.kind == "c":
+        raise ValueError("Complex data not supported: pass real and imaginary parts.")
+    if X.dtype.kind not in "fbiu":
+        raise ValueError(f"X must hold real numbers, but it has dtype {X.dtype}.")
+    if X.dtype.kind == "f" and X.dtype.itemsize == 2:
+        raise TypeError("X has dtype float16: convert it with X.astype('float32') first.")
+    if X.dtype not in (np.float32, np.float64):
+        X = X.astype(np.float64)
+    if any(len(sizes) > 1 for sizes in X.chunks[1:]):
+        X = X.rechunk(dict.fromkeys(range(1, X.ndim), -1))
+    if 0 in X.chunks[0]:
+        X = X.rechunk({0: tuple(size for size in X.chunks[0] if size)})
+    return X
+
+
+def explain_shortage(method: Method) -> Method:
+    """Decorate a function of samples so that it names remedies when memory runs out.
+
+    Parameters
+    ----------
+    method : callable
+        A function whose first argument, apart from `self`, are samples.
+
+    Returns
+    -------
+    method : callable
+        The same, with a `MemoryError` in place of the errors of the array libraries.
+    """
+
+    @functools.wraps(method)
+    def explained(*args: Any, **options: Any) -> Any:
+        try:
+            return method(*args, **options)
+        except Exception as error:
+            if not _is_shortage(error):
+                raise
+            values = [value for value in (*args, *options.values()) if hasattr(value, "shape")]
+            raise MemoryError(_advice(values[0] if values else None, error)) from error
+
+    return explained  # type: ignore[return-value]
+
+
+def _is_shortage(error: BaseException) -> bool:
+    if type(error).__name__ == SHORTAGE or (type(error) is MemoryError and not error.args):
+        return True
+    return any(sign in str(error) for sign in SIGNS)
+
+
+def _advice(X: Any, error: BaseException) -> str:
+    reason = (str(error).splitlines() or [""])[0].strip().rstrip(".")
+    text = "Memory ran out" + (f" ({reason})" if reason else "")
+    if is_dask(X):
+        return (
+            f"{text} while a chunk was worked on. Either (1) use smaller chunks along the samples, "
+            "such as X.rechunk({0: 'auto'}), or (2) let fewer threads work at once, such as "
+            "dask.config.set(num_workers=2), or (3) lower ranks or n_components."
+        )
+    if is_array(X):
+        itemsize = getattr(X.dtype, "itemsize", None) or 8
+        size = math.prod(int(length) for length in X.shape) * itemsize / GIBIBYTE
+        text += f" with X of shape {tuple(X.shape)}, {size:.2g} GiB in {X.dtype}, on {device(X)}"
+    last = "(3) pass a memory map or a Dask array, which is read piece by piece"
+    if is_array(X) and not is_numpy(X):
+        last = (
+            "(3) free other arrays on the device, or (4) leave the samples on the host in a Dask "
+            "array, which is read piece by piece"
+        )
+    return f"{text}. Either (1) pass X in float32, or (2) lower ranks or n_components, or {last}."

@@ -3,37 +3,61 @@
 from __future__ import annotations
 
 import logging
+import math
 import warnings
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClusterMixin
+from sklearn.base import (
+    BaseEstimator,
+    ClassNamePrefixFeaturesOutMixin,
+    ClusterMixin,
+    TransformerMixin,
+)
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted
 
-from tuckermix import inference
-from tuckermix._array_api import Array, is_dask
-from tuckermix._callbacks import CallbackSupportMixin, FitProgress, with_callbacks
+from tuckermix._array_api import Array, asarray_like, get_namespace, is_array, is_dask, to_numpy
+from tuckermix._callbacks import CallbackSupportMixin, with_callbacks
 from tuckermix._records import StopReason
 from tuckermix._threads import one_blas_thread
-from tuckermix._validation import check_integer, check_option, check_random_state, check_real
-from tuckermix.decomposition import INITS, SOLVERS, Decomposition
-from tuckermix.decomposition.fit import decompose_source
-from tuckermix.decomposition.ranks import check_ranks
+from tuckermix._validation import (
+    check_integer,
+    check_option,
+    check_random_state,
+    check_ranks,
+    check_real,
+    check_same_library,
+    check_tensor,
+    explain_shortage,
+)
+from tuckermix.decomposition import INITS, SOLVERS
+from tuckermix.decomposition.fit import DEFAULT_ENERGY, decompose_source
 from tuckermix.decomposition.result import SweepRecord
-from tuckermix.labels import METHODS, choose_landmarks, fit_labels
+from tuckermix.labels import LABELLINGS, fit_labels
 from tuckermix.memberships import SIMPLICES
-from tuckermix.prediction import FittedMethods
-from tuckermix.sources import Source, as_blocks, as_source
-from tuckermix.sources.memory import explain_shortage
-from tuckermix.tensor import multi_mode_dot
+from tuckermix.model import Model
+from tuckermix.numerics.tensor import multi_mode_dot
+from tuckermix.sources import Blocks, Source, add_parts, as_blocks
 
 __all__ = ["TuckerClustering"]
+
+MAX_LANDMARKS = 10_000
+"""Beyond this many samples labels are learned from a random part of them: the cost of the graph
+grows with the square, while accuracy no longer does."""
 
 logger = logging.getLogger("tuckermix")
 
 
-class TuckerClustering(CallbackSupportMixin, FittedMethods, ClusterMixin, BaseEstimator):
+class TuckerClustering(
+    CallbackSupportMixin,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    ClusterMixin,
+    BaseEstimator,
+):
     r"""Cluster samples that are N-way arrays, without flattening them.
 
     Each sample is modelled as a convex mixture of L components that live in a small Tucker
@@ -190,16 +214,20 @@ class TuckerClustering(CallbackSupportMixin, FittedMethods, ClusterMixin, BaseEs
         """
         before = dict(vars(self))
         try:
-            self._check_params()
-            X = self._checked(X, reset=True)
+            self.check_params()
+            rng = check_random_state(self.random_state)
+            X = check_tensor(self, X, reset=True, lazy=True)
             if X.shape[0] < self.n_clusters:
                 raise ValueError(f"n_samples={X.shape[0]} must be >= n_clusters={self.n_clusters}.")
-            ranks = check_ranks(self.ranks, self.sample_shape_, type(self).__name__)
-            self._fit(X, as_source(X), ranks)
+            name = type(self).__name__
+            ranks = check_ranks(self.ranks, self.sample_shape_, name, default=DEFAULT_ENERGY)
+            self._fit(X, ranks, rng)
         except BaseException:
-            # A failed fit must not leave half of a new model beside half of an old one.
+            # A failed fit must not leave half of a new model beside half of an old one; what
+            # scikit-learn notes of callbacks it clears away itself, after closing them.
+            noted = {key: value for key, value in vars(self).items() if "callback" in key}
             self.__dict__.clear()
-            self.__dict__.update(before)
+            self.__dict__.update(before | noted)
             raise
         return self
 
@@ -222,7 +250,133 @@ class TuckerClustering(CallbackSupportMixin, FittedMethods, ClusterMixin, BaseEs
         """
         return self.fit(X, y, **params).transform(X)
 
-    def _check_params(self) -> None:
+    @explain_shortage
+    @one_blas_thread
+    def predict(self, X: Any) -> Array:
+        """Give each sample the label of the cluster that it resembles most.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, d_1, ...)
+            Samples of the shape on which the model was fitted.
+
+        Returns
+        -------
+        labels : array of shape (n_samples,)
+            Labels from 0 to ``n_clusters - 1``.
+        """
+        return self._samples(X, "predict").map(self._model_.label)
+
+    @explain_shortage
+    @one_blas_thread
+    def predict_proba(self, X: Any) -> Array:
+        """Give soft labels.
+
+        For ``assign_labels="graph"`` they are the rank-weighted share of votes of the nearest
+        fitted samples; for k-means they fall with the distance to the cluster means, as a Gaussian
+        of the mean spread does; for ``"argmax"`` they are the mixing weights.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, d_1, ...)
+            Samples of the shape on which the model was fitted.
+
+        Returns
+        -------
+        probabilities : array of shape (n_samples, n_clusters)
+            Rows that sum to one; the label is the position of the largest entry.
+        """
+        return self._samples(X, "predict_proba").map(self._model_.soft_labels)
+
+    @explain_shortage
+    @one_blas_thread
+    def transform(self, X: Any) -> Array:
+        """Find the mixing weights of samples: the best convex mixture of the components.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, d_1, ...)
+            Samples of the shape on which the model was fitted.
+
+        Returns
+        -------
+        memberships : array of shape (n_samples, n_components_)
+            Nonnegative rows that sum to one.
+        """
+        return self._samples(X, "transform").map(self._model_.weigh)
+
+    @explain_shortage
+    @one_blas_thread
+    def inverse_transform(self, memberships: Any) -> Array:
+        """Rebuild samples from mixing weights.
+
+        Parameters
+        ----------
+        memberships : array of shape (n_samples, n_components_)
+            Mixing weights.
+
+        Returns
+        -------
+        X : array of shape (n_samples, d_1, ...)
+            The samples that the model has for these weights.
+        """
+        check_is_fitted(self)
+        weights = memberships
+        if is_dask(memberships) or is_array(memberships):
+            name = f"{type(self).__name__}.inverse_transform()"
+            check_same_library(memberships, self.core_, name)
+        if not is_dask(memberships):
+            weights = asarray_like(memberships, self.core_)
+        if weights.ndim != 2 or weights.shape[1] != self.n_components_:
+            raise ValueError(
+                f"memberships must have shape (n_samples, {self.n_components_}), one column for "
+                f"each component of this model. Got {tuple(weights.shape)} instead."
+            )
+        return as_blocks(weights).map(self._model_.rebuild)
+
+    @explain_shortage
+    @one_blas_thread
+    def place(self, X: Any) -> Array:
+        """Find the points by which labels compare samples.
+
+        They lie on a sphere, near each other where samples are alike. A map of the samples shows
+        these points.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, d_1, ...)
+            Samples of the shape on which the model was fitted.
+
+        Returns
+        -------
+        Z : array of shape (n_samples, d)
+            Rows of unit length.
+        """
+        return self._samples(X, "place").map(self._model_.place)
+
+    @explain_shortage
+    @one_blas_thread
+    def score(self, X: Any, y: Any = None) -> float:
+        """Give minus the mean squared error with which the model rebuilds samples.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, d_1, ...)
+            Samples of the shape on which the model was fitted.
+        y : Ignored
+            Present for scikit-learn's sake.
+
+        Returns
+        -------
+        score : float
+            Minus the squared error averaged over all entries; higher is better.
+        """
+        samples = self._samples(X, "score")
+        (total,) = samples.reduce(self._model_.squared_error, add_parts)
+        return -total / (samples.n_samples * math.prod(samples.sample_shape))
+
+    def check_params(self) -> None:
+        """Raise where a parameter is none that `fit` takes, before any data are read."""
         name = type(self).__name__
         check_integer(self.n_clusters, "n_clusters", name)
         if self.n_components is not None:
@@ -230,23 +384,22 @@ class TuckerClustering(CallbackSupportMixin, FittedMethods, ClusterMixin, BaseEs
         check_option(self.solver, "solver", name, SOLVERS)
         check_option(self.init, "init", name, INITS)
         check_option(self.memberships, "memberships", name, SIMPLICES)
-        check_option(self.assign_labels, "assign_labels", name, METHODS)
+        check_option(self.assign_labels, "assign_labels", name, LABELLINGS)
         check_integer(self.n_neighbors, "n_neighbors", name)
         check_integer(self.n_init, "n_init", name)
         check_integer(self.max_iter, "max_iter", name)
         check_real(self.tol, "tol", name)
 
-    def _fit(self, X: Array, source: Source, ranks: tuple[int, ...] | float) -> None:
-        rng = check_random_state(self.random_state)
-        progress = FitProgress(self, X)
-        n_components = self.n_components
-        if n_components is None:
-            n_components = self.n_clusters
-            if self.assign_labels == "graph":
-                n_components = 2 * self.n_clusters + 1
+    def _fit(self, X: Array, ranks: tuple[int, ...] | float, rng: np.random.Generator) -> None:
+        """Read the samples, sweep, place them and label them."""
+        way = LABELLINGS[self.assign_labels]
+        # How many sweeps there will be is not known: several random starts may each take some.
+        context = self._init_callback_context(max_subtasks=None)
+        context.call_on_fit_task_begin(estimator=self, X=X)
+        samples = as_blocks(X)
         fit = decompose_source(
-            source,
-            n_components,
+            Source(samples),
+            self.n_components or way.per_cluster * self.n_clusters + way.further,
             ranks,
             solver=self.solver,
             init=self.init,
@@ -254,11 +407,55 @@ class TuckerClustering(CallbackSupportMixin, FittedMethods, ClusterMixin, BaseEs
             max_iter=self.max_iter,
             tol=self.tol,
             rng=rng,
-            callback=partial(_report, progress),
+            callback=partial(self._report, context, X),
         )
-        self._set_model(fit, source, rng)
-        self._set_labels(X, rng)
-        progress.end()
+        model, self.memberships_, self.gap_ = Model.from_decomposition(fit, self.memberships, rng)
+        chosen = X
+        if samples.n_samples > MAX_LANDMARKS:
+            some = rng.choice(samples.n_samples, MAX_LANDMARKS, replace=False, shuffle=False)
+            chosen = samples.take(np.sort(some))
+        elif samples.lazy:
+            chosen = samples.take(np.arange(samples.n_samples))
+        if way.looks_beyond:
+            model = model.looking_beyond(chosen)
+        labeller = fit_labels(
+            self.assign_labels,
+            as_blocks(chosen).map(model.place if way.uses == "points" else model.weigh),
+            self.n_clusters,
+            n_neighbors=self.n_neighbors,
+            n_init=self.n_init,
+            rng=rng,
+        )
+        model = replace(model, labeller=labeller)
+        labels = samples.map(model.label)
+        sums, counts = samples.reduce(
+            partial(model.cluster_sums, n_clusters=self.n_clusters), add_parts, labels
+        )
+        # The largest cluster comes first, by the labels of all samples and not of landmarks only.
+        order = np.argsort(-to_numpy(counts), kind="stable")
+        if np.any(order[1:] < order[:-1]):
+            model = replace(model, labeller=labeller.renumbered(order))
+            xp = get_namespace(sums)
+            places = asarray_like(order, sums, dtype=xp.int64)
+            sums, counts = xp.take(sums, places, axis=0), xp.take(counts, places, axis=0)
+            if samples.lazy:
+                labels = samples.map(model.label)
+            else:
+                labels = xp.take(asarray_like(np.argsort(order), labels), labels, axis=0)
+        self._model_ = model
+        self.labels_ = labels
+        means = sums / get_namespace(sums).clip(counts, 1.0, None)[:, None]
+        self.centroids_ = model.lift(means)  # a cluster without samples gets the mean of all
+        self.factors_ = model.factors
+        self.core_ = model.core
+        self.components_ = multi_mode_dot(model.core, model.factors)
+        self.ranks_ = tuple(int(size) for size in model.core.shape[1:])
+        self.n_components_ = self._n_features_out = int(model.core.shape[0])
+        self.cost_ = fit.cost
+        self.history_ = fit.history
+        self.n_iter_ = fit.n_iter
+        self.stop_reason_ = fit.stop_reason
+        context.call_on_fit_task_end(estimator=self, X=X)
         if fit.stop_reason is StopReason.MAX_ITER:
             last = fit.history[-2].relative_error - fit.history[-1].relative_error
             warnings.warn(
@@ -268,44 +465,23 @@ class TuckerClustering(CallbackSupportMixin, FittedMethods, ClusterMixin, BaseEs
                 stacklevel=3,
             )
 
-    def _set_model(self, fit: Decomposition, source: Source, rng: np.random.Generator) -> None:
-        """Store the model: factors, core and mixing weights."""
-        state, memberships, gap = inference.model_from(fit, rng)
-        self._model_ = state
-        self.memberships_ = memberships
-        self.factors_ = state.factors
-        self.core_ = state.core
-        self.components_ = multi_mode_dot(self.core_, self.factors_)
-        self.ranks_ = fit.ranks
-        self.n_components_ = fit.n_components
-        self._n_features_out = fit.n_components
-        self.cost_ = fit.cost
-        self.gap_ = gap
-        self.history_ = fit.history
-        self.n_iter_ = fit.n_iter
-        self.stop_reason_ = fit.stop_reason
-
-    def _set_labels(self, X: Array, rng: np.random.Generator) -> None:
-        """Find the clusters, label all samples by the same route as `predict`, average them."""
-        landmarks = choose_landmarks(X.shape[0], rng)
-        if landmarks is None and is_dask(X):
-            landmarks = np.arange(X.shape[0])
-        chosen = X if landmarks is None else as_blocks(X).take(landmarks)
-        if self.assign_labels == "graph":
-            self._model_ = inference.with_wider_view(self._model_, chosen)
-        Z, U = inference.views(self._model_, chosen, self.assign_labels)
-        self._labeller_ = fit_labels(
-            self.assign_labels,
-            Z,
-            U,
-            self.n_clusters,
-            n_neighbors=self.n_neighbors,
-            n_init=self.n_init,
-            rng=rng,
+    def _report(self, context: Any, X: Array, record: SweepRecord) -> bool:
+        """Log a sweep and tell the callbacks of it; return whether one asks to stop."""
+        logger.info(
+            "sweep %d: relative error %.9f after %.3f s",
+            record.iteration,
+            record.relative_error,
+            record.time,
         )
-        self.labels_ = inference.labels(self._model_, self._labeller_, X)
-        means = inference.cluster_means(self._model_, self.n_clusters, X, self.labels_)
-        self.centroids_ = inference.lift(self._model_, means)
+        task = context.subcontext(task_name=f"sweep {record.iteration}")
+        task.call_on_fit_task_begin(estimator=self, X=X)
+        return bool(task.call_on_fit_task_end(estimator=self, X=X))
+
+    def _samples(self, X: Any, method: str) -> Blocks:
+        """Validate new samples and bring them to the library and type of the model."""
+        X = check_tensor(self, X, reset=False, lazy=True)
+        check_same_library(X, self.core_, f"{type(self).__name__}.{method}()")
+        return as_blocks(X.astype(self.core_.dtype) if is_dask(X) else asarray_like(X, self.core_))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -313,14 +489,3 @@ class TuckerClustering(CallbackSupportMixin, FittedMethods, ClusterMixin, BaseEs
         tags.array_api_support = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
-
-
-def _report(progress: FitProgress, record: SweepRecord) -> bool:
-    """Log a sweep and tell the callbacks of it; return whether one asks to stop."""
-    logger.info(
-        "sweep %d: relative error %.9f after %.3f s",
-        record.iteration,
-        record.relative_error,
-        record.time,
-    )
-    return progress.sweep(record.iteration)

@@ -11,6 +11,7 @@ import json
 import os
 import platform
 import zipfile
+from dataclasses import replace
 from importlib import import_module, metadata
 from typing import Any
 
@@ -28,12 +29,14 @@ __all__ = ["FORMAT_VERSION", "ModelFileError", "load", "save"]
 FORMAT = "tuckermix model"
 """The mark by which a header is one of ours."""
 
-FORMAT_VERSION = 2
-"""Raised by one whenever older versions of the package could no longer read the files."""
+FORMAT_VERSION = 3
+"""Raised by one whenever older versions of the package could no longer read the files. What is
+added to the header or to a model needs no other number, as long as it may be absent: fields of
+records have defaults, and what an older file lacks is what it is without them."""
 
 OLDEST_VERSION = 2
-"""The oldest format that is read. Files of format 1 do not say in which directions labels compare
-samples."""
+"""The oldest format that is read. In format 2, of version 0.1.0, the labeller stands beside the
+model and not in it. Files of format 1 do not say in which directions labels compare samples."""
 
 HEADER = "header.json"
 """The member with everything that is not an array."""
@@ -267,6 +270,8 @@ def _build(
         if not fitted or key.startswith("__") or hasattr(cls, key):
             raise _wrong(path, f"{key!r} is no fitted attribute of {name}", "Save the model anew")
         setattr(model, key, decoder.decode(value))
+    if header["version"] == 2 and hasattr(model, "_labeller_"):
+        model._model_ = replace(model._model_, labeller=vars(model).pop("_labeller_"))
     problem = _inconsistency(model)
     if problem:
         raise _wrong(path, problem, "Save the model anew")

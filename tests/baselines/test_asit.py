@@ -9,7 +9,7 @@ from tuckermix._records import StopReason
 from tuckermix.baselines.asit import ASIT
 from tuckermix.datasets import make_tensor_clusters
 from tuckermix.metrics import clustering_accuracy
-from tuckermix.tensor import multi_mode_dot
+from tuckermix.numerics.tensor import multi_mode_dot
 
 
 @parametrize_with_checks([ASIT()])

@@ -5,7 +5,7 @@ import pytest
 
 from tuckermix._records import StopReason
 from tuckermix.baselines.orthogonal import factorize_orthogonal, keep_largest, refine_exactly
-from tuckermix.tensor import tucker_to_tensor
+from tuckermix.numerics.tensor import tucker_to_tensor
 
 
 def _positive_factors(seed, shape, ranks):

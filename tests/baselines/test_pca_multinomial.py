@@ -15,7 +15,7 @@ from tuckermix.baselines import PCAMultinomial
 from tuckermix.datasets import make_tensor_clusters
 from tuckermix.decomposition import alternating
 from tuckermix.metrics import clustering_accuracy
-from tuckermix.tensor import tucker_to_tensor
+from tuckermix.numerics.tensor import tucker_to_tensor
 
 
 @parametrize_with_checks([PCAMultinomial(max_iter=5, tol=1e-2)])

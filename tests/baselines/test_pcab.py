@@ -11,9 +11,9 @@ from tuckermix._records import StopReason
 from tuckermix.baselines._tucker import start_tucker
 from tuckermix.baselines.pcab import PCAB, solve_nonnegative_tucker
 from tuckermix.datasets import make_tensor_clusters
-from tuckermix.decomposition.subspace import closed_form
+from tuckermix.decomposition.exact import closed_form
 from tuckermix.metrics import clustering_accuracy
-from tuckermix.tensor import multi_mode_dot, tucker_to_tensor
+from tuckermix.numerics.tensor import multi_mode_dot, tucker_to_tensor
 
 
 @parametrize_with_checks([PCAB()])

@@ -11,7 +11,7 @@ from tuckermix._records import StopReason
 from tuckermix.baselines.tri_ontd import TriONTD
 from tuckermix.datasets import make_tensor_clusters
 from tuckermix.metrics import clustering_accuracy
-from tuckermix.tensor import multi_mode_dot, tucker_to_tensor
+from tuckermix.numerics.tensor import multi_mode_dot, tucker_to_tensor
 
 
 @parametrize_with_checks(

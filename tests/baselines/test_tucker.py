@@ -5,7 +5,7 @@ import pytest
 
 from tuckermix.baselines._tucker import start_tucker
 from tuckermix.datasets import make_tensor_clusters
-from tuckermix.tensor import unfold
+from tuckermix.numerics.tensor import unfold
 
 
 def test_factors_are_the_leading_singular_vectors(seed):

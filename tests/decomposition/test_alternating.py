@@ -16,11 +16,11 @@ from tuckermix.decomposition.alternating import (
     orthonormal_columns,
     projected,
 )
-from tuckermix.decomposition.start import start_factors
+from tuckermix.decomposition.fit import start_factors
 from tuckermix.manifolds import Multinomial
+from tuckermix.numerics.tensor import multi_mode_dot, tucker_to_tensor
 from tuckermix.objectives import MembershipObjective
 from tuckermix.sources import as_source
-from tuckermix.tensor import multi_mode_dot, tucker_to_tensor
 
 
 def _samples(seed, shape=(6, 5), n_samples=40):

@@ -4,6 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
+import scipy.optimize
 
 from tuckermix import decompose
 from tuckermix._array_api import to_numpy
@@ -11,12 +12,19 @@ from tuckermix._records import StopReason
 from tuckermix.datasets import make_tensor_clusters
 from tuckermix.decomposition import exact
 from tuckermix.decomposition import fit as fit_module
-from tuckermix.decomposition.exact import solve_exact, widened
-from tuckermix.decomposition.factors import update_factors
-from tuckermix.decomposition.start import start_factors
-from tuckermix.decomposition.subspace import closed_form
+from tuckermix.decomposition.exact import (
+    closed_form,
+    contracted,
+    settle,
+    solve_exact,
+    update_factors,
+    widened,
+)
+from tuckermix.decomposition.fit import start_factors
+from tuckermix.decomposition.result import Start
+from tuckermix.numerics import linalg
+from tuckermix.numerics.tensor import multi_mode_dot, tucker_to_tensor
 from tuckermix.sources import MemoryBlocks, Source, as_source
-from tuckermix.tensor import tucker_to_tensor
 
 
 def noisy(seed, shape=(60, 7, 8)):
@@ -31,8 +39,7 @@ def plain_alternation(X, n_components, ranks, n_sweeps):
     factors = start_factors(source, ranks, "hosvd", np.random.default_rng(0))
     for _ in range(n_sweeps):
         found = closed_form(source.project(factors), n_components - 1)
-        Q = np.column_stack([np.full(len(X), len(X) ** -0.5), found.coordinates])
-        factors = update_factors(source.contract(Q), factors)
+        factors = update_factors(source.contract(found.Q), factors)
     found = closed_form(source.project(factors), n_components - 1)
     return 0.5 * (source.squared_norm - found.explained)
 
@@ -195,10 +202,171 @@ def test_a_sweep_reads_the_samples_once():
 
     source = Counted(MemoryBlocks(noisy(0)))
     factors = start_factors(source, (3, 3), "hosvd", np.random.default_rng(0))
-    fit = solve_exact(source, factors, 4, max_iter=50, tol=1e-10)
+    start = Start(factors, np.random.default_rng(0))
+    fit = solve_exact(source, start, 4, max_iter=50, tol=1e-10)
     assert Counted.reads == fit.n_iter + 2  # one before the sweeps, one after them
 
 
 def test_spare_directions_stay_within_limits():
     assert widened(0) == exact.MIN_OVERSAMPLING
     assert widened(1000) == 1000 + exact.MAX_OVERSAMPLING
+
+
+def optimum(B, n_components):
+    """Compute twice the theorem's value with NumPy's own routine."""
+    mean = B.mean(axis=0)
+    sigma = np.linalg.svd(B - mean, compute_uv=False)
+    return len(B) * mean @ mean + np.sum(sigma[: n_components - 1] ** 2)
+
+
+def explained_by(B, U):
+    """Compute tr(BᵀP_U B) for any memberships."""
+    Q = np.linalg.qr(U)[0]
+    return np.sum((Q.T @ B) ** 2)
+
+
+@pytest.mark.parametrize("shape", [(30, 5), (12, 40), (25, 25), (9, 1)])
+def test_closed_form_reaches_the_theorem(xp, seed, shape):
+    B = np.random.default_rng(seed).standard_normal(shape) + 2.0
+    for n_components in (1, 2, 4):
+        found = closed_form(xp.asarray(B.copy()), n_components - 1)
+        expected = optimum(B, n_components)
+        assert found.explained == pytest.approx(expected, rel=1e-12)
+        Q = to_numpy(found.Q)
+        u = Q[:, 1:]
+        np.testing.assert_allclose(Q[:, 0], len(B) ** -0.5)
+        np.testing.assert_allclose(Q.T @ Q, np.eye(Q.shape[1]), atol=1e-13)
+        assert np.sum((Q.T @ B) ** 2) == pytest.approx(expected, rel=1e-12)
+        rebuilt = (B - B.mean(axis=0)) @ to_numpy(found.directions)
+        np.testing.assert_allclose(rebuilt, u * to_numpy(found.singular_values), atol=1e-10)
+
+
+def test_no_feasible_memberships_do_better(seed):
+    rng = np.random.default_rng(seed)
+    B = rng.standard_normal((12, 4)) + 1.0
+    best = closed_form(B.copy(), 2).explained
+    for _ in range(300):
+        U = rng.dirichlet(np.full(3, 10 ** rng.uniform(-1, 1)), size=12)
+        assert explained_by(B, U) <= best * (1 + 1e-12)
+
+    def loss(flat):
+        U = np.exp(flat.reshape(12, 3))
+        return -explained_by(B, U / U.sum(axis=1, keepdims=True))
+
+    found = scipy.optimize.minimize(loss, rng.standard_normal(36), method="L-BFGS-B")
+    assert -found.fun <= best * (1 + 1e-12)
+    assert -found.fun >= best * (1 - 1e-3)  # and the search gets near, so the bound is sharp
+
+
+@pytest.mark.parametrize("rank", [0, 1, 3])
+def test_rank_of_the_centred_rows_limits_the_directions(rank, seed):
+    rng = np.random.default_rng(seed)
+    B = rng.standard_normal((40, rank)) @ rng.standard_normal((rank, 9)) + rng.standard_normal(9)
+    found = closed_form(B.copy(), 6)
+    assert found.singular_values.shape == (rank,)
+    assert found.explained == pytest.approx(np.sum(B**2), rel=1e-12)
+
+
+def test_repeated_singular_values_are_no_trouble():
+    corners = np.repeat(np.eye(6), 5, axis=0)
+    found = closed_form(corners.copy(), 3)
+    assert found.explained == pytest.approx(optimum(corners, 4), rel=1e-12)
+
+
+def test_large_matrices_take_the_iteration(monkeypatch, seed):
+    rng = np.random.default_rng(seed)
+    B = rng.standard_normal((150, 12)) @ rng.standard_normal((12, 200)) * 3
+    B += rng.standard_normal((150, 200))
+    expected = optimum(B, 6)
+    monkeypatch.setattr(linalg, "DENSE_SIDE", 10)
+    found = closed_form(B.copy(), 5)
+    assert found.explained == pytest.approx(expected, rel=1e-11)
+    warm = closed_form(B.copy(), 5, start=found.directions)
+    assert warm.explained == pytest.approx(expected, rel=1e-11)
+
+
+def test_a_mean_far_from_zero_costs_no_accuracy():
+    B = np.random.default_rng(0).standard_normal((50, 6)) + 1e7
+    mean = B.mean(axis=0)
+    sigma = np.linalg.svd(B - mean, compute_uv=False)
+    found = closed_form(B.copy(), 3)
+    np.testing.assert_allclose(found.singular_values, sigma[:3], rtol=1e-7)
+
+
+def test_float32_keeps_orthonormal_coordinates():
+    rng = np.random.default_rng(3)
+    B = (rng.standard_normal((500, 20)) * np.logspace(0, -3, 20) + 5).astype(np.float32)
+    found = closed_form(B.copy(), 19)
+    u = found.Q[:, 1:]
+    assert u.dtype == np.float32
+    assert np.abs(u.T.astype(float) @ u - np.eye(u.shape[1])).max() < 1e-5
+    assert found.explained == pytest.approx(optimum(B.astype(float), 20), rel=1e-6)
+
+
+def problem(seed):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((50, 6, 7)) + 3.0
+    factors = [np.linalg.qr(rng.standard_normal((size, 3)))[0] for size in (6, 7)]
+    basis = np.linalg.qr(rng.standard_normal((9, 5)))[0]
+    return X, factors, basis
+
+
+def test_one_pass_gives_what_coordinates_would(xp, seed):
+    X, factors, basis = problem(seed)
+    T, energies = contracted(
+        as_source(xp.asarray(X)), [xp.asarray(f) for f in factors], xp.asarray(basis)
+    )
+    Y = np.einsum("mij,ia,jb->mab", X - X.mean(axis=0), *factors).reshape(50, -1) @ basis
+    u, sigma, _ = np.linalg.svd(Y, full_matrices=False)
+    np.testing.assert_allclose(energies, sigma**2, rtol=1e-10)
+    expected = np.einsum("mk,mij->kij", u, X)
+    np.testing.assert_allclose(np.abs(to_numpy(T)[1:]), np.abs(expected), atol=1e-9)
+    np.testing.assert_allclose(to_numpy(T)[0], 50**0.5 * X.mean(axis=0), atol=1e-10)
+
+
+@pytest.mark.parametrize("limit", [0, 10**6], ids=["on the device", "on the host"])
+def test_settling_gains_and_spans_the_projected_rows(xp, seed, limit, monkeypatch):
+    monkeypatch.setattr(exact, "HOST_TENSOR", limit)
+    X, factors, basis = problem(seed)
+    source = as_source(xp.asarray(X))
+    moved = [xp.asarray(factor) for factor in factors]
+    T, energies = contracted(source, moved, xp.asarray(basis))
+    mean = multi_mode_dot(X.mean(axis=0)[None], factors, transpose=True)
+    start = (1 - (50 * np.sum(mean**2) + energies[:2].sum()) / np.sum(X**2)) ** 0.5
+    found, space, error = settle(T, moved, 2, source.squared_norm, 1e-12)
+    assert error <= start + 1e-12
+    projected = np.einsum("kij,ia,jb->kab", to_numpy(T)[1:], *map(to_numpy, found)).reshape(-1, 9)
+    space = to_numpy(space)
+    np.testing.assert_allclose(projected @ space @ space.T, projected, atol=1e-9)
+
+
+def test_equal_samples_leave_the_mean_alone():
+    source = as_source(np.ones((5, 3, 2)))
+    T, energies = contracted(source, [np.eye(3), np.eye(2)], np.zeros((6, 0)))
+    assert T.shape == (1, 3, 2)
+    assert energies.size == 0
+
+
+def test_an_update_never_loses_energy_and_beats_other_factors(seed):
+    rng = np.random.default_rng(seed)
+    T = rng.standard_normal((4, 6, 7, 5))
+    old = [np.linalg.qr(rng.standard_normal((size, 2)))[0] for size in (6, 7, 5)]
+    energy = np.sum(multi_mode_dot(T, old, transpose=True) ** 2)
+    for _ in range(5):
+        new = update_factors(T, old)
+        gained = np.sum(multi_mode_dot(T, new, transpose=True) ** 2)
+        assert gained >= energy * (1 - 1e-12)
+        old, energy = new, gained
+        for factor in new:
+            np.testing.assert_allclose(factor.T @ factor, np.eye(2), atol=1e-12)
+    # The last factor is optimal for the others: no other orthonormal one explains more.
+    for _ in range(50):
+        other = np.linalg.qr(rng.standard_normal((5, 2)))[0]
+        assert np.sum(multi_mode_dot(T, [*old[:2], other], transpose=True) ** 2) <= energy
+
+
+def test_square_factors_are_left_alone():
+    T = np.random.default_rng(0).standard_normal((3, 4, 5))
+    square = np.eye(4)
+    new = update_factors(T, [square, np.eye(5)[:, :2]], n_loops=2)
+    assert new[0] is square

@@ -4,6 +4,11 @@ import numpy as np
 import pytest
 
 from tuckermix import decompose
+from tuckermix._array_api import to_numpy
+from tuckermix.decomposition import SOLVERS
+from tuckermix.decomposition.fit import INITS, ranks_from_energy, start_factors
+from tuckermix.numerics.tensor import multi_mode_dot
+from tuckermix.sources import as_source
 
 
 @pytest.fixture
@@ -61,3 +66,74 @@ def test_integers_and_lists_are_taken_as_float64():
     fit = decompose([[0, 1], [1, 0], [2, 5]], 2)
     assert fit.Q.dtype == np.float64
     assert decompose(np.array([[True, False], [False, True]]), 2).Q.dtype == np.float64
+
+
+@pytest.mark.parametrize("init", INITS)
+def test_starts_are_orthonormal_and_repeat(xp, init):
+    X = np.random.default_rng(0).standard_normal((20, 6, 5))
+    source = as_source(xp.asarray(X))
+    first = start_factors(source, (3, 2), init, np.random.default_rng(1))
+    again = start_factors(source, (3, 2), init, np.random.default_rng(1))
+    for factor, other in zip(first, again, strict=True):
+        factor = to_numpy(factor)
+        np.testing.assert_allclose(factor.T @ factor, np.eye(factor.shape[1]), atol=1e-12)
+        np.testing.assert_array_equal(factor, to_numpy(other))
+
+
+def test_hosvd_is_that_of_the_unfoldings(seed):
+    X = np.random.default_rng(seed).standard_normal((20, 6, 5))
+    factors = start_factors(as_source(X), (3, 2), "hosvd", np.random.default_rng(0))
+    for mode, factor in enumerate(factors):
+        unfolded = np.moveaxis(X, mode + 1, 0).reshape(X.shape[mode + 1], -1)
+        left = np.linalg.svd(unfolded, full_matrices=False)[0][:, : factor.shape[1]]
+        np.testing.assert_allclose(factor @ factor.T, left @ left.T, atol=1e-10)
+
+
+def test_the_second_start_explains_single_samples_better_than_the_first(seed):
+    X = np.random.default_rng(seed).standard_normal((20, 6, 5)) ** 3
+    source, rng = as_source(X), np.random.default_rng(0)
+    energy = {
+        init: np.sum(
+            multi_mode_dot(X, start_factors(source, (2, 2), init, rng), transpose=True) ** 2
+        )
+        for init in INITS
+    }
+    assert energy["hosvd-samples"] >= energy["hosvd"] * (1 - 1e-12)
+    assert energy["hosvd"] > energy["random"]
+
+
+def test_energy_finds_planted_ranks(seed):
+    rng = np.random.default_rng(seed)
+    U = np.linalg.qr(rng.standard_normal((12, 3)))[0]
+    V = np.linalg.qr(rng.standard_normal((15, 2)))[0]
+    X = np.einsum("mab,ia,jb->mij", rng.standard_normal((60, 3, 2)), U, V) + 7.0
+    X += 1e-3 * rng.standard_normal(X.shape)
+    source = as_source(X)
+    assert ranks_from_energy(source, source.mode_grams(), 0.95) == (3, 2)
+
+
+def test_small_modes_are_kept_whole_and_constant_data_get_rank_one():
+    source = as_source(np.random.default_rng(0).standard_normal((9, 3)))
+    assert ranks_from_energy(source, source.mode_grams(), 0.1) == (3,)
+    source = as_source(np.ones((9, 8)))
+    assert ranks_from_energy(source, source.mode_grams(), 0.95) == (1,)
+
+
+@pytest.mark.parametrize("name", SOLVERS)
+def test_solvers_give_what_they_declare(X, name):
+    choice = SOLVERS[name]
+    if choice.package:
+        pytest.importorskip(choice.package)
+    fit = decompose(X, 3, 2, solver=name, max_iter=5, random_state=0)
+    assert (fit.memberships is None) == (choice.gives == "subspace")
+    assert fit.cost >= decompose(X, 3, 2, tol=1e-12).cost * (1 - 1e-3)
+
+
+def test_another_entry_is_another_solver(X, monkeypatch):
+    """All that a solver is: a function that is named in the table."""
+    again = SOLVERS["exact"]
+    monkeypatch.setitem(SOLVERS, "again", again)
+    assert decompose(X, 3, 2, solver="again").cost == decompose(X, 3, 2).cost
+    monkeypatch.setitem(SOLVERS, "missing", type(again)(again.function, package="no_such_package"))
+    with pytest.raises(ImportError, match=r'solver="missing" needs no_such_package: install'):
+        decompose(X, 3, 2, solver="missing")

@@ -5,8 +5,8 @@ import pytest
 from scipy.optimize import linprog, minimize
 
 from tuckermix.memberships import archetypes as module
-from tuckermix.memberships import simplex_least_squares
 from tuckermix.memberships.archetypes import archetypes, project_rows
+from tuckermix.numerics.simplex import simplex_least_squares
 
 
 def cloud(seed, n_samples=120, n_directions=3):

@@ -5,7 +5,7 @@ import pytest
 
 from tuckermix._array_api import to_numpy
 from tuckermix.memberships import simplex as module
-from tuckermix.memberships.simplex import MARGIN, choose_simplex
+from tuckermix.memberships.simplex import MARGIN, SIMPLICES, anchored_simplex
 
 
 def coordinates(seed, n_samples=60, n_directions=4):
@@ -23,26 +23,26 @@ def check(Z, simplex):
 @pytest.mark.parametrize("n_directions", [0, 1, 2, 7, 30])
 def test_weights_are_barycentric_coordinates_inside(xp, n_directions, seed):
     Z = coordinates(seed, n_directions=n_directions)
-    check(Z, choose_simplex(xp.asarray(Z), np.random.default_rng(seed)))
+    check(Z, anchored_simplex(xp.asarray(Z), np.random.default_rng(seed)))
 
 
 def test_the_simplex_is_no_larger_than_its_anchors_ask(seed):
-    simplex = choose_simplex(coordinates(seed), np.random.default_rng(seed))
+    simplex = anchored_simplex(coordinates(seed), np.random.default_rng(seed))
     smallest = simplex.weights.min() * simplex.weights.shape[1]
     assert smallest == pytest.approx(1 - 1 / MARGIN, rel=1e-9)
 
 
 def test_as_many_components_as_samples_and_duplicates():
     Z = coordinates(0, n_samples=5, n_directions=4)
-    check(Z, choose_simplex(Z, np.random.default_rng(0)))
+    check(Z, anchored_simplex(Z, np.random.default_rng(0)))
     Z = np.repeat(coordinates(1, 6, 2), 5, axis=0) / 5**0.5
-    check(Z, choose_simplex(Z, np.random.default_rng(0)))
+    check(Z, anchored_simplex(Z, np.random.default_rng(0)))
 
 
 def test_dependent_anchors_give_way_to_a_regular_simplex(monkeypatch):
     monkeypatch.setattr(module, "WORST_CONDITION", 0.5)
     Z = coordinates(0)
-    simplex = choose_simplex(Z, np.random.default_rng(0))
+    simplex = anchored_simplex(Z, np.random.default_rng(0))
     check(Z, simplex)
     sides = np.linalg.norm(simplex.vertices[:, None] - simplex.vertices[None], axis=2)
     np.testing.assert_allclose(sides[~np.eye(5, dtype=bool)], sides[0, 1], rtol=1e-10)
@@ -51,4 +51,8 @@ def test_dependent_anchors_give_way_to_a_regular_simplex(monkeypatch):
 def test_many_samples_are_anchored_on_a_part(monkeypatch):
     monkeypatch.setattr(module, "ANCHOR_SAMPLES", 40)
     Z = coordinates(2, n_samples=300)
-    check(Z, choose_simplex(Z, np.random.default_rng(0)))
+    check(Z, anchored_simplex(Z, np.random.default_rng(0)))
+
+
+def test_the_table_names_the_default():
+    assert SIMPLICES["anchored"] is anchored_simplex

@@ -7,8 +7,8 @@ import pytest
 
 from tuckermix._array_api import to_numpy
 from tuckermix.manifolds import Multinomial
+from tuckermix.numerics.tensor import multi_mode_dot
 from tuckermix.objectives import MembershipObjective, TuckerObjective
-from tuckermix.tensor import multi_mode_dot
 
 
 def _setting(rng, shape=(5, 4, 3), ranks=(2, 3, 2), M=9, L=3):

@@ -37,7 +37,7 @@ def test_estimator_that_cannot_predict_needs_its_own_samples():
 
 def test_subspace_of_the_estimator_is_preferred(digits, model):
     class WithSubspace(type(model)):
-        def _subspace(self, X):
+        def place(self, X):
             return np.full((len(X), 5), 7.0)
 
     other = WithSubspace(3).fit(*digits)

@@ -9,19 +9,20 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from tuckermix import TuckerClustering, datasets, decompose
+from tuckermix import TuckerClustering, clustering, datasets, decompose
+from tuckermix._validation import check_dask
 from tuckermix.datasets import make_tensor_clusters
 from tuckermix.decomposition import exact
 from tuckermix.decomposition.exact import solve_exact
-from tuckermix.decomposition.start import start_factors
-from tuckermix.labels import landmarks
+from tuckermix.decomposition.fit import start_factors
+from tuckermix.decomposition.result import Start
 from tuckermix.sources import Source, as_source
 
 da = pytest.importorskip("dask.array")
 import dask  # noqa: E402  (needs Dask)
 from dask.callbacks import Callback  # noqa: E402
 
-from tuckermix.sources.dask import DaskBlocks, check_dask  # noqa: E402  (needs Dask)
+from tuckermix.sources.dask import DaskBlocks  # noqa: E402  (needs Dask)
 
 CHUNKINGS = {
     "even": (50, -1),
@@ -58,7 +59,7 @@ def test_cost_and_labels_are_those_in_memory(chunking, shape):
 
 
 def test_many_samples_start_from_the_same_part_as_in_memory(monkeypatch):
-    monkeypatch.setattr(landmarks, "MAX_LANDMARKS", 300)
+    monkeypatch.setattr(clustering, "MAX_LANDMARKS", 300)
     X = make_tensor_clusters(17_000, (3, 4), 3, noise=0.3, random_state=0).X
     model = TuckerClustering(3, random_state=0).fit(X)
     lazy_model = TuckerClustering(3, random_state=0).fit(da.from_array(X, chunks=(4000, 3, 4)))
@@ -103,7 +104,8 @@ def test_a_sweep_is_one_pass_and_a_pass_is_one_compute(monkeypatch):
     factors = start_factors(source, (3, 3), "hosvd", np.random.default_rng(0))
     before = samples.n_passes
     assert before == 2  # the norm and mean; the Gram matrices for the start
-    fit = solve_exact(source, factors, 4, max_iter=20, tol=1e-10)
+    start = Start(factors, np.random.default_rng(0))
+    fit = solve_exact(source, start, 4, max_iter=20, tol=1e-10)
     assert samples.n_passes - before == fit.n_iter + 2  # one before the sweeps, one after
     assert computes == []  # every pass was a single compute of a small result
 
@@ -153,7 +155,7 @@ def test_a_whole_fit_reads_each_chunk_once_a_pass(tol):
     assert computes.n_rounds == n_passes
     assert dict(storage.reads) == dict.fromkeys((0, 50, 100, 150, 200), n_passes)
     # What Dask's dashboard shows tells what is being done.
-    assert {"tuckermix-moments", "tuckermix-sketch", "tuckermix-sums"} <= computes.names
+    assert {"tuckermix-moments", "tuckermix-sketch", "tuckermix-cluster-sums"} <= computes.names
 
 
 def test_outputs_that_are_computed_together_read_each_chunk_once():
@@ -167,7 +169,7 @@ def test_outputs_that_are_computed_together_read_each_chunk_once():
 
 @pytest.mark.slow
 def test_memory_does_not_grow_with_the_samples(monkeypatch):
-    monkeypatch.setattr(landmarks, "MAX_LANDMARKS", 500)
+    monkeypatch.setattr(clustering, "MAX_LANDMARKS", 500)
     rng = np.random.default_rng(0)
     centres = rng.standard_normal((3, 12, 12)).astype(np.float32)
     noise = 0.5 * rng.standard_normal((2000, 12, 12)).astype(np.float32)
@@ -223,7 +225,7 @@ def test_samples_on_disk(kind, tmp_path):
 
 
 def test_a_memory_map_is_never_copied(tmp_path, monkeypatch):
-    monkeypatch.setattr(landmarks, "MAX_LANDMARKS", 500)
+    monkeypatch.setattr(clustering, "MAX_LANDMARKS", 500)
     rng = np.random.default_rng(0)
     centres = rng.standard_normal((2, 20, 20))
     X = (centres[np.arange(20000) % 2] + rng.standard_normal((20000, 20, 20))).astype(np.float32)

@@ -1,19 +1,20 @@
-"""The three reductions over samples in memory, against einsum on the whole array."""
+"""Blocks of samples in memory, and the reductions over them, against einsum on the whole."""
 
+import operator
 import tracemalloc
 
 import numpy as np
 import pytest
 
 from tuckermix._array_api import to_numpy
-from tuckermix.sources import as_source, blocks
+from tuckermix.sources import MemoryBlocks, add_parts, as_blocks, as_source, source
 
 
 @pytest.fixture(params=["one block", "many blocks"])
 def block_size(request, monkeypatch):
     if request.param == "many blocks":
-        monkeypatch.setattr(blocks, "HOST_BLOCK_BYTES", 500)
-        monkeypatch.setattr(blocks, "DEVICE_BLOCK_BYTES", 500)
+        monkeypatch.setattr(source, "HOST_BLOCK_BYTES", 500)
+        monkeypatch.setattr(source, "DEVICE_BLOCK_BYTES", 500)
 
 
 def problem(seed, shape=(23, 4, 5, 3)):
@@ -26,27 +27,27 @@ def problem(seed, shape=(23, 4, 5, 3)):
 @pytest.mark.usefixtures("block_size")
 def test_reductions_agree_with_einsum(xp, seed):
     X, factors, Q = problem(seed)
-    source = as_source(xp.asarray(X))
+    data = as_source(xp.asarray(X))
     moved = [xp.asarray(factor) for factor in factors]
     expected = np.einsum("mijk,ia,jb,kc->mabc", X, *factors).reshape(23, -1)
-    np.testing.assert_allclose(to_numpy(source.project(moved)), expected, atol=1e-12)
+    np.testing.assert_allclose(to_numpy(data.project(moved)), expected, atol=1e-12)
     for width in (1, 7):  # narrow bases are lifted to sample space, wide ones come last
         basis = np.linalg.qr(np.random.default_rng(seed).standard_normal((8, width)))[0]
         np.testing.assert_allclose(
-            to_numpy(source.project(moved, xp.asarray(basis))), expected @ basis, atol=1e-12
+            to_numpy(data.project(moved, xp.asarray(basis))), expected @ basis, atol=1e-12
         )
     np.testing.assert_allclose(
-        to_numpy(source.contract(xp.asarray(Q))), np.einsum("mijk,mq->qijk", X, Q), atol=1e-11
+        to_numpy(data.contract(xp.asarray(Q))), np.einsum("mijk,mq->qijk", X, Q), atol=1e-11
     )
-    for mode, gram in enumerate(source.mode_grams()):
+    for mode, gram in enumerate(data.mode_grams()):
         unfolded = np.moveaxis(X, mode + 1, 0).reshape(X.shape[mode + 1], -1)
         np.testing.assert_allclose(to_numpy(gram), unfolded @ unfolded.T, atol=1e-11)
     partly = np.einsum("mijk,jb,kc->mibc", X, *factors[1:])
     unfolded = np.moveaxis(partly, 1, 0).reshape(4, -1)
     np.testing.assert_allclose(
-        to_numpy(source.projected_gram(moved, 0)), unfolded @ unfolded.T, atol=1e-11
+        to_numpy(data.projected_gram(moved, 0)), unfolded @ unfolded.T, atol=1e-11
     )
-    assert source.squared_norm == pytest.approx(np.sum(X**2), rel=1e-12)
+    assert data.squared_norm == pytest.approx(np.sum(X**2), rel=1e-12)
 
 
 def test_take_picks_samples(xp):
@@ -62,10 +63,10 @@ def test_take_picks_samples(xp):
 @pytest.mark.parametrize(("dtype", "size"), [(np.float64, 1e150), (np.float64, 1e-150)])
 def test_scale_is_a_power_of_two_that_keeps_squares_finite(dtype, size):
     X = (np.random.default_rng(0).standard_normal((9, 4)) * size).astype(dtype)
-    source = as_source(X)
-    assert np.log2(source.scale) == round(np.log2(source.scale))
-    assert 1e-3 < source.squared_norm < 1e3
-    np.testing.assert_allclose(source.project([np.eye(4)]) / source.scale, X, rtol=1e-15)
+    data = as_source(X)
+    assert np.log2(data.scale) == round(np.log2(data.scale))
+    assert 1e-3 < data.squared_norm < 1e3
+    np.testing.assert_allclose(data.project([np.eye(4)]) / data.scale, X, rtol=1e-15)
 
 
 def test_float32_far_from_one_is_scaled_too():
@@ -75,9 +76,9 @@ def test_float32_far_from_one_is_scaled_too():
 
 
 def test_all_zero_samples_keep_their_scale():
-    source = as_source(np.zeros((3, 2)))
-    assert source.scale == 1.0
-    assert source.squared_norm == 0.0
+    data = as_source(np.zeros((3, 2)))
+    assert data.scale == 1.0
+    assert data.squared_norm == 0.0
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
@@ -94,10 +95,64 @@ def test_extra_memory_stays_below_the_size_of_the_samples():
     Q = np.random.default_rng(1).standard_normal((20000, 5))
     strided = X.transpose(0, 2, 1)  # not contiguous: a careless reshape would copy all of it
     tracemalloc.start()
-    source = as_source(strided)
-    source.mode_grams()
-    source.contract(Q)
-    source.project(factors)
+    data = as_source(strided)
+    data.mode_grams()
+    data.contract(Q)
+    data.project(factors)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 0.5 * X.nbytes
+
+
+@pytest.fixture
+def small_blocks(monkeypatch):
+    monkeypatch.setattr(source, "HOST_BLOCK_BYTES", 200)
+    monkeypatch.setattr(source, "LARGE_HOST_BLOCK_BYTES", 1000)
+    monkeypatch.setattr(source, "HOST_BLOCK_SAMPLES", 3)
+    monkeypatch.setattr(source, "DEVICE_BLOCK_BYTES", 200)
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_map_gives_a_row_for_each_sample(xp):
+    X = xp.asarray(np.random.default_rng(0).standard_normal((23, 3, 2)))
+    rows = as_blocks(X).map(lambda block: xp.sum(block, axis=2))
+    np.testing.assert_allclose(to_numpy(rows), to_numpy(X).sum(axis=2), atol=1e-14)
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_reduce_sees_every_sample_once_with_its_rows(xp):
+    X = xp.asarray(np.random.default_rng(0).standard_normal((23, 3, 2)))
+    weights = xp.asarray(np.arange(23.0))
+    seen = []
+
+    def weigh(block, part):
+        seen.append(block.shape[0])
+        return float(xp.sum(block * part[:, None, None]))
+
+    total = as_blocks(X).reduce(weigh, operator.add, weights)
+    expected = np.einsum("mij,m->", to_numpy(X), to_numpy(weights))
+    assert total == pytest.approx(expected, rel=1e-12)
+    assert sum(seen) == 23
+    assert len(seen) > 1
+
+
+def test_take_and_attributes():
+    X = np.arange(24.0).reshape(6, 2, 2)
+    samples = MemoryBlocks(X)
+    np.testing.assert_array_equal(samples.take(np.array([1, 4])), X[[1, 4]])
+    assert samples.sample_shape == (2, 2)
+    assert not samples.lazy
+
+
+def test_add_parts_keeps_none_and_the_kind_of_container():
+    assert add_parts((1, None), (2, None)) == (3, None)
+    assert add_parts([1, 2], [3, 4]) == [4, 6]
+
+
+@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize(("size", "expected"), [(5, 5), (20, 3), (50, 2), (200, 1)])
+def test_blocks_of_large_samples_hold_several_of_them(size, expected):
+    # Within 200 bytes; then 3 samples, as long as these take no more than 1000 bytes.
+    seen = []
+    as_blocks(np.ones((30, size))).map(lambda block: seen.append(len(block)) or block)
+    assert seen[0] == expected

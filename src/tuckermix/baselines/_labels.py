@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tuckermix.baselines.nonnegative import scale_of
-from tuckermix.labels.kmeans import kmeans
+from tuckermix.numerics.points import kmeans
 
 __all__ = ["KMEANS_STARTS", "LABEL_RULES", "label_memberships"]
 

@@ -22,7 +22,7 @@ from tuckermix.baselines._declaration import declare
 from tuckermix.baselines._run import Run, Trace
 from tuckermix.baselines.nonnegative import scale_of
 from tuckermix.baselines.orthogonal import unit_rows
-from tuckermix.labels.kmeans import kmeans
+from tuckermix.numerics.points import kmeans
 
 __all__ = ["Expression", "SelfExpression", "normalized_eigenvectors", "symmetrized"]
 

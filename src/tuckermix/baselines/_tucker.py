@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from tuckermix._records import Record
+from tuckermix._validation import check_ranks
 from tuckermix.baselines._base import IterativeClustering
 from tuckermix.baselines._declaration import declare
-from tuckermix.decomposition.ranks import check_ranks, ranks_from_energy
-from tuckermix.decomposition.start import start_factors
+from tuckermix.decomposition.fit import DEFAULT_ENERGY, ranks_from_energy, start_factors
 from tuckermix.sources import Source, as_source
 
 __all__ = ["TuckerMethod", "TuckerStart", "start_tucker"]
@@ -53,7 +53,7 @@ def start_tucker(X: np.ndarray, ranks: Any, owner: str) -> TuckerStart:
     start : TuckerStart
         Source, ranks and factors.
     """
-    chosen = check_ranks(ranks, tuple(X.shape[1:]), owner)
+    chosen = check_ranks(ranks, tuple(X.shape[1:]), owner, default=DEFAULT_ENERGY)
     source = as_source(X)
     grams = source.mode_grams()
     if isinstance(chosen, float):

@@ -13,10 +13,10 @@ from tuckermix.baselines._declaration import declare
 from tuckermix.baselines._run import Run, Trace
 from tuckermix.baselines._tucker import TuckerMethod, TuckerStart
 from tuckermix.baselines.nonnegative import scale_of
-from tuckermix.decomposition.factors import update_factors
-from tuckermix.labels.kmeans import kmeans
+from tuckermix.decomposition.exact import update_factors
+from tuckermix.numerics.points import kmeans
+from tuckermix.numerics.tensor import multi_mode_dot, squared_norm
 from tuckermix.sources import Source
-from tuckermix.tensor import multi_mode_dot, squared_norm
 
 __all__ = ["ASIT", "iterate_subspace"]
 

@@ -9,7 +9,7 @@ import scipy.sparse
 
 from tuckermix._records import Record, StopReason
 from tuckermix.baselines._run import Run, Trace
-from tuckermix.labels.neighbors import nearest_neighbors
+from tuckermix.numerics.points import nearest_neighbors
 
 __all__ = ["Graph", "cocluster", "neighbor_graph"]
 

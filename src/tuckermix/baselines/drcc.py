@@ -13,7 +13,7 @@ from tuckermix.baselines._labels import KMEANS_STARTS
 from tuckermix.baselines._run import Run
 from tuckermix.baselines.coclustering import Graph, cocluster, neighbor_graph
 from tuckermix.baselines.nonnegative import scale_of
-from tuckermix.labels.kmeans import kmeans
+from tuckermix.numerics.points import kmeans
 
 __all__ = ["DRCC"]
 

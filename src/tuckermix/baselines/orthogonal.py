@@ -9,7 +9,7 @@ import numpy as np
 
 from tuckermix._records import StopReason
 from tuckermix.baselines._run import Step, Trace
-from tuckermix.tensor import mode_dot, multi_mode_dot, squared_norm, unfold
+from tuckermix.numerics.tensor import mode_dot, multi_mode_dot, squared_norm, unfold
 
 __all__ = ["OrthogonalStep", "factorize_orthogonal", "keep_largest", "refine_exactly", "unit_rows"]
 

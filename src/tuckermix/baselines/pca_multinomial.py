@@ -14,8 +14,8 @@ from tuckermix.baselines._run import Run
 from tuckermix.baselines._tucker import TuckerMethod, TuckerStart
 from tuckermix.baselines.nonnegative import scale_of, solve_components
 from tuckermix.decomposition.alternating import PAPER, alternate
-from tuckermix.decomposition.start import INITS, start_factors
-from tuckermix.tensor import multi_mode_dot
+from tuckermix.decomposition.fit import INITS, start_factors
+from tuckermix.numerics.tensor import multi_mode_dot
 
 __all__ = ["PCAMultinomial"]
 

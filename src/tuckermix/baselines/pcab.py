@@ -12,9 +12,9 @@ from tuckermix.baselines._declaration import declare
 from tuckermix.baselines._run import Run, Trace
 from tuckermix.baselines._tucker import TuckerMethod, TuckerStart
 from tuckermix.baselines.nonnegative import least_squares_cost, nonnegative_least_squares
-from tuckermix.decomposition.factors import update_factors
+from tuckermix.decomposition.exact import update_factors
+from tuckermix.numerics.tensor import multi_mode_dot, squared_norm
 from tuckermix.sources import Source
-from tuckermix.tensor import multi_mode_dot, squared_norm
 
 __all__ = ["PCAB", "solve_nonnegative_tucker"]
 

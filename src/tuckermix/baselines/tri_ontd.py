@@ -20,8 +20,8 @@ from tuckermix.baselines.orthogonal import (
     refine_exactly,
     unit_rows,
 )
-from tuckermix.labels.kmeans import kmeans
-from tuckermix.tensor import mode_gram, multi_mode_dot
+from tuckermix.numerics.points import kmeans
+from tuckermix.numerics.tensor import mode_gram, multi_mode_dot
 
 __all__ = ["TriONTD"]
 

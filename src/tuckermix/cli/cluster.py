@@ -130,7 +130,7 @@ def cluster(
         tol=tol,
         random_state=seed,
     )
-    model._check_params()  # before minutes of reading
+    model.check_params()  # before minutes of reading
     reading = options.reading(key, sample_axis, sample_shape, size, grey, frames)
     require_packages()  # before minutes of fitting
     console = Console(quiet)

@@ -9,7 +9,7 @@ import numpy as np
 
 from tuckermix._validation import check_integer, check_random_state, check_real
 from tuckermix.datasets._dataset import Dataset
-from tuckermix.tensor import multi_mode_dot
+from tuckermix.numerics.tensor import multi_mode_dot
 
 __all__ = ["make_tensor_clusters"]
 

@@ -7,9 +7,7 @@ with an orthonormal basis of the columns of `U` in place of the optimal one.
 
 from __future__ import annotations
 
-import math
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,24 +15,31 @@ import numpy as np
 
 from tuckermix._array_api import Array, asarray_like, double, get_namespace, is_dask
 from tuckermix._records import Record, StopReason
-from tuckermix.decomposition.exact import with_constant
-from tuckermix.decomposition.factors import update_factors
-from tuckermix.decomposition.result import Decomposition, SweepRecord
-from tuckermix.decomposition.subspace import closed_form
+from tuckermix.decomposition.exact import closed_form, update_factors
+from tuckermix.decomposition.result import (
+    Callback,
+    Course,
+    Decomposition,
+    Start,
+    Subspace,
+    SweepRecord,
+    assemble,
+    with_constant,
+)
 from tuckermix.manifolds import Multinomial
 from tuckermix.objectives import MembershipObjective
 from tuckermix.solvers import trust_region
 from tuckermix.sources import Source
-from tuckermix.tensor import relative_error
 
 __all__ = [
     "PAPER",
     "Alternation",
     "Recipe",
     "alternate",
-    "assemble_memberships",
+    "gap_of",
     "projected",
     "solve_alternating",
+    "subspace_of",
 ]
 
 GRADIENT_SHARE = 1e-8
@@ -84,8 +89,6 @@ PAPER = Recipe(gradient_tol=1e-6, preconditioned=False, keeps_radius=False, star
 """The experiments of the paper, section 5.3: Manopt's defaults with at most 30 inner iterations,
 1000 iterations at first and 5 in each later call, the factors twice."""
 
-Callback = Callable[[SweepRecord], bool | None]
-
 
 @dataclass(frozen=True)
 class Alternation(Record):
@@ -99,17 +102,24 @@ class Alternation(Record):
         The factors, in float64.
     B : array of shape (n_samples, product of r_n)
         The samples projected on the factors, in float64 and in units of the source.
-    history : list of SweepRecord
-        One record a sweep, the start first.
-    stop_reason : StopReason
-        Why it ended.
+    course : Course
+        One record a sweep, the start first, and why it ended.
     """
 
     memberships: Array
     factors: list[Array]
     B: Array
-    history: list[SweepRecord]
-    stop_reason: StopReason
+    course: Course
+
+    @property
+    def history(self) -> list[SweepRecord]:
+        """One record a sweep, the start first."""
+        return self.course.history
+
+    @property
+    def stop_reason(self) -> StopReason:
+        """Why it ended."""
+        return self.course.stop
 
 
 def alternate(
@@ -149,8 +159,7 @@ def alternate(
     alternation : Alternation
         The last memberships and factors.
     """
-    began = time.perf_counter()
-    total = source.squared_norm
+    course = Course(source, callback)
     factors = list(factors)
     B = projected(source, factors)
     objective = MembershipObjective(B)
@@ -158,30 +167,16 @@ def alternate(
     U = manifold.random_point(rng, like=B)
     gradient_tol = recipe.gradient_tol
     if gradient_tol is None:
-        gradient_tol = GRADIENT_SHARE * max(total, float(np.finfo(float).tiny))
+        gradient_tol = GRADIENT_SHARE * max(source.squared_norm, float(np.finfo(float).tiny))
     max_radius = manifold.diameter if recipe.keeps_radius else None
     radius: float | None = None
-    history: list[SweepRecord] = []
-
-    def record(explained: float, gap: float) -> bool:
-        entry = SweepRecord(
-            iteration=len(history),
-            cost=source.cost_of(total - explained),
-            relative_error=relative_error(total, explained),
-            gap=gap,
-            time=time.perf_counter() - began,
-        )
-        history.append(entry)
-        return bool(callback(entry)) if callback is not None else False
-
     if recipe.starts_orthogonal:
-        wanted_to_stop = record(_explained_by_singular_vectors(objective, n_components), math.nan)
+        asked = course.note(_explained_by_singular_vectors(objective, n_components))
     else:
-        wanted_to_stop = record(-2.0 * objective.cost(U), gap_of(objective, B, U))
-    stop = StopReason.MAX_ITER
+        asked = course.note(-2.0 * objective.cost(U), gap_of(objective, B, U))
     for sweep in range(max_iter):
-        if wanted_to_stop:
-            stop = StopReason.CALLBACK
+        if asked:
+            course.stop = StopReason.CALLBACK
             break
         result = trust_region(
             objective,
@@ -202,26 +197,26 @@ def alternate(
             factors = update_factors(T, factors, n_loops=recipe.factor_loops)
             B = projected(source, factors)
             objective = MembershipObjective(B)
-        wanted_to_stop = record(-2.0 * objective.cost(U), gap_of(objective, B, U))
+        asked = course.note(-2.0 * objective.cost(U), gap_of(objective, B, U))
         if result.stop_reason is StopReason.INTERRUPTED:
-            stop = StopReason.INTERRUPTED
+            course.stop = StopReason.INTERRUPTED
             break
         # The orthonormal factor of the first record fits better than any memberships can.
         comparable = sweep > 0 or not recipe.starts_orthogonal
-        if comparable and history[-2].relative_error - history[-1].relative_error <= tol:
-            stop = StopReason.TOLERANCE
+        gain = course.history[-2].relative_error - course.history[-1].relative_error
+        if comparable and gain <= tol:
+            course.stop = StopReason.TOLERANCE
             break
-    return Alternation(U, factors, B, history, stop)
+    return Alternation(U, factors, B, course)
 
 
 def solve_alternating(
     source: Source,
-    factors: Sequence[Array],
+    start: Start,
     n_components: int,
     *,
     max_iter: int,
     tol: float,
-    rng: np.random.Generator,
     callback: Callback | None = None,
 ) -> Decomposition:
     """Fit the model by the paper's alternation, with a preconditioned trust region.
@@ -233,8 +228,8 @@ def solve_alternating(
     ----------
     source : Source
         The samples. Their projection is held in memory.
-    factors : sequence of arrays of shape (d_n, r_n)
-        Orthonormal factors to start from, in float64.
+    start : Start
+        Factors to start from, and where the first memberships come from.
     n_components : int
         The number of components L, at most the number of samples. Fewer are fitted where the
         projected samples have a lower rank.
@@ -242,8 +237,6 @@ def solve_alternating(
         Most sweeps.
     tol : float
         Stop when a sweep lowers the relative error by less than this.
-    rng : numpy.random.Generator
-        Where the first memberships come from.
     callback : callable or None, default=None
         Called with each record; a true return value stops the solver.
 
@@ -252,68 +245,56 @@ def solve_alternating(
     decomposition : Decomposition
         The factors and memberships, with the distance of the latter from their optimum.
     """
-    rank = closed_form(projected(source, factors), n_components - 1).singular_values.shape[0]
+    optimum = closed_form(projected(source, start.factors), n_components - 1)
     reached = alternate(
         source,
-        factors,
-        rank + 1,
+        start.factors,
+        optimum.Q.shape[1],
         max_iter=max_iter,
         tol=tol,
-        rng=rng,
+        rng=start.rng,
         recipe=Recipe(),
         callback=callback,
     )
-    return assemble_memberships(
+    U, B = reached.memberships, reached.B
+    return assemble(
         source,
         reached.factors,
-        reached.memberships,
-        reached.B,
-        reached.history,
-        reached.stop_reason,
+        subspace_of(U, B, source.like),
+        reached.course,
+        memberships=asarray_like(U, source.like),
+        gap=gap_of(MembershipObjective(B), B, U),
     )
 
 
-def assemble_memberships(
-    source: Source,
-    factors: list[Array],
-    U: Array,
-    B: Array,
-    history: list[SweepRecord],
-    stop: StopReason,
-) -> Decomposition:
-    """Put a solution with memberships together in the units of the samples.
+def subspace_of(U: Array, B: Array, like: Array) -> Subspace:
+    """Return the column space of memberships as the exact solver gives its own.
 
-    The basis `Q` is turned so that its columns belong to orthogonal directions of the projected
-    space, as those of the exact solver do: ``Q[:, 1:].T @ B`` has orthogonal rows.
+    The basis is turned so that its columns belong to orthogonal directions of the projected space:
+    ``Q[:, 1:].T @ B`` has orthogonal rows.
+
+    Parameters
+    ----------
+    U : array of shape (n_samples, n_components)
+        The memberships, in float64.
+    B : array of shape (n_samples, n_projected)
+        The projected samples, in float64.
+    like : array
+        An array of the floating type and device of the samples.
+
+    Returns
+    -------
+    subspace : Subspace
+        The subspace, with what the memberships explain.
     """
     xp = get_namespace(U)
-    objective = MembershipObjective(B)
-    gap = gap_of(objective, B, U)
-    explained = -2.0 * objective.cost(U)
     mean = xp.mean(B, axis=0)
     # Row sums of 1 make the centred columns dependent: one of the L directions is void.
     left = xp.linalg.svd(U - xp.mean(U, axis=0), full_matrices=False)[0][:, : U.shape[1] - 1]
     left = left - xp.mean(left, axis=0)
     turn, values, right = xp.linalg.svd(xp.matmul(left.T, B - mean), full_matrices=False)
-    Q = with_constant(xp.matmul(left, turn))
-    scale = source.scale
-    core = xp.matmul(Q.T, B) / scale
-    ranks = [factor.shape[1] for factor in factors]
-    return Decomposition(
-        factors=[asarray_like(factor, source.like) for factor in factors],
-        Q=asarray_like(Q, source.like),
-        core=asarray_like(xp.reshape(core, (Q.shape[1], *ranks)), source.like),
-        mean=mean / scale,
-        directions=right.T,
-        singular_values=values / scale,
-        memberships=asarray_like(U, source.like),
-        cost=source.cost_of(source.squared_norm - explained),
-        relative_error=relative_error(source.squared_norm, explained),
-        gap=gap,
-        history=history,
-        n_iter=max(1, len(history) - 1),
-        stop_reason=stop,
-    )
+    Q = asarray_like(with_constant(xp.matmul(left, turn)), like)
+    return Subspace(mean, right.T, values, Q, -2.0 * MembershipObjective(B).cost(U))
 
 
 def gap_of(objective: MembershipObjective, B: Array, U: Array) -> float:

@@ -15,8 +15,7 @@ h of the objective.
 from __future__ import annotations
 
 import math
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
@@ -25,26 +24,44 @@ from tuckermix._array_api import (
     Array,
     asarray_like,
     device,
+    double,
     epsilon,
     get_namespace,
-    is_dask,
+    is_numpy,
     to_numpy,
 )
 from tuckermix._records import StopReason
-from tuckermix.decomposition.contracted import contracted, row_space, settle
-from tuckermix.decomposition.factors import leading_eigenvectors, signs_of
-from tuckermix.decomposition.result import Decomposition, SweepRecord
-from tuckermix.decomposition.subspace import (
+from tuckermix.decomposition.result import (
+    Callback,
+    Course,
+    Decomposition,
+    Start,
+    Subspace,
+    assemble,
+    with_constant,
+)
+from tuckermix.numerics.linalg import (
     DENSE_SIDE,
     KRYLOV_LIMIT,
-    Subspace,
-    closed_form,
-    rough_directions,
+    centre_rows,
+    leading_directions,
+    leading_eigenvectors,
+    orthonormal_basis,
+    random_basis,
+    rank_of,
+    signs_of,
+    tall_svd,
 )
-from tuckermix.sources import Source, as_blocks
-from tuckermix.tensor import multi_mode_dot, relative_error, squared_norm
+from tuckermix.numerics.tensor import (
+    mode_dot,
+    mode_gram,
+    multi_mode_dot,
+    relative_error,
+    squared_norm,
+)
+from tuckermix.sources import Source
 
-__all__ = ["Sweeps", "assemble", "optimal_subspace", "solve_exact", "with_constant"]
+__all__ = ["closed_form", "solve_exact", "sweep", "update_factors", "widened"]
 
 MIN_OVERSAMPLING = 8
 MAX_OVERSAMPLING = 96
@@ -57,20 +74,28 @@ sweep gains three to four digits on face images, where without any it gains half
 INNER_SHARE = 0.1
 """The rounds on the contracted tensor go on until they gain less than this share of `tol`."""
 
+INNER_LIMIT = 12
+"""Most rounds on the contracted tensor: after that the extra directions are the limit."""
+
+HOST_TENSOR = 2**18
+"""A contracted tensor of an accelerator with at most this many entries is worked on by the host:
+its rounds are dozens of tiny operations, and launching them takes longer than doing them."""
+
+SKETCH_FLOOR = 1e-11
+"""Directions of the sketch with less than this share of the energy of the first are dropped: they
+are known to few digits only, and what they could add is at the level of rounding."""
+
 RESOLVED = 1e-13
 """Relative growth of the captured energy at which passes with a narrow basis have converged."""
-
-Callback = Callable[[SweepRecord], bool | None]
 
 
 def solve_exact(
     source: Source,
-    factors: Sequence[Array],
+    start: Start,
     n_components: int,
     *,
     max_iter: int,
     tol: float,
-    directions: Array | None = None,
     callback: Callback | None = None,
 ) -> Decomposition:
     """Minimise the error over memberships, core and factors by closed forms.
@@ -79,16 +104,14 @@ def solve_exact(
     ----------
     source : Source
         The samples.
-    factors : sequence of arrays of shape (d_n, r_n)
-        Orthonormal factors to start from, in float64.
+    start : Start
+        Factors, and perhaps directions, to start from.
     n_components : int
         The number of components L, at most the number of samples.
     max_iter : int
         Most sweeps.
     tol : float
         Stop when the relative error falls by less than this in one sweep.
-    directions : array of shape (product of r_n, k) or None, default=None
-        A guess of the subspace of the projected samples.
     callback : callable or None, default=None
         Called with each record; a true return value stops the solver.
 
@@ -97,161 +120,296 @@ def solve_exact(
     decomposition : Decomposition
         The factors, the optimal subspace for them, and the course of the iteration.
     """
+    course = Course(source, callback)
     n_directions = n_components - 1
-    sweeps = Sweeps(source, n_directions, tol, callback)
-    factors, basis = sweeps.run(factors, directions, max_iter)
-    subspace = optimal_subspace(source, factors, n_directions, basis)
-    sweeps.record(subspace.explained)
-    return assemble(source, factors, subspace, sweeps.history, sweeps.stop)
+    factors, basis = sweep(course, start, n_directions, max_iter=max_iter, tol=tol)
+    if source.lazy:
+        subspace = subspace_by_passes(source, factors, n_directions, basis)
+    else:
+        subspace = closed_form(source.project(factors), n_directions, start=basis)
+    course.note(subspace.explained)
+    return assemble(source, factors, subspace, course)
 
 
-class Sweeps:
-    """The alternation over all modes, and its course.
+def sweep(
+    course: Course, start: Start, n_directions: int, *, max_iter: int, tol: float
+) -> tuple[list[Array], Array]:
+    """Alternate over all modes; return better factors and a basis of directions for them.
 
     Parameters
     ----------
-    source : Source
-        The samples.
+    course : Course
+        The samples, and where each reading of them is recorded.
+    start : Start
+        Factors, and perhaps directions, to start from.
     n_directions : int
         The number of centred directions of the model, one less than that of its components.
+    max_iter : int
+        Most sweeps.
     tol : float
         Stop when a sweep would lower the relative error by less than this.
-    callback : callable or None, default=None
-        Called with each record; a true return value ends the sweeps.
 
-    Attributes
-    ----------
-    history : list of SweepRecord
-        One record for each reading of the samples.
-    stop : StopReason
-        Why the sweeps ended.
+    Returns
+    -------
+    factors : list of arrays of shape (d_n, r_n)
+        The factors at the end.
+    basis : array of shape (n_projected, k)
+        Orthonormal directions of the projected samples, more than the model has.
     """
-
-    def __init__(
-        self, source: Source, n_directions: int, tol: float, callback: Callback | None = None
-    ):
-        self._source, self._n_directions, self._tol = source, n_directions, tol
-        self._callback = callback
-        self._began = time.perf_counter()
-        self.history: list[SweepRecord] = []
-        self.stop = StopReason.MAX_ITER
-
-    def record(self, explained: float) -> bool:
-        """Note what the present solution explains; return whether the callback asks to stop."""
-        total = self._source.squared_norm
-        entry = SweepRecord(
-            iteration=len(self.history),
-            cost=self._source.cost_of(total - explained),
-            relative_error=relative_error(total, explained),
-            gap=math.nan,
-            time=time.perf_counter() - self._began,
+    source = course.source
+    factors, basis = list(start.factors), start.directions
+    width = widened(n_directions)
+    if basis is None and source.lazy:
+        basis = _first_basis(source, factors, width)
+    elif basis is None:
+        rows, _ = centre_rows(source.project(factors))
+        basis = leading_directions(rows, width, rough=True)
+    reached = math.inf
+    for _ in range(max_iter):
+        T, energies = contracted(source, factors, basis)
+        constant = squared_norm(multi_mode_dot(T[:1, ...], factors, transpose=True))
+        if course.note(constant + float(np.sum(energies[:n_directions]))):
+            course.stop = StopReason.CALLBACK
+            break
+        before = course.history[-1].relative_error
+        factors, basis, error = settle(
+            T, factors, n_directions, source.squared_norm, tol * INNER_SHARE
         )
-        self.history.append(entry)
-        asked_already = self.stop is StopReason.CALLBACK
-        return self._callback is not None and not asked_already and bool(self._callback(entry))
-
-    def run(
-        self, factors: Sequence[Array], basis: Array | None, max_iter: int
-    ) -> tuple[list[Array], Array]:
-        """Sweep from given factors; return better ones and a basis of directions for them.
-
-        Parameters
-        ----------
-        factors : sequence of arrays of shape (d_n, r_n)
-            Orthonormal factors, in float64.
-        basis : array of shape (product of r_n, k) or None
-            A guess of the directions of the projected samples.
-        max_iter : int
-            Most sweeps.
-
-        Returns
-        -------
-        factors : list of arrays of shape (d_n, r_n)
-            The factors at the end.
-        basis : array of shape (product of r_n, k)
-            Orthonormal directions of the projected samples, more than the model has.
-        """
-        source, n_directions = self._source, self._n_directions
-        factors = list(factors)
-        if basis is None:
-            basis = _first_basis(source, factors, widened(n_directions))
-        reached = math.inf
-        for _ in range(max_iter):
-            T, energies = contracted(source, factors, basis)
-            explained = _energy_of_mean(source, factors) + float(np.sum(energies[:n_directions]))
-            if self.record(explained):
-                self.stop = StopReason.CALLBACK
-                break
-            before = self.history[-1].relative_error
-            factors, basis, error = settle(
-                T, factors, n_directions, source.squared_norm, self._tol * INNER_SHARE
-            )
-            # What the contracted tensor still yields is what another sweep would: no need to
-            # read the samples once more to learn that it is little. In float32 the two errors
-            # differ by rounding, so the gain over the last sweep's tensor counts as well.
-            gain = min(before, reached) - error
-            if gain <= max(self._tol, _resolution(before, epsilon(source.like))):
-                self.stop = StopReason.TOLERANCE
-                break
-            reached = error
-        return factors, basis
+        # What the contracted tensor still yields is what another sweep would: no need to read the
+        # samples once more to learn that it is little. In float32 the two errors differ by
+        # rounding, so the gain over the last sweep's tensor counts as well.
+        gain = min(before, reached) - error
+        # The error is a root of a difference of sums, e = sqrt(1 - s), and s is good to about eps:
+        # so e is good to eps / e, and errors below sqrt(eps) cannot be told from zero.
+        eps = epsilon(source.like)
+        if gain <= max(tol, 2.0 * eps / max(before, eps**0.5)):
+            course.stop = StopReason.TOLERANCE
+            break
+        reached = error
+    return factors, basis
 
 
-def optimal_subspace(
-    source: Source, factors: Sequence[Array], n_directions: int, start: Array | None = None
-) -> Subspace:
-    """Find the subspace of the theorem for the samples projected on given factors.
+def widened(n_directions: int) -> int:
+    """Return how many directions a sweep keeps."""
+    extra = round(OVERSAMPLING * n_directions)
+    return n_directions + max(MIN_OVERSAMPLING, min(MAX_OVERSAMPLING, extra))
+
+
+def _first_basis(source: Source, factors: list[Array], width: int) -> Array:
+    """Find directions of lazy samples to begin with."""
+    n_features = math.prod(factor.shape[1] for factor in factors)
+    if n_features > DENSE_SIDE:
+        width = min(width, n_features)
+        return random_basis(n_features, width, np.random.default_rng(0), source.mean)
+    return subspace_by_passes(source, factors, width, None).directions
+
+
+def contracted(source: Source, factors: Sequence[Array], basis: Array) -> tuple[Array, np.ndarray]:
+    r"""Read the samples once; return the contracted tensor and the energy of its directions.
 
     Parameters
     ----------
     source : Source
         The samples.
     factors : sequence of arrays of shape (d_n, r_n)
-        Orthonormal factors.
+        The present factors.
+    basis : array of shape (n_projected, k)
+        Directions of the projected samples.
+
+    Returns
+    -------
+    T : array of shape (1 + width, d_1, ...)
+        The samples contracted with the constant direction and `width` others.
+    energies : ndarray of shape (width,)
+        The energy of the samples along these, falling.
+    """
+    constant = source.mean[None, ...] * source.n_samples**0.5
+    if basis.shape[1] == 0:
+        return constant, np.zeros(0)
+    sketch = source.sketch(factors, basis)
+    xp = get_namespace(sketch.gram)
+    energies, vectors = leading_eigenvectors(sketch.gram, sketch.gram.shape[0])
+    host = to_numpy(energies)
+    keep = int(np.sum(host > SKETCH_FLOOR * max(float(host[0]), 0.0)))
+    whiten = vectors[:, :keep] / xp.sqrt(energies[:keep])
+    moving = mode_dot(sketch.cross, whiten.T, 0)
+    return xp.concat([constant, moving], axis=0), host[:keep]
+
+
+def settle(
+    T: Array, factors: list[Array], n_directions: int, total: float, tol: float
+) -> tuple[list[Array], Array, float]:
+    """Alternate on the contracted tensor until it gains no more.
+
+    Parameters
+    ----------
+    T : array of shape (1 + width, d_1, ...)
+        The samples contracted with the constant direction and `width` others.
+    factors : list of arrays of shape (d_n, r_n)
+        The present factors.
     n_directions : int
-        How many centred directions to find.
-    start : array of shape (product of r_n, k) or None, default=None
-        Directions from which an iteration may start.
+        How many of the `width` directions the model has.
+    total : float
+        The squared norm of the samples.
+    tol : float
+        Gain of relative error below which to stop.
+
+    Returns
+    -------
+    factors : list of arrays of shape (d_n, r_n)
+        Better factors.
+    basis : array of shape (n_projected, k)
+        Orthonormal directions of the projected space that hold all directions of `T`.
+    error : float
+        The relative error that the directions of `T` and the factors reach.
+    """
+    if not is_numpy(T) and math.prod(T.shape) <= HOST_TENSOR:
+        host = [to_numpy(factor) for factor in factors]
+        found, basis, error = settle(to_numpy(T), host, n_directions, total, tol)
+        return [asarray_like(factor, T) for factor in found], asarray_like(basis, T), error
+    xp = get_namespace(T)
+    width = T.shape[0] - 1
+    n_directions = min(n_directions, width)
+    constant, moving = T[:1, ...], T[1:, ...]
+    error = math.inf
+    for round_ in range(INNER_LIMIT + 1):
+        small = multi_mode_dot(T, factors, transpose=True)
+        projected = xp.reshape(small, (width + 1, math.prod(small.shape[1:])))
+        gram = xp.matmul(projected[1:, :], projected[1:, :].T)
+        values, rotation = leading_eigenvectors(gram, n_directions)
+        explained = squared_norm(projected[0, :]) + float(xp.sum(values))
+        gain, error = error - relative_error(total, explained), relative_error(total, explained)
+        if gain <= tol or round_ == INNER_LIMIT:
+            break
+        chosen = mode_dot(moving, rotation.T, 0)
+        factors = update_factors(xp.concat([constant, chosen], axis=0), factors)
+    return factors, orthonormal_basis(projected[1:, :].T), error
+
+
+def update_factors(T: Array, factors: Sequence[Array], *, n_loops: int = 1) -> list[Array]:
+    r"""Improve each factor with the others fixed.
+
+    The best factor of mode n spans the leading left singular vectors of the mode-n unfolding of
+    the contracted data `T` projected on the other factors, which are the leading eigenvectors of
+
+    .. math:: S_n = B_n B_n^\top, \quad B_n = \bigl(T \times_{m \ne n} U_m^\top\bigr)_{(n)} .
+
+    This is what the paper's equation (6) stands for.
+
+    Parameters
+    ----------
+    T : array of shape (n_components, d_1, ...)
+        The samples contracted with an orthonormal basis of the memberships.
+    factors : sequence of arrays of shape (d_n, r_n)
+        The present factors.
+    n_loops : int, default=1
+        How often to go through all modes.
+
+    Returns
+    -------
+    factors : list of arrays of shape (d_n, r_n)
+        The new factors.
+    """
+    new = list(factors)
+    n_modes = len(new)
+    for _ in range(n_loops if n_modes > 1 else 1):
+        for mode in range(n_modes):
+            if new[mode].shape[0] == new[mode].shape[1]:
+                continue  # a square factor spans its mode whatever it is
+            others = [None if other == mode else new[other] for other in range(n_modes)]
+            gram = mode_gram(multi_mode_dot(T, others, transpose=True), mode + 1)
+            new[mode] = leading_eigenvectors(gram, new[mode].shape[1])[1]
+    return new
+
+
+def closed_form(B: Array, n_directions: int, *, start: Array | None = None) -> Subspace:
+    r"""Find the best subspace of the memberships for given projected samples.
+
+    With :math:`\mu` the mean row, the largest value of
+    :math:`\tfrac12 \operatorname{tr}(B^\top P_U B)` over all memberships with L columns is
+
+    .. math:: h^* = \tfrac12 \Bigl( M \|\mu\|^2 + \sum_{k < L} \sigma_k^2 \Bigr),
+
+    reached exactly where the columns of the memberships span the constant vector and the L - 1
+    leading left singular vectors of the centred rows (see the page on the method).
+
+    Parameters
+    ----------
+    B : array of shape (n_samples, n_projected)
+        The projected samples as rows; overwritten.
+    n_directions : int
+        How many centred directions to find, one less than the number of components. Fewer come
+        back where the rank of the centred rows is lower.
+    start : array of shape (n_projected, k) or None, default=None
+        Directions from which an iteration starts, such as those of the last sweep.
 
     Returns
     -------
     subspace : Subspace
-        The optimum; its coordinates are a Dask array where the source is lazy.
+        The optimum.
     """
-    if source.lazy:
-        return _subspace_by_passes(source, factors, n_directions, start)
-    return closed_form(source.project(factors), n_directions, start=start)
+    xp = get_namespace(B)
+    B, mean = centre_rows(B)
+    fixed = B.shape[0] * float(xp.vecdot(mean, mean))
+    basis = leading_directions(B, n_directions, start=start)
+    left, sigma, right = tall_svd(xp.matmul(B, asarray_like(basis, B)))
+    host = to_numpy(sigma)
+    norm = (fixed + float(np.max(host, initial=0.0)) ** 2) ** 0.5
+    rank = min(n_directions, rank_of(host, norm, epsilon(B)))
+    sigma = sigma[:rank]
+    directions = xp.matmul(basis, right[:, :rank])
+    signs = signs_of(directions)
+    directions = directions * signs
+    coordinates = left[:, :rank] * asarray_like(signs, B)
+    # Rounding leaves a trace of the constant vector, which the theorem needs orthogonal.
+    coordinates = coordinates - asarray_like(xp.mean(double(coordinates), axis=0), B)
+    explained = fixed + float(xp.vecdot(sigma, sigma))
+    return Subspace(mean, directions, sigma, with_constant(coordinates), explained)
 
 
-def _subspace_by_passes(
+def subspace_by_passes(
     source: Source, factors: Sequence[Array], n_directions: int, start: Array | None
 ) -> Subspace:
-    """Find the subspace from sums over the samples, with lazy coordinates.
+    """Find the subspace of `closed_form` from sums over the samples, with a lazy basis.
 
     One pass gives the Gram matrix of the projected samples. Where that is too large, passes with
     a narrow basis converge to its leading directions instead.
+
+    Parameters
+    ----------
+    source : Source
+        The samples, in a Dask array.
+    factors : sequence of arrays of shape (d_n, r_n)
+        Orthonormal factors.
+    n_directions : int
+        How many centred directions to find.
+    start : array of shape (n_projected, k) or None
+        Directions from which the passes start; needed where there are many.
+
+    Returns
+    -------
+    subspace : Subspace
+        The optimum.
     """
     xp = get_namespace(source.mean)
     n_features = math.prod(factor.shape[1] for factor in factors)
-    width = min(n_features, source.n_samples - 1, widened(n_directions))
     if n_features <= DENSE_SIDE:
         basis = xp.eye(n_features, dtype=xp.float64, device=device(source.mean))
-        gram = source.sketch(factors, basis, cross=False).gram
     else:
-        basis = _random_basis(source, n_features, width) if start is None else start
-        captured = 0.0
+        assert start is not None
+        basis, captured = start, 0.0
         for _ in range(KRYLOV_LIMIT):
             T, energies = contracted(source, factors, basis)
             if float(np.sum(energies[:n_directions])) <= captured * (1 + RESOLVED):
                 break
             captured = float(np.sum(energies[:n_directions]))
             rows = multi_mode_dot(T[1:, ...], list(factors), transpose=True)
-            basis = row_space(xp.reshape(rows, (rows.shape[0], n_features)))
-        gram = source.sketch(factors, basis, cross=False).gram
+            basis = orthonormal_basis(xp.reshape(rows, (rows.shape[0], n_features)).T)
+    gram = source.sketch(factors, basis, cross=False).gram
     values, vectors = leading_eigenvectors(gram, min(n_directions, gram.shape[0]))
-    fixed = _energy_of_mean(source, factors)
     mean = multi_mode_dot(source.mean[None, ...], list(factors), transpose=True)
     mean = xp.reshape(mean, (n_features,))
+    fixed = source.n_samples * float(xp.vecdot(mean, mean))
     host = np.sqrt(np.clip(to_numpy(values), 0.0, None))
     # Squares were summed, so what lies below the root of the rounding is noise.
     floor = (n_features * epsilon(source.mean)) ** 0.5
@@ -262,95 +420,12 @@ def _subspace_by_passes(
     whiten = directions / sigma
     offset = asarray_like(xp.matmul(mean, whiten), source.like)
     rows = source.project(factors, whiten)
-    coordinates = rows.map_blocks(_subtract, offset, dtype=rows.dtype, meta=rows._meta)
-    explained = fixed + float(xp.vecdot(sigma, sigma))
-    return Subspace(mean, directions, sigma, coordinates, explained)
-
-
-def _subtract(rows: Array, offset: Array) -> Array:
-    return rows - offset
-
-
-def _random_basis(source: Source, n_features: int, width: int) -> Array:
-    rng = np.random.default_rng(0)
-    guess = np.linalg.qr(rng.standard_normal((n_features, width)))[0]
-    return asarray_like(guess, source.mean)
-
-
-def assemble(
-    source: Source,
-    factors: list[Array],
-    subspace: Subspace,
-    history: list[SweepRecord],
-    stop: StopReason,
-) -> Decomposition:
-    """Put the solution together in the units of the samples."""
-    xp = get_namespace(subspace.mean)
-    scale = source.scale
-    Q = with_constant(subspace.coordinates)
-    mean_row = subspace.mean * (source.n_samples**0.5)
-    rows = subspace.directions.T * subspace.singular_values[:, None]
-    core = xp.concat([mean_row[None, :], rows], axis=0) / scale
-    ranks = [factor.shape[1] for factor in factors]
-    return Decomposition(
-        factors=[asarray_like(factor, source.like) for factor in factors],
-        Q=Q,
-        core=asarray_like(xp.reshape(core, (Q.shape[1], *ranks)), source.like),
-        mean=subspace.mean / scale,
-        directions=subspace.directions,
-        singular_values=subspace.singular_values / scale,
-        memberships=None,
-        cost=source.cost_of(source.squared_norm - subspace.explained),
-        relative_error=relative_error(source.squared_norm, subspace.explained),
-        gap=0.0,
-        history=history,
-        n_iter=max(1, len(history) - 1),
-        stop_reason=stop,
+    function = partial(_basis_rows, offset=offset, n_samples=source.n_samples)
+    Q = rows.map_blocks(
+        function, chunks=(rows.chunks[0], (1 + rank,)), dtype=rows.dtype, meta=rows._meta
     )
+    return Subspace(mean, directions, sigma, Q, fixed + float(xp.vecdot(sigma, sigma)))
 
 
-def with_constant(coordinates: Array) -> Array:
-    """Put the constant unit vector before orthonormal centred coordinates."""
-    function = partial(_with_constant_block, n_samples=coordinates.shape[0])
-    if coordinates.shape[1] == 0 and not is_dask(coordinates):
-        return function(coordinates)
-    return as_blocks(coordinates).map(function)
-
-
-def _with_constant_block(block: Array, n_samples: int) -> Array:
-    xp = get_namespace(block)
-    constant = xp.full(
-        (block.shape[0], 1), n_samples**-0.5, dtype=block.dtype, device=device(block)
-    )
-    return xp.concat([constant, block], axis=1)
-
-
-def widened(n_directions: int) -> int:
-    """Return how many directions a sweep keeps."""
-    extra = round(OVERSAMPLING * n_directions)
-    return n_directions + max(MIN_OVERSAMPLING, min(MAX_OVERSAMPLING, extra))
-
-
-def _resolution(error: float, eps: float) -> float:
-    """Return the least change of a relative error that rounding does not hide.
-
-    The error is a root of a difference of sums, e = sqrt(1 - s), and s is good to about eps: so e
-    is good to eps / e, and errors below sqrt(eps) cannot be told from zero.
-    """
-    return 2.0 * eps / max(error, eps**0.5)
-
-
-def _first_basis(source: Source, factors: list[Array], width: int) -> Array:
-    """Find directions of the projected samples to begin with."""
-    if not source.lazy:
-        return rough_directions(source.project(factors), width)
-    n_features = math.prod(factor.shape[1] for factor in factors)
-    if n_features > DENSE_SIDE:
-        return _random_basis(source, n_features, min(n_features, width))
-    return _subspace_by_passes(source, factors, width, None).directions
-
-
-def _energy_of_mean(source: Source, factors: Sequence[Array]) -> float:
-    """Return the part of the explained squared norm that the mean sample contributes."""
-    projected = multi_mode_dot(source.mean[None, ...], list(factors), transpose=True)
-    return source.n_samples * squared_norm(projected)
+def _basis_rows(rows: Array, offset: Array, n_samples: int) -> Array:
+    return with_constant(rows - offset, n_samples)

@@ -9,30 +9,24 @@ Grassmann manifold and the product.
 
 from __future__ import annotations
 
-import math
-import time
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from tuckermix._array_api import Array, asarray_like, double, get_namespace, is_dask, to_numpy
+from tuckermix._array_api import asarray_like, double, get_namespace, is_dask, to_numpy
+from tuckermix._optional import require
 from tuckermix._records import StopReason
-from tuckermix.decomposition.alternating import (
-    GRADIENT_SHARE,
-    Callback,
-    assemble_memberships,
-    gap_of,
-)
-from tuckermix.decomposition.result import Decomposition, SweepRecord
-from tuckermix.decomposition.subspace import closed_form
-from tuckermix.manifolds import Multinomial, to_pymanopt
-from tuckermix.manifolds.pymanopt import FromPymanopt
+from tuckermix.decomposition.alternating import GRADIENT_SHARE, gap_of, subspace_of
+from tuckermix.decomposition.exact import closed_form
+from tuckermix.decomposition.result import Callback, Course, Decomposition, Start, assemble
+from tuckermix.manifolds import FromPymanopt, Multinomial, to_pymanopt
+from tuckermix.numerics.simplex import regular_simplex
+from tuckermix.numerics.tensor import multi_mode_dot
 from tuckermix.objectives import MembershipObjective, TuckerObjective
 from tuckermix.solvers import TrustRegionRecord, trust_region
 from tuckermix.sources import Source
-from tuckermix.tensor import multi_mode_dot, relative_error
 
 __all__ = ["enclosing_memberships", "product_manifold", "solve_joint"]
 
@@ -45,12 +39,11 @@ MAX_INNER = 50
 
 def solve_joint(
     source: Source,
-    factors: Sequence[Array],
+    start: Start,
     n_components: int,
     *,
     max_iter: int,
     tol: float,
-    rng: np.random.Generator,
     callback: Callback | None = None,
 ) -> Decomposition:
     """Fit the model over memberships and factors at once.
@@ -62,8 +55,8 @@ def solve_joint(
     ----------
     source : Source
         The samples.
-    factors : sequence of arrays of shape (d_n, r_n)
-        Orthonormal factors to start from, in float64.
+    start : Start
+        Factors to start from.
     n_components : int
         The number of components L, at most the number of samples. Fewer are fitted where the
         projected samples have a lower rank.
@@ -71,8 +64,6 @@ def solve_joint(
         Most iterations.
     tol : float
         Stop when a full step lowers the relative error by less than this.
-    rng : numpy.random.Generator
-        Unused: the start is not random.
     callback : callable or None, default=None
         Called with each record; a true return value stops the solver.
 
@@ -81,55 +72,48 @@ def solve_joint(
     decomposition : Decomposition
         The factors and memberships, with the distance of the latter from their optimum.
     """
-    began = time.perf_counter()
+    course = Course(source, callback)
     X = _samples(source)
-    bases = [to_numpy(factor) for factor in factors]
+    bases = [to_numpy(factor) for factor in start.factors]
     rows = multi_mode_dot(X, bases, transpose=True).reshape(X.shape[0], -1)
-    start = closed_form(rows, n_components - 1)
-    U = enclosing_memberships(start.coordinates)
-    total = source.squared_norm
+    U = enclosing_memberships(closed_form(rows, n_components - 1).Q[:, 1:])
     objective = TuckerObjective(X)
-    history: list[SweepRecord] = []
     settled = False
 
     def watch(entry: TrustRegionRecord) -> bool:
         nonlocal settled
-        error = relative_error(total, -2.0 * entry.cost)
-        record = SweepRecord(
-            iteration=len(history),
-            cost=source.cost_of(total + 2.0 * entry.cost),
-            relative_error=error,
-            gap=math.nan,
-            time=time.perf_counter() - began,
-        )
-        history.append(record)
-        if callback is not None and callback(record):
+        if course.note(-2.0 * entry.cost):
             return True
         # A rejected step, or one cut short by the radius, says nothing about what is left to gain.
         full = entry.inner_stop is not None and not entry.inner_stop.at_boundary
-        settled = full and entry.accepted and history[-2].relative_error - error <= tol
+        if full and entry.accepted:
+            before, now = course.history[-2:]
+            settled = before.relative_error - now.relative_error <= tol
         return settled
 
-    manifold = product_manifold(U, bases)
     result = trust_region(
         objective,
-        manifold,
+        product_manifold(U, bases),
         [U, *bases],
         max_iter=max_iter,
         max_inner=MAX_INNER,
-        tol=GRADIENT_SHARE * max(total, float(np.finfo(float).tiny)),
+        tol=GRADIENT_SHARE * max(source.squared_norm, float(np.finfo(float).tiny)),
         max_radius=Multinomial(*U.shape).diameter,
         preconditioner=objective.preconditioner,
         callback=watch,
     )
-    stop = StopReason.TOLERANCE if settled else result.stop_reason
+    course.stop = StopReason.TOLERANCE if settled else result.stop_reason
     U, *bases = result.point
     B = multi_mode_dot(X, bases, transpose=True).reshape(X.shape[0], -1)
-    if history:
-        history[-1] = replace(history[-1], gap=gap_of(MembershipObjective(B), B, U))
+    gap = gap_of(MembershipObjective(B), B, U)
     dtype = get_namespace(source.like).float64
     U, B, *bases = (asarray_like(array, source.like, dtype=dtype) for array in (U, B, *bases))
-    return assemble_memberships(source, bases, U, B, history, stop)
+    memberships = asarray_like(U, source.like)
+    subspace = subspace_of(U, B, source.like)
+    if not course.history:  # interrupted before the start was looked at
+        course.note(subspace.explained)
+    course.history[-1] = replace(course.history[-1], gap=gap)
+    return assemble(source, bases, subspace, course, memberships=memberships, gap=gap)
 
 
 def product_manifold(U: np.ndarray, factors: Sequence[np.ndarray]) -> FromPymanopt:
@@ -147,12 +131,9 @@ def product_manifold(U: np.ndarray, factors: Sequence[np.ndarray]) -> FromPymano
     manifold : FromPymanopt
         With points ``[U, U_1, ...]``.
     """
-    try:
-        from pymanopt.manifolds import Grassmann, Product
-    except ImportError as error:
-        raise ImportError('solver="joint" needs pymanopt: install tuckermix[pymanopt].') from error
-    grassmann = [Grassmann(*factor.shape) for factor in factors]
-    return FromPymanopt(Product([to_pymanopt(Multinomial(*U.shape)), *grassmann]))
+    manifolds = require("pymanopt.manifolds", 'solver="joint"', "pymanopt")
+    grassmann = [manifolds.Grassmann(*factor.shape) for factor in factors]
+    return FromPymanopt(manifolds.Product([to_pymanopt(Multinomial(*U.shape)), *grassmann]))
 
 
 def enclosing_memberships(coordinates: np.ndarray) -> np.ndarray:
@@ -174,10 +155,7 @@ def enclosing_memberships(coordinates: np.ndarray) -> np.ndarray:
         Positive rows that sum to one.
     """
     n_components = coordinates.shape[1] + 1
-    corners = np.eye(n_components) - 1.0 / n_components
-    # An orthonormal basis of the vectors with sum zero gives the corners d = L − 1 coordinates.
-    basis = np.linalg.svd(corners)[0][:, : n_components - 1]
-    directions = basis * math.sqrt(n_components / max(1, n_components - 1))
+    directions = regular_simplex(n_components - 1)
     reach = coordinates @ directions.T
     farthest = -float(np.min(reach, initial=0.0))
     U = (1.0 + reach / (ROOM * farthest if farthest > 0 else 1.0)) / n_components

@@ -1,13 +1,29 @@
-"""What a decomposition returns, and how an iteration is recorded."""
+"""What a solver starts from, how its iteration is recorded, and what it returns."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
 
-from tuckermix._array_api import Array
+import numpy as np
+
+from tuckermix._array_api import Array, asarray_like, device, get_namespace
 from tuckermix._records import Record, StopReason
+from tuckermix.numerics.tensor import relative_error
+from tuckermix.sources import Source
 
-__all__ = ["Decomposition", "SweepRecord"]
+__all__ = [
+    "Callback",
+    "Course",
+    "Decomposition",
+    "Start",
+    "Subspace",
+    "SweepRecord",
+    "assemble",
+    "with_constant",
+]
 
 
 @dataclass(frozen=True)
@@ -34,6 +50,109 @@ class SweepRecord(Record):
     relative_error: float
     gap: float
     time: float
+
+
+Callback = Callable[[SweepRecord], bool | None]
+"""Called with each record; a true return value stops the solver."""
+
+
+@dataclass(frozen=True)
+class Start(Record):
+    """Where a solver begins.
+
+    Attributes
+    ----------
+    factors : list of arrays of shape (d_n, r_n)
+        Orthonormal factors, in float64.
+    rng : numpy.random.Generator
+        The source of whatever else is random in the solver.
+    directions : array of shape (product of r_n, k) or None
+        A guess of the subspace of the projected samples, where there is one.
+    """
+
+    factors: list[Array]
+    rng: np.random.Generator
+    directions: Array | None = None
+
+
+@dataclass
+class Course:
+    """The course of an iteration.
+
+    Attributes
+    ----------
+    source : Source
+        The samples.
+    callback : callable or None
+        Who wants to know of each record.
+    history : list of SweepRecord
+        The records so far.
+    stop : StopReason
+        Why the iteration ended; the limit on sweeps until a solver says otherwise.
+    began : float
+        When it began.
+    """
+
+    source: Source
+    callback: Callback | None = None
+    history: list[SweepRecord] = field(default_factory=list)
+    stop: StopReason = StopReason.MAX_ITER
+    began: float = field(default_factory=time.perf_counter)
+
+    def note(self, explained: float, gap: float = math.nan) -> bool:
+        """Record what the present solution explains; return whether the callback asks to stop.
+
+        A callback that has stopped the iteration is not asked again.
+
+        Parameters
+        ----------
+        explained : float
+            The squared norm of the fit, which is an orthogonal projection, in units of the source.
+        gap : float, default=nan
+            The distance of the memberships from their optimum, where it is known.
+
+        Returns
+        -------
+        asked : bool
+            Whether the solver is asked to stop.
+        """
+        total = self.source.squared_norm
+        entry = SweepRecord(
+            iteration=len(self.history),
+            cost=self.source.cost_of(total - explained),
+            relative_error=relative_error(total, explained),
+            gap=gap,
+            time=time.perf_counter() - self.began,
+        )
+        self.history.append(entry)
+        asks = self.callback is not None and self.stop is not StopReason.CALLBACK
+        return asks and bool(self.callback(entry))  # type: ignore[misc]
+
+
+@dataclass(frozen=True)
+class Subspace(Record):
+    """A subspace of the memberships for fixed factors, in units of the source.
+
+    Attributes
+    ----------
+    mean : array of shape (n_projected,)
+        The mean row of the projected samples, in float64.
+    directions : array of shape (n_projected, r)
+        Orthonormal directions of the projected space, in float64.
+    singular_values : array of shape (r,)
+        The singular values of the centred rows along them, in float64.
+    Q : array of shape (n_samples, 1 + r)
+        Orthonormal basis of the subspace, the constant direction first; a Dask array where the
+        source is lazy.
+    explained : float
+        The squared norm of the rows projected on the subspace.
+    """
+
+    mean: Array
+    directions: Array
+    singular_values: Array
+    Q: Array
+    explained: float
 
 
 @dataclass(frozen=True)
@@ -98,3 +217,82 @@ class Decomposition(Record):
     def ranks(self) -> tuple[int, ...]:
         """The number of columns of each factor."""
         return tuple(int(factor.shape[1]) for factor in self.factors)
+
+
+def assemble(
+    source: Source,
+    factors: list[Array],
+    subspace: Subspace,
+    course: Course,
+    *,
+    memberships: Array | None = None,
+    gap: float = 0.0,
+) -> Decomposition:
+    """Put a solution together, in the units and the floating type of the samples.
+
+    Parameters
+    ----------
+    source : Source
+        The samples.
+    factors : list of arrays of shape (d_n, r_n)
+        The factors, in float64.
+    subspace : Subspace
+        The subspace of the memberships.
+    course : Course
+        How the solver came there; its last record is that of the solution.
+    memberships : array of shape (n_samples, n_components) or None, default=None
+        The mixing weights, where the solver determines them.
+    gap : float, default=0.0
+        How far the subspace is from the optimum.
+
+    Returns
+    -------
+    decomposition : Decomposition
+        The model without labels.
+    """
+    xp = get_namespace(subspace.mean)
+    mean_row = subspace.mean * source.n_samples**0.5
+    rows = subspace.directions.T * subspace.singular_values[:, None]
+    core = xp.concat([mean_row[None, :], rows], axis=0) / source.scale
+    shape = (core.shape[0], *(factor.shape[1] for factor in factors))
+    return Decomposition(
+        factors=[asarray_like(factor, source.like) for factor in factors],
+        Q=subspace.Q,
+        core=asarray_like(xp.reshape(core, shape), source.like),
+        mean=subspace.mean / source.scale,
+        directions=subspace.directions,
+        singular_values=subspace.singular_values / source.scale,
+        memberships=memberships,
+        cost=course.history[-1].cost,
+        relative_error=course.history[-1].relative_error,
+        gap=gap,
+        history=course.history,
+        n_iter=max(1, len(course.history) - 1),
+        stop_reason=course.stop,
+    )
+
+
+def with_constant(coordinates: Array, n_samples: int | None = None) -> Array:
+    """Put the constant unit vector before orthonormal centred coordinates.
+
+    Parameters
+    ----------
+    coordinates : array of shape (n, d)
+        The coordinates of all samples, or of a block of them.
+    n_samples : int or None, default=None
+        The number of all samples; None means n.
+
+    Returns
+    -------
+    Q : array of shape (n, 1 + d)
+        The rows of the basis.
+    """
+    xp = get_namespace(coordinates)
+    n_rows = coordinates.shape[0]
+    constant = xp.full(
+        (n_rows, 1),
+        (n_samples or n_rows) ** -0.5,
+        dtype=coordinates.dtype,
+        device=device(coordinates),
+    )
+    return xp.concat([constant, coordinates], axis=1)

@@ -1,37 +1,27 @@
-"""Labels: from the learned subspace, or from the memberships, to clusters.
+"""Labels: from points, or from mixing weights, to clusters.
 
-`fit_labels` learns from at most some 10,000 samples (`choose_landmarks`); the labeller it returns
-labels any number of samples, in blocks, where they lie.
+`fit_labels` learns from some samples; the labeller it returns labels any number of them, in blocks,
+where they lie.
 """
 
-from tuckermix.labels.assign import (
-    METHODS,
+from tuckermix.labels.labellers import (
+    LABELLINGS,
     ArgmaxLabels,
     CenterLabels,
+    GraphLabels,
     Labeller,
+    Labelling,
     fit_labels,
     labeller_from_arrays,
-    normalize_rows,
 )
-from tuckermix.labels.directions import compared_directions
-from tuckermix.labels.kmeans import KMeansResult, kmeans
-from tuckermix.labels.landmarks import MAX_LANDMARKS, choose_landmarks
-from tuckermix.labels.neighbors import nearest_neighbors
-from tuckermix.labels.votes import GraphLabels
 
 __all__ = [
+    "LABELLINGS",
     "ArgmaxLabels",
     "CenterLabels",
     "GraphLabels",
-    "KMeansResult",
     "Labeller",
-    "MAX_LANDMARKS",
-    "METHODS",
-    "choose_landmarks",
-    "compared_directions",
+    "Labelling",
     "fit_labels",
-    "kmeans",
     "labeller_from_arrays",
-    "nearest_neighbors",
-    "normalize_rows",
 ]

@@ -10,9 +10,10 @@ from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.sparse.csgraph import connected_components
 
 from tuckermix._array_api import Array, asarray_like, get_namespace, to_numpy
-from tuckermix.labels.kmeans import kmeans
-from tuckermix.labels.neighbors import nearest_neighbors
-from tuckermix.labels.spectral import leading_eigenvectors
+from tuckermix.numerics.linalg import leading_eigenvectors
+from tuckermix.numerics.points import kmeans, nearest_neighbors
+
+__all__ = ["adjacency", "distinct_rows", "graph_partition", "rank_weights"]
 
 DECAY = 6.0
 """The weight of the last of many neighbours is about exp(-6), far below a hundredth: it makes no
@@ -184,33 +185,33 @@ def graph_partition(
         A = adjacency(indices, squares, int(Z.shape[1]) - 1)
         n_parts, part = connected_components(A, directed=False)
         if n_parts <= n_clusters:
-            return _normalized_cut(A, part, n_clusters, n_init, rng)
+            break
         width = min(2 * indices.shape[1], n_samples - 1)
         if width * n_samples > MAX_EDGES:
             return _join_parts(Z, part, n_clusters)
-        indices, squares = host_neighbors(Z, width)
+        indices, squares = map(to_numpy, nearest_neighbors(Z, Z, width, exclude_self=True))
+    # The normalised adjacency D^-½ A D^-½; degrees do not reach beyond a component.
+    scale = 1 / np.sqrt(A.sum(axis=1))
+    N = sparse.csr_array(A.multiply(scale[:, None]).multiply(scale[None, :]))
+    if n_parts == 1:
+        return _cut_connected(A, N, leading_eigenvectors(N, n_clusters), n_clusters, n_init, rng)
+    return _cut_parts(A, N, part, n_clusters, n_init, rng)
 
 
-def host_neighbors(Z: Array, n_neighbors: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the neighbours of each row, itself excluded, and their squared distances, on the host.
-
-    At most as many as there are other rows.
-    """
-    count = min(n_neighbors, int(Z.shape[0]) - 1)
-    indices, squares = nearest_neighbors(Z, Z, count, exclude_self=True)
-    return to_numpy(indices), to_numpy(squares)
-
-
-def _normalized_cut(
-    A: sparse.csr_array, part: np.ndarray, n_clusters: int, n_init: int, rng: np.random.Generator
+def _cut_parts(
+    A: sparse.csr_array,
+    N: sparse.csr_array,
+    part: np.ndarray,
+    n_clusters: int,
+    n_init: int,
+    rng: np.random.Generator,
 ) -> np.ndarray:
-    """Cluster by the leading eigenvectors of ``D^-½ A D^-½``, component by component.
+    """Share the clusters out among connected components, and cluster within each.
 
     Each component has the eigenvalue 1; the remaining clusters go to the components with the
-    next largest eigenvalues. Clusters never cross components, so that k-means runs within each.
+    next largest eigenvalues. Clusters never cross components.
     """
     n_parts = int(part.max()) + 1
-    normalized = _normalized(A)
     most = n_clusters - n_parts + 1
     members = [np.flatnonzero(part == name) for name in range(n_parts)]
     pairs = []
@@ -218,8 +219,7 @@ def _normalized_cut(
         if most == 1 or len(rows) == 1:
             pairs.append((np.ones(1), np.ones((len(rows), 1))))
         else:
-            inner = normalized if n_parts == 1 else normalized[rows, :][:, rows]
-            pairs.append(leading_eigenvectors(inner, min(most, len(rows))))
+            pairs.append(leading_eigenvectors(N[rows, :][:, rows], min(most, len(rows))))
     counts = _allot([values for values, _ in pairs], n_clusters)
     labels = np.empty(len(part), dtype=np.int64)
     for rows, pair, count, offset in zip(
@@ -227,20 +227,15 @@ def _normalized_cut(
     ):
         labels[rows] = offset
         if count > 1:
-            labels[rows] += _cut_connected(A[rows, :][:, rows], *pair, int(count), n_init, rng)
+            inner = (A[rows, :][:, rows], N[rows, :][:, rows])
+            labels[rows] += _cut_connected(*inner, pair, int(count), n_init, rng)
     return labels
-
-
-def _normalized(A: sparse.csr_array) -> sparse.csr_array:
-    """Return ``D^-½ A D^-½`` with D the row sums of A."""
-    scale = 1 / np.sqrt(A.sum(axis=1))
-    return sparse.csr_array(A.multiply(scale[:, None]).multiply(scale[None, :]))
 
 
 def _cut_connected(
     A: sparse.csr_array,
-    values: np.ndarray,
-    vectors: np.ndarray,
+    N: sparse.csr_array,
+    pair: tuple[np.ndarray, np.ndarray],
     n_clusters: int,
     n_init: int,
     rng: np.random.Generator,
@@ -250,13 +245,12 @@ def _cut_connected(
     The partition by `n_clusters` eigenvectors is kept, unless one by half as many more, and at
     least three, has a larger modularity at a normalised cut that is not much larger.
     """
-    labels = _kmeans_of(values, vectors, n_clusters, n_clusters, n_init, rng)
+    labels = _kmeans_of(*pair, n_clusters, n_clusters, n_init, rng)
     cut, modularity = _cut_and_modularity(A, labels, n_clusters)
     n_more = n_clusters + max(LEAST_MORE, math.ceil(MORE * n_clusters))
     if cut <= CLEAR_CUT * n_clusters or n_more * FEWEST > len(labels):
         return labels
-    values, vectors = leading_eigenvectors(_normalized(A), n_more)
-    others = _kmeans_of(values, vectors, n_more, n_clusters, n_init, rng)
+    others = _kmeans_of(*leading_eigenvectors(N, n_more), n_more, n_clusters, n_init, rng)
     other_cut, other_modularity = _cut_and_modularity(A, others, n_clusters)
     better = other_modularity > modularity and other_cut <= CUT_ALLOWANCE * cut
     return others if better else labels

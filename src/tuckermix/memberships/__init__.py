@@ -1,6 +1,5 @@
-"""Mixing weights: which simplex holds the samples, and weights of new samples in it."""
+"""Mixing weights: which of the equally good simplices holds the samples."""
 
-from tuckermix.memberships.least_squares import simplex_least_squares
-from tuckermix.memberships.simplex import SIMPLICES, Simplex, choose_simplex
+from tuckermix.memberships.simplex import SIMPLICES, Simplex, anchored_simplex
 
-__all__ = ["SIMPLICES", "Simplex", "choose_simplex", "simplex_least_squares"]
+__all__ = ["SIMPLICES", "Simplex", "anchored_simplex"]

@@ -16,8 +16,8 @@ import numpy as np
 from scipy.optimize import nnls
 
 from tuckermix._array_api import Array, to_numpy
-from tuckermix.memberships.least_squares import simplex_least_squares
 from tuckermix.memberships.min_volume import extreme_samples, spread_samples
+from tuckermix.numerics.simplex import simplex_least_squares
 from tuckermix.sources import as_blocks
 
 __all__ = ["archetypes"]

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from tuckermix._array_api import Array, device, get_namespace
+from tuckermix.numerics.tensor import mode_dot, multi_mode_dot
 from tuckermix.objectives.membership import orthonormal_basis
 from tuckermix.objectives.preconditioner import RowPreconditioner
-from tuckermix.tensor import mode_dot, multi_mode_dot
 
 __all__ = ["TuckerObjective"]
 

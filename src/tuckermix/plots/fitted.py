@@ -94,5 +94,5 @@ def even_subsample(n: int, limit: int) -> np.ndarray:
 def subspace_of(estimator: Any, X: Any) -> np.ndarray:
     """Return the samples in the learned subspace, shape (n, L): rows of Z, or mixing weights."""
     check_is_fitted(estimator)
-    name = "_subspace" if hasattr(estimator, "_subspace") else "transform"
-    return to_numpy(getattr(estimator, name)(as_fitted(estimator, X)))
+    look = estimator.place if hasattr(estimator, "place") else estimator.transform
+    return to_numpy(look(as_fitted(estimator, X)))

@@ -9,7 +9,6 @@ a task a chunk is worked on like an array in memory, in blocks that fit a proces
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -17,9 +16,10 @@ import numpy as np
 
 from tuckermix._array_api import Array
 from tuckermix._threads import one_blas_thread
-from tuckermix.sources.blocks import Blocks, MemoryBlocks
+from tuckermix._validation import check_dask
+from tuckermix.sources.source import Blocks, MemoryBlocks
 
-__all__ = ["DaskBlocks", "check_dask"]
+__all__ = ["DaskBlocks"]
 
 FAN_IN = 8
 """How many partial results one task of the tree of sums takes."""
@@ -137,45 +137,6 @@ class DaskBlocks(Blocks):
             if last > first
         ]
         return _run(dask.delayed(_join, pure=True)(parts))
-
-
-def check_dask(X: Any) -> Any:
-    """Return a Dask array that can be worked on chunk by chunk, or say what to change.
-
-    Parameters
-    ----------
-    X : dask.array.Array of shape (n_samples, d_1, ...)
-        The samples.
-
-    Returns
-    -------
-    X : dask.array.Array of shape (n_samples, d_1, ...)
-        The samples in float32 or float64, whole along the feature modes, without empty chunks.
-    """
-    if X.ndim < 2:
-        raise ValueError(
-            f"Expected a Dask array of shape (n_samples, ...) with at least 2 axes, got {X.ndim}. "
-            "Reshape your data using X.reshape(-1, 1) if it has a single feature."
-        )
-    if any(math.isnan(size) for size in X.shape):
-        raise ValueError(
-            "X is a Dask array with unknown chunk sizes. Either (1) call X.compute_chunk_sizes(), "
-            "which reads the data once, or (2) pass lengths=True to DataFrame.to_dask_array, or "
-            "(3) build X from arrays of known shape."
-        )
-    if X.dtype.kind == "c":
-        raise ValueError("Complex data not supported: pass real and imaginary parts.")
-    if X.dtype.kind not in "fbiu":
-        raise ValueError(f"X must hold real numbers, but it has dtype {X.dtype}.")
-    if X.dtype.kind == "f" and X.dtype.itemsize == 2:
-        raise TypeError("X has dtype float16: convert it with X.astype('float32') first.")
-    if X.dtype not in (np.float32, np.float64):
-        X = X.astype(np.float64)
-    if any(len(sizes) > 1 for sizes in X.chunks[1:]):
-        X = X.rechunk(dict.fromkeys(range(1, X.ndim), -1))
-    if 0 in X.chunks[0]:
-        X = X.rechunk({0: tuple(size for size in X.chunks[0] if size)})
-    return X
 
 
 def _shared(function: Any) -> Any:

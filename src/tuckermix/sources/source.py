@@ -1,30 +1,228 @@
-"""The data as the solvers see them: a few reductions over the samples.
+"""The data as the solvers see them: blocks of samples, and a few reductions over them.
 
-A sweep of the exact solver needs the product of the samples with a basis, its Gram matrix and the
-sums of the samples weighted by it. All three come out of one pass, `Source.sketch`, because the
-weights of a block of samples follow from that block alone once the mean is known.
+`Blocks` are the two ways in which anything touches the samples: `map` gives rows that belong to
+single samples, `reduce` a small result over all of them. In memory the blocks are worked on one
+after the other; a Dask array brings its own blocks.
+
+`Source` holds the reductions of the solvers. A sweep of the exact solver needs the product of the
+samples with a basis, its Gram matrix and the sums of the samples weighted by it. All three come
+out of one pass, `Source.sketch`, because the weights of a block of samples follow from that block
+alone once the mean is known.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from tuckermix._array_api import Array, asarray_like, double, get_namespace
+from tuckermix._array_api import (
+    Array,
+    asarray_like,
+    blocks,
+    double,
+    gather_rows,
+    get_namespace,
+    is_dask,
+    is_double,
+    is_numpy,
+)
 from tuckermix._records import Record
-from tuckermix.sources.blocks import Blocks, add_parts, as_blocks
-from tuckermix.tensor import mode_gram, multi_mode_dot, squared_norm
+from tuckermix.numerics.tensor import mode_gram, multi_mode_dot, squared_norm
 
-__all__ = ["Sketch", "Source", "as_source"]
+__all__ = ["Blocks", "MemoryBlocks", "Sketch", "Source", "add_parts", "as_blocks", "as_source"]
+
+HOST_BLOCK_BYTES = 2 * 2**20
+"""A block that stays in a processor's cache between the steps of a projection."""
+
+HOST_BLOCK_SAMPLES = 128
+LARGE_HOST_BLOCK_BYTES = 64 * 2**20
+"""Large samples come this many at a time, as long as they take no more than the second figure: the
+sums over a block are as large as some hundred samples, and adding them up after every few samples
+would take longer than computing them (nine times as long for videos of 50 × 50 × 50)."""
+
+DEVICE_BLOCK_BYTES = 512 * 2**20
+"""On an accelerator few large launches beat many small ones."""
+
+
+PARTS = 8
+"""Least number of blocks on an accelerator: temporary arrays, some of them in float64, then stay
+well below the size of the samples."""
 
 SAFE_EXPONENT = 0.25
 """Squares of squares must stay within the range of the floating type, so the largest entry may
 use a quarter of its exponents."""
+
+
+class Blocks(ABC):
+    """Samples as a sequence of blocks.
+
+    Attributes
+    ----------
+    n_samples : int
+        The number of samples.
+    sample_shape : tuple of int
+        The shape of one sample.
+    like : array of shape (1, d_1, ...)
+        A small array of the library, device and floating type of the samples.
+    lazy : bool
+        Whether `map` returns a Dask array.
+    """
+
+    n_samples: int
+    sample_shape: tuple[int, ...]
+    like: Array
+    lazy: bool = False
+
+    @abstractmethod
+    def map(self, function: Callable[[Array], Array]) -> Array:
+        """Apply a function of samples that returns one row for each sample.
+
+        Parameters
+        ----------
+        function : callable
+            Takes a block of shape (n, d_1, ...), returns an array of shape (n, ...).
+
+        Returns
+        -------
+        rows : array of shape (n_samples, ...)
+            The rows of all samples.
+        """
+
+    @abstractmethod
+    def reduce(
+        self, function: Callable[..., Any], combine: Callable[[Any, Any], Any], *rows: Array
+    ) -> Any:
+        """Apply a function to every block and combine the results in one pass.
+
+        Parameters
+        ----------
+        function : callable
+            Takes a block of shape (n, d_1, ...), and of each of `rows` the part that belongs to
+            it; returns something small.
+        combine : callable
+            Makes one result of two; associative.
+        *rows : arrays of shape (n_samples, ...)
+            Further arrays that are cut as the samples are.
+
+        Returns
+        -------
+        result : object
+            The combined result.
+        """
+
+    @abstractmethod
+    def take(self, indices: np.ndarray) -> Array:
+        """Return the samples with these sorted indices as an array in memory."""
+
+
+class MemoryBlocks(Blocks):
+    """Samples that lie in the memory of one device.
+
+    Parameters
+    ----------
+    X : array of shape (n_samples, d_1, ...)
+        The samples, never copied as a whole.
+    """
+
+    def __init__(self, X: Array):
+        self._X = X
+        self.n_samples = int(X.shape[0])
+        self.sample_shape = tuple(int(size) for size in X.shape[1:])
+        self.like = X[:1, ...]
+        size = math.prod(self.sample_shape) * (8 if is_double(X) else 4)
+        budget = max(HOST_BLOCK_BYTES, min(HOST_BLOCK_SAMPLES * size, LARGE_HOST_BLOCK_BYTES))
+        if not is_numpy(X):
+            budget = min(DEVICE_BLOCK_BYTES, max(HOST_BLOCK_BYTES, self.n_samples * size // PARTS))
+        self._parts = list(blocks(self.n_samples, size, budget))
+
+    def map(self, function: Callable[[Array], Array]) -> Array:
+        """Apply a function that returns one row for each sample, see `Blocks.map`."""
+        results = ((part, function(self._X[part, ...])) for part in self._parts)
+        return gather_rows(results, self.n_samples, self._X)
+
+    def reduce(
+        self, function: Callable[..., Any], combine: Callable[[Any, Any], Any], *rows: Array
+    ) -> Any:
+        """Apply a function to every block and combine the results, see `Blocks.reduce`."""
+        total = None
+        for part in self._parts:
+            result = function(self._X[part, ...], *(other[part, ...] for other in rows))
+            total = result if total is None else combine(total, result)
+        return total
+
+    def take(self, indices: np.ndarray) -> Array:
+        """Return chosen samples, see `Blocks.take`."""
+        xp = get_namespace(self._X)
+        return xp.take(self._X, asarray_like(indices, self._X, dtype=xp.int64), axis=0)
+
+
+class ScaledBlocks(Blocks):
+    """Samples in other units: each block is multiplied when it is read.
+
+    Parameters
+    ----------
+    samples : Blocks
+        The samples.
+    scale : float
+        What they are multiplied by.
+    """
+
+    def __init__(self, samples: Blocks, scale: float):
+        self._samples, self._scale = samples, scale
+        self.n_samples, self.sample_shape = samples.n_samples, samples.sample_shape
+        self.like, self.lazy = samples.like, samples.lazy
+
+    def map(self, function: Callable[[Array], Array]) -> Array:
+        """Apply a function to scaled samples, see `Blocks.map`."""
+        return self._samples.map(partial(_on_scaled, function=function, scale=self._scale))
+
+    def reduce(
+        self, function: Callable[..., Any], combine: Callable[[Any, Any], Any], *rows: Array
+    ) -> Any:
+        """Apply a function to scaled blocks, see `Blocks.reduce`."""
+        scaled = partial(_on_scaled, function=function, scale=self._scale)
+        return self._samples.reduce(scaled, combine, *rows)
+
+    def take(self, indices: np.ndarray) -> Array:
+        """Return chosen samples, scaled; see `Blocks.take`."""
+        return self._samples.take(indices) * self._scale
+
+
+def _on_scaled(block: Array, *rows: Array, function: Callable[..., Any], scale: float) -> Any:
+    return function(block * scale, *rows)
+
+
+def as_blocks(X: Any) -> Blocks:
+    """Wrap an array as blocks of samples.
+
+    Parameters
+    ----------
+    X : array of shape (n_samples, d_1, ...)
+        A NumPy, PyTorch, CuPy, JAX or Dask array of float32 or float64.
+
+    Returns
+    -------
+    samples : Blocks
+        The samples.
+    """
+    if is_dask(X):
+        from tuckermix.sources.dask import DaskBlocks
+
+        return DaskBlocks(X)
+    return MemoryBlocks(X)
+
+
+def add_parts(left: Any, right: Any) -> Any:
+    """Combine two results, each a tuple or list of things that can be added, None staying None."""
+    return type(left)(
+        None if one is None else one + other for one, other in zip(left, right, strict=True)
+    )
 
 
 @dataclass(frozen=True)
@@ -75,25 +273,22 @@ class Source:
     """
 
     def __init__(self, samples: Blocks):
-        self._samples = samples
         self.n_samples = samples.n_samples
         self.sample_shape = samples.sample_shape
         self.like = samples.like
         self.lazy = samples.lazy
         self.scale = 1.0
-        total, summed = samples.reduce(partial(_moments, scale=1.0), add_parts)
-        if not is_ordinary(total, self.like):
-            peak = samples.reduce(_peak, _larger)
-            if not math.isfinite(peak):
-                raise ValueError("Input X contains NaN or infinity.")
-            self.scale = choose_scale(peak, self.like)
-            total, summed = samples.reduce(partial(_moments, scale=self.scale), add_parts)
+        total, summed = samples.reduce(_moments, add_parts)
+        # Squares of squares must stay within the range of the floating type.
+        limit = float(get_namespace(self.like).finfo(self.like.dtype).max)
+        largest = limit ** (2 * SAFE_EXPONENT)
+        if not 1.0 / largest < total < largest:
+            self.scale = choose_scale(samples.reduce(_peak, _larger), self.like)
+            samples = ScaledBlocks(samples, self.scale)
+            total, summed = samples.reduce(_moments, add_parts)
+        self._samples = samples
         self.squared_norm = total
         self.mean = summed / self.n_samples
-
-    def _small(self, factors: Sequence[Array]) -> list[Array]:
-        """Bring the factors to the floating type and the device of the samples."""
-        return [asarray_like(factor, self.like) for factor in factors]
 
     def cost_of(self, squared_error: float) -> float:
         """Return half a squared error in the units of the samples.
@@ -120,7 +315,7 @@ class Source:
         grams : list of arrays of shape (d_n, d_n)
             In float64.
         """
-        return self._samples.reduce(partial(_grams_of_block, scale=self.scale), add_parts)
+        return self._samples.reduce(_mode_grams, add_parts)
 
     def projected_gram(self, factors: Sequence[Array], mode: int) -> Array:
         """Compute the Gram matrix of one feature mode, the others projected on their factors.
@@ -137,9 +332,9 @@ class Source:
         gram : array of shape (d_mode, d_mode)
             In float64.
         """
-        others = [None if n == mode else f for n, f in enumerate(self._small(factors))]
-        block_gram = partial(_projected_gram_of_block, others=others, mode=mode, scale=self.scale)
-        return self._samples.reduce(block_gram, add_parts)[0]
+        others = [None if n == mode else asarray_like(f, self.like) for n, f in enumerate(factors)]
+        function = partial(_projected_gram, others=others, mode=mode)
+        return self._samples.reduce(function, add_parts)[0]
 
     def project(self, factors: Sequence[Array], basis: Array | None = None) -> Array:
         """Project the samples on the factors, and further on a basis of the projected space.
@@ -156,7 +351,7 @@ class Source:
         B : array of shape (n_samples, product of r_n) or (n_samples, k)
             The projected samples as rows.
         """
-        return self._samples.map(Projection(self._small(factors), basis, self.like, self.scale))
+        return self._samples.map(Projection(factors, basis, self.like))
 
     def contract(self, Q: Array) -> Array:
         """Sum the samples with weights.
@@ -171,8 +366,7 @@ class Source:
         T : array of shape (k, d_1, ...)
             The k weighted sums, in float64.
         """
-        contract = partial(_contract_block, scale=self.scale)
-        return self._samples.reduce(contract, add_parts, Q)[0]
+        return self._samples.reduce(_contract, add_parts, Q)[0]
 
     def sketch(self, factors: Sequence[Array], basis: Array, *, cross: bool = True) -> Sketch:
         """Read the samples once for all that a sweep of the exact solver needs.
@@ -191,10 +385,10 @@ class Source:
         sketch : Sketch
             The sums over all samples.
         """
-        projection = Projection(self._small(factors), basis, self.like, self.scale)
-        exact = Projection([double(f) for f in projection.factors], double(basis), self.mean)
+        projection = Projection(factors, basis, self.like)
+        exact = Projection(projection.factors, basis, self.mean)
         offset = asarray_like(exact(self.mean[None, ...]), self.like)
-        function = partial(_sketch_block, projection=projection, offset=offset, cross=cross)
+        function = partial(_sketch, projection=projection, offset=offset, cross=cross)
         return Sketch(*self._samples.reduce(function, add_parts))
 
     def take(self, indices: np.ndarray) -> Source:
@@ -218,20 +412,15 @@ def as_source(X: Any) -> Source:
     return Source(as_blocks(X))
 
 
-def is_ordinary(total: float, like: Array) -> bool:
-    """Tell whether squares of data with this squared norm are safe in the type of `like`."""
-    limits = get_namespace(like).finfo(like.dtype)
-    largest = float(limits.max) ** (2 * SAFE_EXPONENT)
-    return math.isfinite(total) and (1.0 / largest < total < largest)
-
-
 def choose_scale(peak: float, like: Array) -> float:
     """Return the power of two that brings the largest entry near 1; 1 for data all zero.
 
     Powers of two change exponents only, so scaling costs no accuracy. The factor itself must be
     finite in the floating type, which caps it for the smallest subnormal numbers.
     """
-    if not (peak > 0 and math.isfinite(peak)):
+    if not math.isfinite(peak):
+        raise ValueError("Input X contains NaN or infinity.")
+    if peak == 0:
         return 1.0
     limit = int(math.log2(float(get_namespace(like).finfo(like.dtype).max))) - 1
     return 2.0 ** max(-limit, min(limit, -math.frexp(peak)[1]))
@@ -248,38 +437,32 @@ class Projection:
         A basis of part of the projected space.
     like : array
         An array of the type and device of the samples.
-    scale : float, default=1.0
-        What the samples are multiplied by.
     """
 
-    def __init__(
-        self, factors: Sequence[Array], basis: Array | None, like: Array, scale: float = 1.0
-    ):
-        self.factors = list(factors)
-        self.basis = None if basis is None else asarray_like(basis, like)
-        self.scale = scale
-        # One product with the basis in sample space where that beats the chain of small ones.
-        self.lifted = None if self.basis is None else self._lift_if_cheaper(self.basis)
-
-    def _lift_if_cheaper(self, basis: Array) -> Array | None:
+    def __init__(self, factors: Sequence[Array], basis: Array | None, like: Array):
+        self.factors = [asarray_like(factor, like) for factor in factors]
+        self.basis = self.lifted = None
+        if basis is None:
+            return
+        self.basis = asarray_like(basis, like)
         whole = math.prod(factor.shape[0] for factor in self.factors)
         cost_in_steps, size = 0, whole
         for factor in reversed(self.factors):
             cost_in_steps += size * factor.shape[1]
             size = size // factor.shape[0] * factor.shape[1]
         cost_in_steps += size * basis.shape[1]
-        # A single large product runs at about twice the speed of the chain of small ones.
-        if whole * basis.shape[1] > 2 * cost_in_steps:
-            return None
-        xp = get_namespace(basis)
-        ranks = [factor.shape[1] for factor in self.factors]
-        lifted = multi_mode_dot(xp.reshape(basis.T, (basis.shape[1], *ranks)), self.factors)
-        return xp.reshape(lifted, (basis.shape[1], whole)).T
+        # One product with the basis in sample space where that beats the chain of small ones: a
+        # single large product runs at about twice the speed.
+        if whole * basis.shape[1] <= 2 * cost_in_steps:
+            xp = get_namespace(self.basis)
+            ranks = [factor.shape[1] for factor in self.factors]
+            small = xp.reshape(self.basis.T, (basis.shape[1], *ranks))
+            lifted = multi_mode_dot(small, self.factors)
+            self.lifted = xp.reshape(lifted, (basis.shape[1], whole)).T
 
     def __call__(self, block: Array) -> Array:
         """Return the rows of shape (n, k) for a block of shape (n, d_1, ...)."""
         xp = get_namespace(block)
-        block = _scaled(block, self.scale)
         if self.lifted is not None:
             flat = xp.reshape(block, (block.shape[0], self.lifted.shape[0]))
             return xp.matmul(flat, self.lifted)
@@ -288,14 +471,9 @@ class Projection:
         return rows if self.basis is None else xp.matmul(rows, self.basis)
 
 
-def _scaled(block: Array, scale: float) -> Array:
-    return block if scale == 1.0 else block * scale
-
-
-def _moments(block: Array, scale: float) -> tuple[float, Array]:
+def _moments(block: Array) -> tuple[float, Array]:
     """Return the sum of squares and the sum of the samples of a block."""
     xp = get_namespace(block)
-    block = _scaled(block, scale)
     # Libraries sum float32 in pairs or trees, which is accurate enough within a block; a cast of
     # the whole block would take time and memory.
     return squared_norm(block), double(xp.sum(block, axis=0))
@@ -311,34 +489,27 @@ def _larger(left: float, right: float) -> float:
     return left if left > right or math.isnan(left) else right
 
 
-def _grams_of_block(block: Array, scale: float) -> list[Array]:
+def _mode_grams(block: Array) -> list[Array]:
     """Compute the Gram matrices of the feature modes of one block, in float64."""
-    block = _scaled(block, scale)
     return [double(mode_gram(block, mode)) for mode in range(1, block.ndim)]
 
 
-def _projected_gram_of_block(
-    block: Array, others: Sequence[Array | None], mode: int, scale: float
-) -> tuple[Array]:
+def _projected_gram(block: Array, others: Sequence[Array | None], mode: int) -> tuple[Array]:
     """Compute the Gram matrix of one feature mode of a projected block, in float64."""
-    part = multi_mode_dot(_scaled(block, scale), others, transpose=True)
-    return (double(mode_gram(part, mode + 1)),)
+    return (double(mode_gram(multi_mode_dot(block, others, transpose=True), mode + 1)),)
 
 
-def _contract_block(block: Array, Q: Array, scale: float = 1.0) -> tuple[Array]:
+def _contract(block: Array, Q: Array) -> tuple[Array]:
     """Sum the samples of one block with weights, in float64."""
     xp = get_namespace(block)
-    block = _scaled(block, scale)
-    flat = xp.reshape(block, (block.shape[0], math.prod(block.shape[1:])))
-    summed = xp.matmul(asarray_like(Q, block).T, flat)
-    return (double(xp.reshape(summed, (Q.shape[1], *block.shape[1:]))),)
+    return (double(xp.tensordot(asarray_like(Q, block), block, axes=((0,), (0,)))),)
 
 
-def _sketch_block(
+def _sketch(
     block: Array, projection: Projection, offset: Array, cross: bool
 ) -> tuple[Array, Array | None]:
     """Sketch one block of samples, see `Source.sketch`."""
     xp = get_namespace(block)
     Y = projection(block) - offset
-    gram = double(xp.matmul(Y.T, Y))
-    return gram, (_contract_block(block, Y, projection.scale)[0] if cross else None)
+    sums = double(xp.tensordot(Y, block, axes=((0,), (0,)))) if cross else None
+    return double(xp.matmul(Y.T, Y)), sums

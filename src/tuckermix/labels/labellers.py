@@ -1,0 +1,457 @@
+"""From points or mixing weights to labels: four ways, one interface.
+
+`fit_labels` learns a labeller from samples (or landmarks); its `predict_proba` serves training and
+new samples alike, so that labels, predictions and soft labels always agree. The ways are declared
+in `LABELLINGS`; the labellers are records that renumber and store themselves.
+"""
+
+from __future__ import annotations
+
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from tuckermix._array_api import (
+    Array,
+    asarray_like,
+    blocks,
+    device,
+    double,
+    epsilon,
+    get_namespace,
+    to_numpy,
+)
+from tuckermix._records import Record
+from tuckermix._threads import one_blas_thread
+from tuckermix._validation import check_option
+from tuckermix.labels.graph import (
+    COPY_POWER,
+    distinct_rows,
+    graph_partition,
+    rank_weights,
+)
+from tuckermix.numerics.points import kmeans, nearest_neighbors
+
+__all__ = [
+    "LABELLINGS",
+    "ArgmaxLabels",
+    "CenterLabels",
+    "GraphLabels",
+    "Labeller",
+    "Labelling",
+    "fit_labels",
+    "labeller_from_arrays",
+]
+
+MAX_RAISES = 20
+"""Rounds, per component, in which components without a sample are raised. Few are ever needed."""
+
+
+class Labeller(Record, ABC):
+    """What gives samples their labels: a record that renumbers and stores itself.
+
+    Subclasses are frozen dataclasses whose fields are arrays, numbers and strings.
+
+    Attributes
+    ----------
+    kind : str
+        The name under which it is stored.
+    uses : {"points", "weights"}
+        What it looks at: the points at which a model places samples, or their mixing weights.
+    """
+
+    kind: ClassVar[str]
+    uses: str
+
+    @abstractmethod
+    def predict_proba(self, rows: Array) -> Array:
+        """Return soft labels of rows.
+
+        Parameters
+        ----------
+        rows : array of shape (n_samples, n_features)
+            Points or mixing weights, see `uses`.
+
+        Returns
+        -------
+        P : array of shape (n_samples, n_clusters)
+            Rows that sum to 1; the label is the place of the largest entry.
+        """
+
+    @abstractmethod
+    def renumbered(self, order: np.ndarray) -> Labeller:
+        """Return the same labeller with label k in place of the old label ``order[k]``."""
+
+    def to_arrays(self) -> dict[str, Any]:
+        """Return the fields by name, from which `from_arrays` makes the same labeller."""
+        return self.to_dict()
+
+    @classmethod
+    def from_arrays(cls, arrays: dict[str, Any]) -> Labeller:
+        """Make a labeller from what `to_arrays` returned."""
+        return cls(**arrays)
+
+
+@dataclass(frozen=True)
+class GraphLabels(Labeller):
+    """Rank-weighted votes of the nearest landmarks.
+
+    ``p_k(z) = sum of exp(-6 (r - 1) / n) over the ranks r ≤ n whose landmark has label k``,
+    divided by the sum of all weights. A sample that is itself a landmark has the first vote.
+
+    Attributes
+    ----------
+    landmarks : array of shape (n_landmarks, n_features)
+        Rows of Z, no two of them equal.
+    landmark_labels : array of shape (n_landmarks,)
+        Their labels.
+    n_clusters : int
+        The number of labels.
+    n_neighbors : int
+        The number n of votes. Smaller than the neighbourhood of the graph where that many votes
+        would leave a small cluster without any sample.
+    """
+
+    landmarks: Array
+    landmark_labels: Array
+    n_clusters: int
+    n_neighbors: int
+
+    kind = "graph"
+    uses = "points"
+
+    def predict_proba(self, rows: Array) -> Array:
+        """Return the share of the votes of each label, see `Labeller.predict_proba`."""
+        get_namespace(rows, self.landmarks)
+        indices, _ = nearest_neighbors(rows, self.landmarks, self.n_neighbors)
+        return self.count_votes(indices)
+
+    def renumbered(self, order: np.ndarray) -> GraphLabels:
+        """Return the same with other numbers, see `Labeller.renumbered`."""
+        held = self.landmark_labels
+        rank = asarray_like(np.argsort(order), held)
+        return replace(self, landmark_labels=get_namespace(held).take(rank, held, axis=0))
+
+    def count_votes(self, indices: Array) -> Array:
+        """Return the shares of the labels of landmarks `indices` (n_samples, n_votes)."""
+        labels, dtype = self.landmark_labels, self.landmarks.dtype
+        xp = get_namespace(labels)
+        n_votes = int(indices.shape[1])
+        weights = rank_weights(n_votes)
+        weights = weights / weights.sum()
+        names = xp.arange(self.n_clusters, dtype=xp.int64, device=device(labels))
+        parts = []
+        for cut in blocks(int(indices.shape[0]), 24 * self.n_clusters):
+            votes = xp.take(labels, xp.reshape(indices[cut, :], (-1,)), axis=0)
+            votes = xp.reshape(votes, (-1, n_votes))
+            shares = xp.zeros((votes.shape[0], self.n_clusters), dtype=dtype, device=device(labels))
+            for rank in range(n_votes):
+                hits = xp.astype(votes[:, rank : rank + 1] == names[None, :], dtype)
+                shares += float(weights[rank]) * hits
+            parts.append(shares / xp.sum(shares, axis=1, keepdims=True))
+        return xp.concat(parts, axis=0)
+
+
+@dataclass(frozen=True)
+class CenterLabels(Labeller):
+    """The nearest of the cluster means, with Gaussian soft labels.
+
+    ``p_k(x) ∝ exp(-|x - c_k|² / (2 s))`` with s the mean squared distance of the fitted samples
+    to their centres, per dimension.
+
+    Attributes
+    ----------
+    centers : array of shape (n_clusters, n_features)
+        The means, float64; NaN for labels that no sample has, because there are fewer distinct
+        samples than labels.
+    scale : float
+        The variance s; 0 where every sample is its own centre, and soft labels are 0 and 1.
+    uses : {"points", "weights"}
+        What is compared with the centres.
+    """
+
+    centers: Array
+    scale: float
+    uses: str
+
+    kind = "center"
+
+    def predict_proba(self, rows: Array) -> Array:
+        """Return the soft labels of rows, see `Labeller.predict_proba`."""
+        xp = get_namespace(rows, self.centers)
+        absent = xp.isnan(self.centers[:, 0])
+        center = self.centers[0, :]  # the largest cluster, which is never absent
+        centers = xp.where(absent[:, None], 0.0, self.centers - center)
+        squares = xp.where(absent, xp.inf, xp.sum(centers * centers, axis=1))
+        names = xp.arange(int(centers.shape[0]), device=device(rows))
+        parts = []
+        for cut in blocks(int(rows.shape[0]), 8 * (3 * int(centers.shape[0]) + int(rows.shape[1]))):
+            scores = squares[None, :] - 2.0 * xp.matmul(double(rows[cut, :]) - center, centers.T)
+            nearest = xp.argmin(scores, axis=1)
+            gaps = scores - xp.min(scores, axis=1, keepdims=True)
+            sharp = self.scale <= 0
+            shares = xp.zeros_like(gaps) if sharp else xp.exp(-gaps / (2.0 * self.scale))
+            shares = xp.where(nearest[:, None] == names[None, :], 1.0, shares)
+            parts.append(xp.astype(shares / xp.sum(shares, axis=1, keepdims=True), rows.dtype))
+        return xp.concat(parts, axis=0)
+
+    def renumbered(self, order: np.ndarray) -> CenterLabels:
+        """Return the same with other numbers, see `Labeller.renumbered`."""
+        return replace(self, centers=_reordered(self.centers, order))
+
+    @classmethod
+    def from_arrays(cls, arrays: dict[str, Any]) -> CenterLabels:
+        """Make a labeller from what `to_arrays` returned; version 0.1.0 stored a number."""
+        if "on" in arrays:
+            on = {1: "points", 2: "weights"}[int(arrays["on"])]
+            return cls(arrays["centers"], float(arrays["scale"]), on)
+        return cls(**arrays)
+
+
+@dataclass(frozen=True)
+class ArgmaxLabels(Labeller):
+    """The component with the largest membership.
+
+    ``p_k(u) ∝ s_k u_{order(k)}``. The factors s are 1, save for components that are nobody's
+    largest: they are raised until they are somebody's.
+
+    Attributes
+    ----------
+    order : array of shape (n_clusters,)
+        The component that each label stands for, int64.
+    scale : array of shape (n_clusters,)
+        The factors s, float64; 0 for labels that have no component.
+    """
+
+    order: Array
+    scale: Array
+
+    kind = "argmax"
+    uses = "weights"
+
+    def predict_proba(self, rows: Array) -> Array:
+        """Return the scaled weights in the order of the labels, see `Labeller.predict_proba`."""
+        xp = get_namespace(rows, self.order)
+        shares = double(xp.take(rows, self.order, axis=1)) * self.scale[None, :]
+        return xp.astype(shares / xp.sum(shares, axis=1, keepdims=True), rows.dtype)
+
+    def renumbered(self, order: np.ndarray) -> ArgmaxLabels:
+        """Return the same with other numbers, see `Labeller.renumbered`."""
+        new, scale = _reordered(self.order, order), _reordered(self.scale, order)
+        return replace(self, order=new, scale=scale)
+
+
+def _reordered(values: Array, order: np.ndarray) -> Array:
+    xp = get_namespace(values)
+    return xp.take(values, asarray_like(order, values, dtype=xp.int64), axis=0)
+
+
+def _fit_graph(
+    rows: Array, n_clusters: int, *, n_neighbors: int, n_init: int, rng: np.random.Generator
+) -> tuple[GraphLabels, np.ndarray]:
+    """Partition the distinct samples: many copies of one must not fill its neighbourhood."""
+    xp = get_namespace(rows)
+    member = np.arange(rows.shape[0])
+    while True:
+        count = min(n_neighbors, int(rows.shape[0]) - 1)
+        indices, squares = map(to_numpy, nearest_neighbors(rows, rows, count, exclude_self=True))
+        first, copies = distinct_rows(indices, squares, epsilon(rows))
+        member = copies[member]
+        if len(first) == rows.shape[0]:
+            break
+        rows = xp.take(rows, asarray_like(first, rows, dtype=xp.int64), axis=0)
+    labels = graph_partition(rows, indices, squares, n_clusters, n_init=n_init, rng=rng)
+    labeller, won = elect(rows, labels, indices, n_clusters)
+    return labeller, won[member]
+
+
+def elect(
+    rows: Array, labels: np.ndarray, indices: np.ndarray, n_clusters: int
+) -> tuple[GraphLabels, np.ndarray]:
+    """Let as many landmarks vote as leaves every label to at least one of them.
+
+    Votes smooth the labels, and a cluster much smaller than the neighbourhood would be outvoted on
+    its own ground. The number of votes is halved until no label is lost; a single vote loses none.
+
+    Parameters
+    ----------
+    rows : array of shape (n_landmarks, n_features)
+        The landmarks, no two of them equal.
+    labels : ndarray of shape (n_landmarks,)
+        Their labels.
+    indices : ndarray of shape (n_landmarks, n_neighbors)
+        Their nearest neighbours, themselves excluded.
+    n_clusters : int
+        The number of labels.
+
+    Returns
+    -------
+    labeller : GraphLabels
+        The labeller.
+    won : ndarray of shape (n_landmarks,)
+        The labels that it gives to the landmarks.
+    """
+    xp = get_namespace(rows)
+    held = asarray_like(labels, rows, dtype=xp.int64)
+    voters = np.concatenate([np.arange(len(labels))[:, None], indices], axis=1)
+    wanted = len(np.unique(labels))
+    n_votes = max(1, indices.shape[1])
+    while True:
+        labeller = GraphLabels(rows, held, n_clusters, n_votes)
+        shares = labeller.count_votes(asarray_like(voters[:, :n_votes], rows, dtype=xp.int64))
+        won = to_numpy(xp.argmax(shares, axis=1))
+        if n_votes == 1 or len(np.unique(won)) == wanted:
+            return labeller, won
+        n_votes //= 2
+
+
+def _fit_centers(
+    rows: Array, n_clusters: int, *, n_init: int, rng: np.random.Generator, uses: str, **others: Any
+) -> tuple[CenterLabels, np.ndarray]:
+    """Take the means of k-means as clusters."""
+    result = kmeans(rows, n_clusters, n_init=n_init, rng=rng)
+    centers = np.array(to_numpy(result.centers))
+    # Which of two equal centres is nearer is a matter of rounding: one of them has to go.
+    gaps = np.linalg.norm(centers[:, None, :] - centers[None, :, :], axis=2)
+    size = np.abs(centers).max(initial=0.0)
+    equal = gaps <= epsilon(rows) ** COPY_POWER * size
+    centers[np.triu(equal, 1).any(axis=0)] = np.nan
+    scale = result.inertia / (int(rows.shape[0]) * max(1, int(rows.shape[1])))
+    labeller = CenterLabels(asarray_like(centers, result.centers), scale, uses)
+    return labeller, to_numpy(get_namespace(rows).argmax(labeller.predict_proba(rows), axis=1))
+
+
+def _fit_argmax(rows: Array, n_clusters: int, **others: Any) -> tuple[ArgmaxLabels, np.ndarray]:
+    """Take components as clusters, and raise those that nobody has as the largest."""
+    xp = get_namespace(rows)
+    n_components = int(rows.shape[1])
+    if n_components > n_clusters:
+        raise ValueError(
+            f"assign_labels='argmax' needs n_components={n_components} <= n_clusters={n_clusters}: "
+            "set n_components, or use assign_labels='memberships'."
+        )
+    scale = np.ones(n_components)
+    weights = double(rows)
+    for _ in range(MAX_RAISES * n_components):
+        scaled = weights * asarray_like(scale, weights)
+        owner = to_numpy(xp.argmax(scaled, axis=1))
+        empty = np.flatnonzero(np.bincount(owner, minlength=n_components) == 0)
+        if len(empty) == 0:
+            break
+        name = int(empty[0])
+        # The least factor that makes the component the largest of some sample, and a bit more.
+        needed = to_numpy(xp.min(xp.max(scaled, axis=1) / weights[:, name]))
+        scale[name] = float(needed) * (1 + 1e-9)
+    order = np.concatenate([np.arange(n_components), np.zeros(n_clusters - n_components, int)])
+    scale = np.concatenate([scale, np.zeros(n_clusters - n_components)])
+    labeller = ArgmaxLabels(
+        order=asarray_like(order, rows, dtype=xp.int64), scale=asarray_like(scale, weights)
+    )
+    return labeller, to_numpy(xp.argmax(labeller.predict_proba(rows), axis=1))
+
+
+@dataclass(frozen=True)
+class Labelling(Record):
+    """What a way of labelling needs.
+
+    Attributes
+    ----------
+    learn : callable
+        ``learn(rows, n_clusters, *, n_neighbors, n_init, rng)`` returns a `Labeller` and the
+        labels that it gives to the rows, in any numbers.
+    uses : {"points", "weights"}
+        What the rows are: the points at which a model places samples, or their mixing weights.
+    per_cluster, further : int
+        The number of components where none is given: ``per_cluster * n_clusters + further``.
+    looks_beyond : bool
+        Whether samples are placed with directions beyond those of the model.
+    """
+
+    learn: Callable[..., tuple[Labeller, np.ndarray]]
+    uses: str
+    per_cluster: int = 1
+    further: int = 0
+    looks_beyond: bool = False
+
+
+LABELLINGS: dict[str, Labelling] = {
+    "graph": Labelling(_fit_graph, "points", per_cluster=2, further=1, looks_beyond=True),
+    "subspace": Labelling(partial(_fit_centers, uses="points"), "points"),
+    "memberships": Labelling(partial(_fit_centers, uses="weights"), "weights"),
+    "argmax": Labelling(_fit_argmax, "weights"),
+}
+"""The ways of labelling by name. Another one is another entry."""
+
+LABELLERS: dict[str, type[Labeller]] = {
+    labeller.kind: labeller for labeller in (GraphLabels, CenterLabels, ArgmaxLabels)
+}
+"""The labellers by the name under which they are stored."""
+
+
+@one_blas_thread
+def fit_labels(
+    method: str,
+    rows: Array,
+    n_clusters: int,
+    *,
+    n_neighbors: int = 20,
+    n_init: int = 10,
+    rng: np.random.Generator,
+) -> Labeller:
+    """Learn to label samples from their points or from their mixing weights.
+
+    Labels are numbered by decreasing size of the clusters, then by their first sample. On the
+    samples given here, the largest entries of `predict_proba` use every label, as long as there are
+    as many distinct samples as labels; equal samples always share a label.
+
+    Parameters
+    ----------
+    method : {"graph", "subspace", "memberships", "argmax"}
+        "graph": groups of the neighbour graph of the points. "subspace": k-means on the points.
+        "memberships": k-means on the weights. "argmax": the largest weight.
+    rows : array of shape (n_samples, n_features)
+        Points of unit length, see `normalize_rows`, for the first two; mixing weights for the
+        others.
+    n_clusters : int
+        The number of labels.
+    n_neighbors : int, default=20
+        The number of neighbours of "graph".
+    n_init : int, default=10
+        Starts of k-means.
+    rng : numpy.random.Generator
+        The source of random numbers.
+
+    Returns
+    -------
+    labeller : Labeller
+        What labels these and other samples.
+    """
+    check_option(method, "method", "fit_labels", LABELLINGS)
+    if rows.shape[0] < n_clusters:
+        raise ValueError(f"n_samples={rows.shape[0]} must be >= n_clusters={n_clusters}.")
+    learn = LABELLINGS[method].learn
+    labeller, labels = learn(rows, n_clusters, n_neighbors=n_neighbors, n_init=n_init, rng=rng)
+    sizes = np.bincount(labels, minlength=n_clusters)
+    first = np.full(n_clusters, len(labels))
+    names, places = np.unique(labels, return_index=True)
+    first[names] = places
+    if len(names) < n_clusters:
+        warnings.warn(
+            f"Only {len(names)} of n_clusters={n_clusters} clusters have samples: there are not "
+            "that many distinct ones. Lower n_clusters, or look for duplicates in X.",
+            ConvergenceWarning,
+            stacklevel=2,
+        )
+    return labeller.renumbered(np.lexsort((first, -sizes)))
+
+
+def labeller_from_arrays(kind: str, arrays: dict[str, Any]) -> Labeller:
+    """Make the labeller of this `kind` from what its `to_arrays` returned."""
+    check_option(kind, "kind", "labeller_from_arrays", LABELLERS)
+    return LABELLERS[kind].from_arrays(arrays)

@@ -1,0 +1,271 @@
+r"""The fitted model: where samples lie, what they are mixed from, which cluster they belong to.
+
+Labels compare samples by the directions of the model and those next to it. The model keeps the
+L - 1 leading directions of the centred samples and drops the others. Where it stops is a matter of
+convention, and classes do not end there: a direction just outside tells as much as one just
+inside. So labels look further, and every direction counts by
+
+.. math:: w_j = \frac{\lambda_j}{\lambda_j + \lambda_L},
+
+:math:`\lambda_j` the energy along direction j and :math:`\lambda_L` that of the first one outside
+the model. This is the factor by which the best linear estimate of a signal is shrunk if the noise
+has the energy :math:`\lambda_L` in each direction: strong directions count in full, the edge of the
+model for a half, and weak ones fade.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from tuckermix._array_api import (
+    Array,
+    asarray_like,
+    device,
+    double,
+    epsilon,
+    get_namespace,
+    to_numpy,
+)
+from tuckermix._records import Record
+from tuckermix.decomposition import Decomposition
+from tuckermix.labels import Labeller
+from tuckermix.memberships import SIMPLICES
+from tuckermix.numerics.linalg import (
+    centre_rows,
+    leading_directions,
+    leading_eigenvectors,
+    rank_of,
+)
+from tuckermix.numerics.simplex import simplex_least_squares
+from tuckermix.numerics.tensor import mode_dot, multi_mode_dot, squared_norm
+from tuckermix.sources import add_parts, as_blocks
+
+__all__ = ["Model"]
+
+FLAT_BELOW = 10.0
+"""Below about this many directions the length of a row counts, see `Model.place`. With rows of
+plain unit length a ring around a blob or a small group far out is bent out of shape."""
+
+WIDER = 4
+"""How many times more directions than the model has are looked at."""
+
+MOST_MORE = 256
+"""The most directions beyond the model: with hundreds of clusters, finding more would take longer
+than the fit."""
+
+NEGLIGIBLE = 0.01
+"""The last directions that together hold less than this share of the squared weights are left out.
+For faces, whose energy falls quickly, that halves the work."""
+
+
+@dataclass(frozen=True)
+class Model(Record):
+    """All that is needed to place, weigh, label and rebuild samples.
+
+    The methods take samples in memory, a block at a time or all at once; over many samples, or a
+    Dask array, send them with ``as_blocks(X).map(model.label)``.
+
+    Attributes
+    ----------
+    factors : list of arrays of shape (d_n, r_n)
+        Orthonormal factors.
+    core : array of shape (n_components, r_1, ...)
+        The components in the projected space.
+    mean : array of shape (n_projected,)
+        The mean of the projected samples.
+    directions : array of shape (n_projected, n_components - 1)
+        Directions of the subspace in the projected space.
+    vertices : array of shape (n_components, n_components - 1)
+        The components relative to the mean, along the directions.
+    spread : float
+        The standard deviation of the fitted samples along the first direction.
+    view : array of shape (n_projected, d)
+        Scaled directions in which labels compare samples, in units of `spread`: at first those of
+        the model, along each of which the fitted samples have the variance 1.
+    labeller : Labeller or None
+        What gives samples their labels, once it is learned.
+    """
+
+    factors: list[Array]
+    core: Array
+    mean: Array
+    directions: Array
+    vertices: Array
+    spread: float
+    view: Array
+    labeller: Labeller | None = None
+
+    @classmethod
+    def from_decomposition(
+        cls, fit: Decomposition, simplex: str, rng: np.random.Generator
+    ) -> tuple[Model, Array, float]:
+        """Choose the simplex for a decomposition and gather what places samples.
+
+        Parameters
+        ----------
+        fit : Decomposition
+            The model without labels.
+        simplex : str
+            Which of the equally good simplices gives the mixing weights, see `SIMPLICES`; a solver
+            that determines the weights has chosen one already.
+        rng : numpy.random.Generator
+            The source of randomness.
+
+        Returns
+        -------
+        model : Model
+            The model, without a labeller.
+        memberships : array of shape (n_samples, n_components)
+            The mixing weights of the fitted samples.
+        gap : float
+            Their distance from the optimum.
+        """
+        xp = get_namespace(fit.core)
+        core_rows = xp.reshape(double(fit.core), (fit.core.shape[0], -1))
+        if fit.memberships is None:
+            chosen = SIMPLICES[simplex](fit.Q[:, 1:], rng)
+            memberships = chosen.weights
+            # Coordinates are in units of the singular values, vertices in units of the samples.
+            vertices = chosen.vertices * fit.singular_values
+            gap = _gap_of(memberships, fit.Q, core_rows)
+        else:
+            memberships, gap = fit.memberships, fit.gap
+            small = xp.matmul(double(fit.Q).T, double(memberships))  # memberships = Q @ small
+            vertices = xp.matmul(xp.linalg.solve(small, core_rows) - fit.mean, fit.directions)
+        rows = xp.matmul(vertices, fit.directions.T) + fit.mean
+        deviations = fit.singular_values / fit.Q.shape[0] ** 0.5
+        spread = float(deviations[0]) if deviations.shape[0] else 1.0
+        model = cls(
+            factors=fit.factors,
+            core=asarray_like(xp.reshape(rows, (rows.shape[0], *fit.core.shape[1:])), fit.core),
+            mean=asarray_like(fit.mean, fit.core),
+            directions=asarray_like(fit.directions, fit.core),
+            vertices=asarray_like(vertices, fit.core),
+            spread=spread,
+            view=asarray_like(fit.directions * (spread / deviations), fit.core),
+        )
+        return model, memberships, gap
+
+    def looking_beyond(self, X: Array) -> Model:
+        """Let labels look beyond the directions of the model, see the text of this module.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, d_1, ...)
+            The samples from which labels are learned, in memory.
+
+        Returns
+        -------
+        model : Model
+            The same with a wider view: at most four times as many directions as the model has, and
+            at most 256 more. Along column j of the view the centred samples have a variance
+            proportional to ``w_j²``, and 1 on average. The model itself where there is nothing to
+            see beyond it.
+        """
+        B, mean = centre_rows(as_blocks(X).map(self.project) / self.spread)
+        xp = get_namespace(B)
+        n_samples, n_directions = B.shape[0], self.directions.shape[1]
+        width = min(WIDER * n_directions, n_directions + MOST_MORE)
+        basis = leading_directions(B, width, rough=True)
+        basis = basis[:, : min(width, basis.shape[1])]
+        if basis.shape[1] <= n_directions:
+            return self
+        along = double(xp.matmul(B, asarray_like(basis, B)))
+        values = xp.sqrt(xp.sum(along * along, axis=0))
+        host = to_numpy(values)
+        norm = (n_samples * float(xp.vecdot(mean, mean)) + float(np.max(host)) ** 2) ** 0.5
+        if rank_of(host, norm, epsilon(B)) <= n_directions:
+            return self
+        edge = values[n_directions]
+        # With a weight of λ / (λ + λ_L), dividing by the root of λ does no harm where it vanishes.
+        scales = values / (values**2 + edge**2)
+        squares = to_numpy(values * scales) ** 2
+        rest = np.cumsum(squares[::-1])[::-1]
+        keep = int(np.sum(rest > NEGLIGIBLE * rest[0]))
+        scales = scales[:keep] * (n_samples / float(np.mean(squares[:keep]))) ** 0.5
+        return replace(self, view=asarray_like(basis[:, :keep] * scales, self.core))
+
+    def project(self, X: Array) -> Array:
+        """Return the projected samples as rows, of shape (n_samples, n_projected)."""
+        small = multi_mode_dot(X, self.factors, transpose=True)
+        return get_namespace(X).reshape(small, (small.shape[0], math.prod(small.shape[1:])))
+
+    def offsets(self, X: Array) -> Array:
+        """Return where samples lie along the directions, in units of the samples."""
+        return get_namespace(X).matmul(self.project(X) - self.mean, self.directions)
+
+    def place(self, X: Array) -> Array:
+        """Return the points that labels compare: where samples lie in the view, on a sphere.
+
+        ``Z = rows of [c, q_1, …, q_d] / norm`` with ``c = sqrt(1 + (10 / d)²)`` and q the
+        coordinates in the view. For d well above 10 that is the direction of ``[1, q]``: the
+        length is one of many coordinates then, and says more of brightness than of shape. For
+        small d it is a good part of what there is to know; the larger constant keeps it, because a
+        small cap of a sphere is flat.
+        """
+        xp = get_namespace(X)
+        coordinates = xp.matmul((self.project(X) - self.mean) / self.spread, self.view)
+        constant = math.hypot(1.0, FLAT_BELOW / max(1, coordinates.shape[1]))
+        first = xp.full((X.shape[0], 1), constant, dtype=X.dtype, device=device(X))
+        rows = xp.concat([first, coordinates], axis=1)
+        return rows / xp.sqrt(xp.sum(rows * rows, axis=1, keepdims=True))
+
+    def weigh(self, X: Array) -> Array:
+        """Return the best convex mixture of the components for each sample."""
+        return simplex_least_squares(self.offsets(X), self.vertices)
+
+    def soft_labels(self, X: Array) -> Array:
+        """Return the soft labels of samples, of shape (n_samples, n_clusters)."""
+        assert self.labeller is not None
+        uses = self.place if self.labeller.uses == "points" else self.weigh
+        return self.labeller.predict_proba(uses(X))
+
+    def label(self, X: Array) -> Array:
+        """Return the label of each sample."""
+        return get_namespace(X).argmax(self.soft_labels(X), axis=1)
+
+    def rebuild(self, weights: Array) -> Array:
+        """Return the samples that the model has for given mixing weights."""
+        return multi_mode_dot(mode_dot(self.core, weights, 0), self.factors)
+
+    def lift(self, offsets: Array) -> Array:
+        """Return the points of sample space at given offsets along the directions."""
+        xp = get_namespace(offsets)
+        rows = xp.matmul(asarray_like(offsets, self.core), self.directions.T) + self.mean
+        small = xp.reshape(rows, (rows.shape[0], *self.core.shape[1:]))
+        return multi_mode_dot(small, self.factors)
+
+    def squared_error(self, X: Array) -> tuple[float]:
+        """Return the squared error of the rebuilt samples, summed, in a tuple for `add_parts`."""
+        return (squared_norm(X - self.rebuild(self.weigh(X))),)
+
+    def cluster_sums(self, X: Array, labels: Array, n_clusters: int) -> tuple[Array, Array]:
+        """Return the sum of the offsets of each cluster and the number of its samples."""
+        xp = get_namespace(X)
+        names = xp.arange(n_clusters, dtype=labels.dtype, device=device(X))
+        one_hot = xp.astype(labels[:, None] == names, xp.float64)
+        return xp.matmul(one_hot.T, double(self.offsets(X))), xp.sum(one_hot, axis=0)
+
+
+def _gap_of(memberships: Array, Q: Array, core_rows: Array) -> float:
+    """Measure how much of the optimum the column space of the memberships misses."""
+    xp = get_namespace(core_rows)
+    peak = float(xp.max(xp.abs(core_rows)))
+    if peak == 0.0:
+        return 0.0
+    core_rows = core_rows / peak
+    gram, cross = as_blocks(memberships).reduce(_products, add_parts, Q)
+    values, vectors = leading_eigenvectors(gram, gram.shape[0])
+    basis = vectors / xp.sqrt(values)  # memberships @ basis has orthonormal columns
+    optimum = squared_norm(core_rows)
+    reached = squared_norm(xp.matmul(xp.matmul(basis.T, cross), core_rows))
+    return max(0.0, optimum - reached) / optimum
+
+
+def _products(memberships: Array, Q: Array) -> tuple[Array, Array]:
+    xp = get_namespace(memberships)
+    U = double(memberships)
+    return xp.matmul(U.T, U), xp.matmul(U.T, double(Q))

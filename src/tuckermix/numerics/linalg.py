@@ -1,0 +1,454 @@
+"""Matrices: leading eigenvectors, orthonormal bases, singular values, for any array library.
+
+Sums over many rows are taken in float64, block by block; small problems are solved on the host.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+from scipy import sparse
+from scipy.sparse.csgraph import reverse_cuthill_mckee
+
+from tuckermix._array_api import (
+    Array,
+    asarray_like,
+    blocks,
+    device,
+    double,
+    epsilon,
+    get_namespace,
+    is_double,
+    is_numpy,
+    to_numpy,
+)
+
+__all__ = [
+    "centre_rows",
+    "gram_of_columns",
+    "leading_directions",
+    "leading_eigenvectors",
+    "orthonormal_basis",
+    "random_basis",
+    "rank_of",
+    "signs_of",
+    "tall_svd",
+]
+
+HOST_EIGENPROBLEM = 512
+"""Symmetric matrices up to this size are solved on the host even for data on an accelerator:
+for small matrices the launches of the device routine take longer than the whole solution."""
+
+WHOLE_EIGENPROBLEM = 256
+"""Up to this size all eigenpairs are computed even if few are wanted: the routine for a part is
+no faster there, and with many threads far slower."""
+
+DENSE_SIDE = 1536
+"""Up to this size of the smaller side, the Gram matrix is solved outright; beyond, a block Krylov
+iteration needs far fewer operations for the few leading directions."""
+
+EXTRA_DIRECTIONS = 10
+"""Extra directions of an iterated subspace; they make its leading part converge quickly."""
+
+KRYLOV_LIMIT = 60
+"""Most block steps of the iteration; each one multiplies the accuracy, so this is never reached
+unless the singular values do not fall at all, in which case any subspace is as good."""
+
+ROUGH = 1e-3
+"""Relative growth of the captured energy at which a rough start is good enough."""
+
+RANK_FACTOR = 10.0
+"""Singular values below this many roundings of the norm are noise, see `rank_of`."""
+
+GRAM_RANGE = 1e-8
+"""Eigenvalues of a Gram matrix are good to about eight digits down to this share of the largest;
+below, the singular values come from a decomposition that does not square them."""
+
+UPCAST_FLOPS = 4e9
+"""Below this many operations the Gram matrix of float32 data is formed in float64, for which the
+time does not matter."""
+
+SPARSE_SIZE = 600
+"""Up to this size a sparse matrix is solved as a dense one: LAPACK takes some 15 ms, no more than
+an iteration would."""
+
+FALLBACK_SIZE = 2500
+"""Up to this size LAPACK (about a second) comes to help where the iteration has not converged."""
+
+SPARE = 8
+"""Vectors carried beyond those wanted: convergence depends on the gap to the first left out."""
+
+DEGREE = 10
+"""Degree of the filter between two orthogonalisations: larger ones save work, until the filtered
+vectors become dependent in floating point."""
+
+MAX_FILTERS = 40
+"""Most problems take 4 to 8 filters. Those that take more are graphs of samples on a line or in a
+plane, with eigenvalues that crowd at 1 for want of short ways from end to end."""
+
+MAX_SOLVES = 40
+"""Inverse iteration takes some 10 steps."""
+
+MAX_BAND_WORK = 4e10
+"""Operations to factorise a band matrix, size times bandwidth squared: a few seconds."""
+
+SHIFT = 1e-8
+"""Inverse iteration works on ``(1 + 1e-8) I - N``, which is positive definite."""
+
+TOLERANCE = 1e-7
+"""Residual norms at which eigenvectors of a matrix of norm 1 are accurate enough for k-means."""
+
+
+def leading_eigenvectors(matrix: Any, n_vectors: int) -> tuple[Array, Array]:
+    """Find the leading eigenpairs of a symmetric matrix, eigenvalues falling.
+
+    The sign of each vector is fixed by its entry of largest magnitude, so that runs agree. A large
+    sparse matrix is worked on with a block of vectors: where groups of a graph hardly touch each
+    other, eigenvalues almost coincide, and a Lanczos iteration, which builds on a single vector,
+    finds one eigenvector of such a cluster where there are several.
+
+    Parameters
+    ----------
+    matrix : array of shape (d, d), or scipy.sparse.csr_array with eigenvalues in [-1, 1]
+        A symmetric matrix.
+    n_vectors : int
+        The number of pairs, at most d.
+
+    Returns
+    -------
+    values : array of shape (n_vectors,)
+        The largest eigenvalues.
+    vectors : array of shape (d, n_vectors)
+        The eigenvectors as columns.
+    """
+    size = matrix.shape[0]
+    if sparse.issparse(matrix):
+        if size > SPARSE_SIZE and 4 * (n_vectors + SPARE) <= size:
+            return _filtered_eigenvectors(matrix, n_vectors)
+        matrix = matrix.toarray()
+    xp = get_namespace(matrix)
+    if n_vectors == 0:
+        return xp.zeros((0,), dtype=matrix.dtype, device=device(matrix)), matrix[:, :0]
+    if not is_numpy(matrix) and size > HOST_EIGENPROBLEM:
+        values, vectors = xp.linalg.eigh(matrix)
+        values, vectors = xp.flip(values)[:n_vectors], xp.flip(vectors, axis=1)[:, :n_vectors]
+        return values, vectors * signs_of(vectors)
+    host = to_numpy(matrix)
+    if size > WHOLE_EIGENPROBLEM and 4 * n_vectors < size:
+        wanted = (size - n_vectors, size - 1)
+        values, vectors = scipy.linalg.eigh(host, subset_by_index=wanted)
+    else:
+        values, vectors = np.linalg.eigh(host)
+    values, vectors = values[::-1][:n_vectors], vectors[:, ::-1][:, :n_vectors]
+    vectors = np.ascontiguousarray(vectors) * signs_of(vectors)
+    return asarray_like(values, matrix), asarray_like(vectors, matrix)
+
+
+def signs_of(vectors: Array) -> Array:
+    """Return the sign that makes the largest entry of each column positive."""
+    if isinstance(vectors, np.ndarray):  # called for every small eigenproblem
+        return np.where(vectors.max(axis=0) + vectors.min(axis=0) < 0, -1.0, 1.0)
+    xp = get_namespace(vectors)
+    balance = xp.max(vectors, axis=0) + xp.min(vectors, axis=0)
+    return xp.where(balance < 0, -xp.ones_like(balance), xp.ones_like(balance))
+
+
+def orthonormal_basis(A: Array) -> Array:
+    """Return an orthonormal basis of a space that holds all columns of a matrix.
+
+    Parameters
+    ----------
+    A : array of shape (n, d)
+        The matrix, of moderate size, in float64.
+
+    Returns
+    -------
+    basis : array of shape (n, min(n, d))
+        Orthonormal columns; the identity where there are as many columns as rows.
+    """
+    xp = get_namespace(A)
+    if A.shape[1] >= A.shape[0]:
+        return xp.eye(A.shape[0], dtype=A.dtype, device=device(A))
+    return xp.linalg.qr(A, mode="reduced")[0]
+
+
+def random_basis(n_rows: int, n_columns: int, rng: np.random.Generator, like: Array) -> Array:
+    """Draw orthonormal columns, uniformly among all of them.
+
+    Parameters
+    ----------
+    n_rows, n_columns : int
+        The shape.
+    rng : numpy.random.Generator
+        The source of randomness.
+    like : array
+        An array whose library, device and type the basis takes.
+
+    Returns
+    -------
+    basis : array of shape (n_rows, n_columns)
+        Orthonormal columns.
+    """
+    basis, triangle = np.linalg.qr(rng.standard_normal((n_rows, n_columns)))
+    return asarray_like(basis * np.where(np.diag(triangle) < 0, -1.0, 1.0), like)
+
+
+def centre_rows(B: Array) -> tuple[Array, Array]:
+    """Subtract the mean row, in place where the library allows it.
+
+    Parameters
+    ----------
+    B : array of shape (n_samples, n_features)
+        The rows; the caller gives them up.
+
+    Returns
+    -------
+    B : array of shape (n_samples, n_features)
+        The centred rows.
+    mean : array of shape (n_features,)
+        The mean row, in float64.
+    """
+    xp = get_namespace(B)
+    mean = xp.zeros((B.shape[1],), dtype=xp.float64, device=device(B))
+    # In float32 the mean itself is rounded: what is left of it goes in a second round.
+    for _ in range(1 if is_double(B) else 2):
+        total = xp.zeros((B.shape[1],), dtype=xp.float64, device=device(B))
+        for part in blocks(B.shape[0], 8 * B.shape[1]):  # no copy of all rows in float64
+            total += xp.sum(B[part, :], axis=0, dtype=xp.float64)
+        step = asarray_like(total / B.shape[0], B)
+        B -= step
+        mean = mean + double(step)
+    return B, mean
+
+
+def gram_of_columns(A: Array, *, exact: bool = True) -> Array:
+    """Compute the Gram matrix of the columns, summed over blocks of rows in float64.
+
+    Parameters
+    ----------
+    A : array of shape (n, d)
+        The matrix.
+    exact : bool, default=True
+        Whether float32 entries are multiplied in float64 too.
+
+    Returns
+    -------
+    gram : array of shape (d, d)
+        The products of the columns, in float64.
+    """
+    xp = get_namespace(A)
+    if is_double(A):
+        return xp.matmul(A.T, A)
+    total = xp.zeros((A.shape[1], A.shape[1]), dtype=xp.float64, device=device(A))
+    for part in blocks(A.shape[0], 8 * A.shape[1]):
+        block = double(A[part, :]) if exact else A[part, :]
+        total += double(xp.matmul(block.T, block))
+    return total
+
+
+def tall_svd(A: Array) -> tuple[Array, Array, Array]:
+    r"""Compute the thin singular value decomposition of a tall matrix from Gram matrices.
+
+    The columns are brought to equal length before the Gram matrix is diagonalised in float64, and
+    the result is polished once more: two rounds give orthonormality to rounding for any matrix
+    whose columns are independent to working accuracy. This costs a few products with small
+    matrices, where a Householder factorisation of a tall matrix would crawl.
+
+    Parameters
+    ----------
+    A : array of shape (n, d)
+        The matrix, n >= d.
+
+    Returns
+    -------
+    left : array of shape (n, r)
+        Left singular vectors for the singular values that are not noise.
+    values : array of shape (r,)
+        The singular values, falling, in float64.
+    right : array of shape (d, r)
+        Right singular vectors, in float64.
+    """
+    xp = get_namespace(A)
+    gram = gram_of_columns(A)
+    if A.shape[1] == 0:
+        return A, xp.zeros((0,), dtype=gram.dtype, device=device(A)), gram
+    lengths = xp.sqrt(xp.linalg.diagonal(gram))
+    lengths = xp.where(lengths > 0, lengths, xp.ones_like(lengths))
+    weights, vectors = leading_eigenvectors(gram / (lengths[:, None] * lengths), A.shape[1])
+    keep = int(np.sum(to_numpy(weights) > RANK_FACTOR * A.shape[1] * epsilon(double(A[:1, :]))))
+    whiten = vectors[:, :keep] / (lengths[:, None] * xp.sqrt(weights[:keep]))
+    left = xp.matmul(A, asarray_like(whiten, A))
+    # Second round: so far the columns are orthonormal up to the conditioning of the Gram matrix.
+    weights, vectors = leading_eigenvectors(gram_of_columns(left), keep)
+    polish = xp.matmul(vectors / xp.sqrt(weights), vectors.T)
+    factor = xp.matmul(xp.matmul(whiten, polish).T, gram)  # A = (left @ polish) @ factor
+    weights, rotation = leading_eigenvectors(xp.matmul(factor, factor.T), keep)
+    if keep and float(weights[-1]) > GRAM_RANGE * float(weights[0]):
+        values = xp.sqrt(weights)
+        right = xp.matmul(factor.T, rotation) / values
+    else:
+        parts = np.linalg.svd(to_numpy(factor), full_matrices=False)
+        rotation, values, right = (asarray_like(part, factor) for part in parts)
+        right = right.T
+    return xp.matmul(left, asarray_like(xp.matmul(polish, rotation), A)), values, right
+
+
+def rank_of(singular_values: np.ndarray, norm: float, eps: float) -> int:
+    """Count the singular values that stand out from rounding.
+
+    Rounding the entries of a matrix moves its singular values by a few eps times its norm, and the
+    norm that counts is that before the mean was subtracted.
+    """
+    return int(np.sum(singular_values > RANK_FACTOR * eps * norm))
+
+
+def leading_directions(
+    B: Array, width: int, *, rough: bool = False, start: Array | None = None
+) -> Array:
+    """Find leading right singular vectors.
+
+    Parameters
+    ----------
+    B : array of shape (n_samples, n_features)
+        The rows, centred.
+    width : int
+        How many directions to find at most: centred rows have one less than there are of them.
+    rough : bool, default=False
+        Whether a few digits are enough where an iteration is needed.
+    start : array of shape (n_features, k) or None, default=None
+        Directions from which an iteration starts.
+
+    Returns
+    -------
+    directions : array of shape (n_features, k)
+        Orthonormal columns in the order of their singular values, in float64: `width` of them or a
+        few more, fewer where there are not as many, none where all rows are zero.
+    """
+    xp = get_namespace(B)
+    n_samples, n_features = B.shape
+    width = min(width, n_samples - 1, n_features)
+    if width <= 0 or not bool(xp.any(B != 0)):
+        return xp.zeros((n_features, 0), dtype=xp.float64, device=device(B))
+    if min(B.shape) > max(DENSE_SIDE, 3 * width):
+        return _krylov_basis(B, width, start, ROUGH if rough else 4 * epsilon(B))
+    if n_features <= n_samples:
+        exact = 2.0 * n_samples * n_features**2 < UPCAST_FLOPS
+        # A few more directions than needed repair later what float32 products mixed up.
+        more = min(n_features, width + (0 if is_double(B) or exact else EXTRA_DIRECTIONS))
+        return leading_eigenvectors(gram_of_columns(B, exact=exact), more)[1]
+    left = leading_eigenvectors(gram_of_columns(B.T), width)[1]
+    return orthonormal_basis(double(xp.matmul(B.T, asarray_like(left, B))))
+
+
+def _krylov_basis(B: Array, width: int, start: Array | None, tol: float) -> Array:
+    """Find leading right singular vectors of a large matrix by block subspace iteration.
+
+    Each step adds the image of the present block and keeps the best part of both (a block
+    Lanczos method restarted at every step), until the captured energy no longer grows.
+    """
+    xp = get_namespace(B)
+    size = min(width + max(EXTRA_DIRECTIONS, width // 2), *B.shape)
+    rng = np.random.default_rng(0)
+    guess = rng.standard_normal((B.shape[1], size))
+    if start is not None:
+        guess[:, : start.shape[1]] = to_numpy(start)[:, :size]
+    block = orthonormal_basis(asarray_like(guess, B, dtype=xp.float64))
+    previous, captured = None, 0.0
+    for _ in range(KRYLOV_LIMIT):
+        trial = (
+            block if previous is None else orthonormal_basis(xp.concat([block, previous], axis=1))
+        )
+        image = xp.matmul(B, asarray_like(trial, B))
+        values, rotation = leading_eigenvectors(gram_of_columns(image), trial.shape[1])
+        energy = float(xp.sum(values[:width]))
+        keep = asarray_like(rotation[:, :size], B)
+        best = xp.matmul(trial, double(keep))
+        if energy <= captured * (1.0 + tol):
+            return best
+        captured = energy
+        previous = best
+        block = orthonormal_basis(double(xp.matmul(B.T, xp.matmul(image, keep))))
+    return best
+
+
+def _filtered_eigenvectors(matrix: sparse.csr_array, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Find leading eigenpairs by subspace iteration with a Chebyshev filter.
+
+    The span of `count` + 8 vectors is multiplied by a polynomial of the matrix that is small on
+    ``[-1, t]``, t the smallest Ritz value of the block, and grows fast above it. Where that is
+    slow, inverse iteration, if the matrix can be ordered to a narrow band.
+    """
+    size = matrix.shape[0]
+    # A fixed start: the result depends on the matrix alone.
+    vectors = np.random.default_rng(0).standard_normal((size, count + SPARE))
+    vectors = _quick_qr(vectors)
+    for _ in range(MAX_FILTERS):
+        values, vectors, residuals = _rayleigh_ritz(matrix, vectors)
+        if residuals[-count:].max() <= TOLERANCE:
+            break
+        vectors = _quick_qr(_filter(matrix, vectors, values[0]))
+    else:
+        if size <= FALLBACK_SIZE:
+            return leading_eigenvectors(matrix.toarray(), count)
+        values, vectors = _inverse_iteration(matrix, vectors, count)
+    vectors = vectors[:, ::-1][:, :count]
+    return values[::-1][:count], vectors * signs_of(vectors)
+
+
+def _quick_qr(vectors: np.ndarray) -> np.ndarray:
+    """Orthonormalise a block of vectors, which is overwritten."""
+    return scipy.linalg.qr(vectors, mode="economic", overwrite_a=True, check_finite=False)[0]
+
+
+def _rayleigh_ritz(
+    matrix: sparse.csr_array, vectors: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return Ritz values (ascending), Ritz vectors and the norms of their residuals."""
+    images = matrix @ vectors
+    small = vectors.T @ images
+    values, turn = scipy.linalg.eigh((small + small.T) / 2)
+    vectors, images = vectors @ turn, images @ turn
+    return values, vectors, np.linalg.norm(images - vectors * values, axis=0)
+
+
+def _inverse_iteration(
+    matrix: sparse.csr_array, vectors: np.ndarray, count: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Improve a block of vectors by solving with ``(1 + shift) I - matrix`` as a band matrix.
+
+    Where slow convergence comes from samples of low dimension, neighbours can be numbered so that
+    they have near numbers. Otherwise the block is returned as it is, with its Ritz values.
+    """
+    order = reverse_cuthill_mckee(sparse.csr_matrix(matrix), symmetric_mode=True)
+    ordered = matrix[order, :][:, order].tocoo()
+    offsets = ordered.row - ordered.col
+    width = int(offsets.max())
+    values, vectors, residuals = _rayleigh_ritz(matrix, vectors)
+    if len(order) * width**2 > MAX_BAND_WORK:
+        return values, vectors
+    band = np.zeros((width + 1, len(order)))
+    band[0] = 1 + SHIFT
+    below = offsets >= 0
+    band[offsets[below], ordered.col[below]] -= ordered.data[below]
+    factor = scipy.linalg.cholesky_banded(band, lower=True, overwrite_ab=True, check_finite=False)
+    for _ in range(MAX_SOLVES):
+        if residuals[-count:].max() <= TOLERANCE:
+            break
+        solved = np.empty_like(vectors)
+        solved[order] = scipy.linalg.cho_solve_banded(
+            (factor, True), vectors[order], check_finite=False
+        )
+        vectors = _quick_qr(solved)
+        values, vectors, residuals = _rayleigh_ritz(matrix, vectors)
+    return values, vectors
+
+
+def _filter(matrix: sparse.csr_array, vectors: np.ndarray, edge: float) -> np.ndarray:
+    """Apply the Chebyshev polynomial that is at most 1 in magnitude on [-1, edge]."""
+    center, half = (edge - 1) / 2, max((edge + 1) / 2, np.finfo(float).eps)
+    previous, current = vectors, (matrix @ vectors - center * vectors) / half
+    for _ in range(DEGREE - 1):
+        previous, current = current, (matrix @ current - center * current) * (2 / half) - previous
+    return current

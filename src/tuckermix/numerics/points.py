@@ -1,0 +1,442 @@
+"""Points: k-means and nearest neighbours, on the device that holds the data.
+
+One algorithm for all libraries. The starts of k-means are stacked, so that an iteration of all of
+them is two matrix products, one for the distances and one for the sums, with the labels as a 0/1
+matrix between them; on NumPy that is about as fast as compiled code for the sizes met here (a few
+thousand samples or landmarks, tens of clusters), and on a GPU it needs no kernel of its own.
+Neighbours are found by brute force, in blocks.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import array_api_compat
+import numpy as np
+
+from tuckermix._array_api import (
+    Array,
+    asarray_like,
+    blocks,
+    device,
+    double,
+    get_namespace,
+    is_numpy,
+    to_numpy,
+)
+from tuckermix._records import Record
+from tuckermix._threads import one_blas_thread
+from tuckermix.numerics.tensor import squared_norm
+
+__all__ = ["KMeansResult", "kmeans", "nearest_neighbors", "smallest"]
+
+MAX_ITER = 300
+"""Lloyd's iteration ends by itself, after some tens of steps; this only stops a cycle that
+rounding might make."""
+
+STILL = 1e-14
+"""Centres that move less than this, relative to the largest sample, stand still: labels may go on
+changing between clusters whose centres coincide."""
+
+SAME_INERTIA = 1e-9
+"""Starts whose inertia agrees to this relative accuracy count as equal and the first one is kept,
+so that rounding, which differs between libraries, does not decide which start wins."""
+
+_BYTES = 8  # all sums are taken in float64
+
+GROUP = 16
+"""Points are first compared in groups of this size: the k nearest points lie in the k groups whose
+nearest members are nearest, so that the slow selection sees ``n / 16 + 16 k`` values and not n."""
+
+HOST_BLOCK = 8 * 2**20
+"""Bytes of a block of distances on a CPU: about what stays in its caches (measured)."""
+
+DEVICE_BLOCK = 96 * 2**20
+"""Bytes of a block of distances elsewhere: enough work for each of the few calls of a block, and
+little beside the samples that fill such a device."""
+
+_COPIES = 3  # arrays of the size of a block of distances that exist at once
+
+
+@dataclass(frozen=True)
+class KMeansResult(Record):
+    """What `kmeans` returns.
+
+    Attributes
+    ----------
+    centers : array of shape (n_clusters, n_features)
+        The means of the clusters, float64.
+    labels : array of shape (n_samples,)
+        The cluster of each sample, int64. Every cluster occurs.
+    inertia : float
+        The sum of squared distances of the samples to the centres of their clusters.
+    n_iter : int
+        The number of iterations of the start that won.
+    """
+
+    centers: Array
+    labels: Array
+    inertia: float
+    n_iter: int
+
+
+@one_blas_thread
+def kmeans(
+    X: Array,
+    n_clusters: int,
+    *,
+    n_init: int = 10,
+    rng: np.random.Generator | None = None,
+    init: Array | None = None,
+    max_iter: int = MAX_ITER,
+) -> KMeansResult:
+    """Partition samples so that the sum of squared distances to the cluster means is small.
+
+    Lloyd's iteration for ``sum_i min_k |x_i - c_k|²`` from `n_init` greedy k-means++ starts, worked
+    on together; the best result is kept. A cluster that loses all its samples takes the sample
+    that lies farthest from its own centre. The iteration of a start ends when no label changes, or
+    no centre moves.
+
+    Parameters
+    ----------
+    X : array of shape (n_samples, n_features)
+        The samples. Float32 samples are summed in float64.
+    n_clusters : int
+        The number of clusters, at most `n_samples`.
+    n_init : int, default=10
+        The number of starts; ignored with `init`.
+    rng : numpy.random.Generator, optional
+        The source of random numbers for the starts; needed unless `init` is given.
+    init : array of shape (n_clusters, n_features), optional
+        Begin from these centres, once.
+    max_iter : int, default=300
+        The limit on the number of iterations.
+
+    Returns
+    -------
+    result : KMeansResult
+        Centres, labels, inertia. All labels occur, even where there are fewer distinct samples
+        than clusters: equal samples are then split between clusters whose centres coincide.
+    """
+    n_samples = int(X.shape[0])
+    if n_samples < n_clusters:
+        raise ValueError(f"n_samples={n_samples} must be >= n_clusters={n_clusters}.")
+    xp = get_namespace(X)
+    X = double(X)
+    mean = xp.mean(X, axis=0)
+    X = X - mean  # distances from norms and products lose fewer digits about the mean
+    if init is not None:
+        centers = double(init)[None, :, :] - mean
+    elif n_clusters == 1:
+        centers = xp.zeros((1, 1, X.shape[1]), dtype=xp.float64, device=device(X))
+    else:
+        if rng is None:
+            raise ValueError("kmeans needs rng, or init: pass numpy.random.default_rng(0).")
+        centers = _plus_plus(X, n_clusters, n_init, rng)
+    labels, centers, n_iter = _lloyd(X, centers, max_iter)
+    inertias = np.array(
+        [
+            sum(
+                squared_norm(X[cut, :] - xp.take(centers[start, :, :], labels[cut, start], axis=0))
+                for cut in blocks(n_samples, int(X.shape[1]) * _BYTES)
+            )
+            for start in range(int(centers.shape[0]))
+        ]
+    )
+    best = int(np.flatnonzero(inertias <= inertias.min() * (1 + SAME_INERTIA))[0])
+    return KMeansResult(
+        centers=centers[best, :, :] + mean,
+        labels=labels[:, best],
+        inertia=float(inertias[best]),
+        n_iter=int(n_iter[best]),
+    )
+
+
+def _plus_plus(X: Array, n_clusters: int, n_init: int, rng: np.random.Generator) -> Array:
+    """Draw starting centres by greedy k-means++, for all starts at once.
+
+    Each next centre is the best of ``2 + log(n_clusters)`` samples drawn with probability
+    proportional to ``min_k |x - c_k|²``: the one that leaves the smallest sum.
+
+    Parameters
+    ----------
+    X : array of shape (n_samples, n_features)
+        The samples, float64.
+    n_clusters, n_init : int
+        The number of centres of a start and the number of starts.
+    rng : numpy.random.Generator
+        Draws all random numbers, in NumPy, whatever the library of `X`.
+
+    Returns
+    -------
+    centers : array of shape (n_init, n_clusters, n_features)
+        The centres, each of them a sample.
+    """
+    xp = get_namespace(X)
+    n_samples, n_features = int(X.shape[0]), int(X.shape[1])
+    n_trials = 2 + int(math.log(n_clusters))  # the number that scikit-learn draws
+    picks = asarray_like(rng.integers(n_samples, size=(n_init, 1)), X, dtype=xp.int64)
+    draws = asarray_like(rng.random((n_clusters - 1, n_init, n_trials)), X)
+    starts = xp.arange(n_init, device=device(X))
+    norms = xp.sum(X * X, axis=1)
+    chosen: list[Array] = []
+    closest: Any = None
+    for step in range(n_clusters):
+        if step > 0:
+            picks = _draw(closest, draws[step - 1, :, :])
+        candidates = xp.take(X, xp.reshape(picks, (-1,)), axis=0)
+        distances = xp.matmul(-2.0 * candidates, X.T)
+        distances += xp.sum(candidates * candidates, axis=1)[:, None]
+        distances += norms[None, :]
+        # Rounding must not push a distance below zero.
+        distances = xp.maximum(distances, xp.zeros((), dtype=X.dtype, device=device(X)))
+        distances = xp.reshape(distances, (n_init, -1, n_samples))
+        if step > 0:
+            distances = xp.minimum(distances, closest[:, None, :])
+        best = xp.argmin(xp.sum(distances, axis=2), axis=1)
+        rows = starts * picks.shape[1] + best
+        chosen.append(xp.take(candidates, rows, axis=0))
+        closest = xp.take(xp.reshape(distances, (-1, n_samples)), rows, axis=0)
+    return xp.reshape(xp.stack(chosen, axis=1), (n_init, n_clusters, n_features))
+
+
+def _draw(weights: Array, draws: Array) -> Array:
+    """Draw samples with probability proportional to each row of `weights` (n_init, n_samples)."""
+    xp = get_namespace(weights)
+    n_init, n_samples = weights.shape
+    total = xp.sum(weights, axis=1, keepdims=True)
+    # A start that already holds every distinct sample has no weight left: draw evenly.
+    shares = xp.where(total > 0, weights / xp.where(total > 0, total, 1.0), 1.0 / n_samples)
+    # All starts share one search: row r covers the interval [r, r + 1].
+    starts = xp.arange(n_init, dtype=weights.dtype, device=device(weights))[:, None]
+    ends = xp.cumulative_sum(shares, axis=1)
+    ends = ends / ends[:, -1:] + starts
+    found = xp.searchsorted(
+        xp.reshape(ends, (-1,)), xp.reshape(draws + starts, (-1,)), side="right"
+    )
+    found = xp.reshape(xp.astype(found, xp.int64), draws.shape)
+    lowest = xp.astype(starts, xp.int64) * n_samples
+    return xp.clip(found - lowest, 0, n_samples - 1)
+
+
+def _lloyd(X: Array, centers: Array, max_iter: int) -> tuple[Array, Array, np.ndarray]:
+    """Iterate all starts until their labels stand still; return labels (n_samples, n_init)."""
+    xp = get_namespace(X)
+    n_samples, n_init, n_clusters = int(X.shape[0]), int(centers.shape[0]), int(centers.shape[1])
+    ones = xp.ones((n_samples, 1), dtype=X.dtype, device=device(X))
+    data = xp.concat([X, ones], axis=1)
+    n_iter = np.zeros(n_init, dtype=np.int64)
+    done: dict[int, tuple[Array, Array]] = {}
+    active = np.arange(n_init)
+    limit = STILL**2 * xp.max(xp.sum(X * X, axis=1))
+    labels: Any = None
+    for iteration in range(1, max_iter + 1):
+        previous, old = labels, centers
+        labels, centers = _step(data, old, n_clusters)
+        n_iter[active] = iteration
+        if previous is None:
+            moved = np.ones(len(active), dtype=bool)
+        else:
+            shifts = xp.max(xp.sum((centers - old) ** 2, axis=2), axis=1)
+            moved = to_numpy(xp.any(labels != previous, axis=0) & (shifts > limit))
+        for place in np.flatnonzero(~moved):
+            done[int(active[place])] = (labels[:, int(place)], centers[int(place), :, :])
+        if not moved.any():
+            break
+        if not moved.all():  # starts that stand still leave the batch
+            keep = asarray_like(np.flatnonzero(moved), X, dtype=xp.int64)
+            labels, centers = xp.take(labels, keep, axis=1), xp.take(centers, keep, axis=0)
+            active = active[moved]
+    else:
+        for last, start in enumerate(active):
+            done[int(start)] = (labels[:, last], centers[last, :, :])
+    order = range(n_init)
+    return (
+        xp.stack([done[start][0] for start in order], axis=1),
+        xp.stack([done[start][1] for start in order], axis=0),
+        n_iter,
+    )
+
+
+def _step(data: Array, centers: Array, n_clusters: int) -> tuple[Array, Array]:
+    """Assign all samples to their nearest centres and average, for all starts.
+
+    `data` has a last column of ones, so that the products with ``[-2c, |c|²]`` are the squared
+    distances less ``|x|²``, and the sums of the rows of a cluster hold its size.
+    """
+    xp = get_namespace(data)
+    n_samples, n_init = int(data.shape[0]), int(centers.shape[0])
+    squares = xp.sum(centers * centers, axis=2, keepdims=True)
+    coefficients = xp.reshape(xp.concat([-2.0 * centers, squares], axis=2), (-1, data.shape[1]))
+    names = xp.arange(n_clusters, dtype=xp.int64, device=device(data))
+    sums, labels = 0.0, []
+    for cut in blocks(n_samples, 3 * n_init * n_clusters * _BYTES):
+        block = data[cut, :]
+        scores = xp.reshape(xp.matmul(block, coefficients.T), (-1, n_init, n_clusters))
+        nearest = xp.astype(xp.argmin(scores, axis=2), xp.int64, copy=False)
+        marks = xp.astype(nearest[:, :, None] == names, data.dtype)
+        sums = sums + xp.matmul(xp.reshape(marks, (-1, n_init * n_clusters)).T, block)
+        labels.append(nearest)
+    assigned = xp.concat(labels, axis=0)
+    sums = xp.reshape(sums, (n_init, n_clusters, -1))
+    if bool(xp.any(sums[:, :, -1] == 0)):
+        assigned, sums = _reseed(data, centers, assigned, sums)
+    return assigned, sums[:, :, :-1] / sums[:, :, -1:]
+
+
+def _reseed(data: Array, centers: Array, labels: Array, sums: Array) -> tuple[Array, Array]:
+    """Give each empty cluster the sample that is farthest from its centre.
+
+    A sample that is alone in its cluster stays; as ``n_samples >= n_clusters`` there is always
+    another one. The bookkeeping is on the host: it is rare and small.
+    """
+    xp = get_namespace(data)
+    n_clusters = int(centers.shape[1])
+    limit = STILL**2 * float(xp.max(xp.sum(data[:, :-1] ** 2, axis=1)))
+    new_labels, new_sums = [], []
+    for start in range(int(centers.shape[0])):
+        own, total = labels[:, start], sums[start, :, :]
+        sizes = np.rint(to_numpy(total[:, -1])).astype(np.int64)
+        if (sizes == 0).any():
+            gaps = data[:, :-1] - xp.take(centers[start, :, :], own, axis=0)
+            squares = to_numpy(xp.sum(gaps * gaps, axis=1))
+            # Copies of a centre are taken in order, lest rounding send the cluster to and fro.
+            squares = np.where(squares <= limit, 0.0, squares)
+            far = np.argsort(-squares, kind="stable")
+            hosted = np.array(to_numpy(own))
+            candidates = iter(far)
+            for cluster in np.flatnonzero(sizes == 0):
+                sample = next(i for i in candidates if sizes[hosted[i]] > 1)
+                sizes[hosted[sample]] -= 1
+                sizes[cluster] += 1
+                hosted[sample] = cluster
+            own = asarray_like(hosted, data, dtype=xp.int64)
+            names = xp.arange(n_clusters, dtype=xp.int64, device=device(data))
+            total = xp.matmul(xp.astype(own[None, :] == names[:, None], data.dtype), data)
+        new_labels.append(own)
+        new_sums.append(total)
+    return xp.stack(new_labels, axis=1), xp.stack(new_sums, axis=0)
+
+
+def nearest_neighbors(
+    queries: Array, points: Array, n_neighbors: int, *, exclude_self: bool = False
+) -> tuple[Array, Array]:
+    """Find the points nearest to each query, in order.
+
+    Candidates are selected by ``|y|² - 2⟨x, y⟩`` in the precision of the data; their distances
+    ``|x - y|²`` are then taken from the differences, in float64, so that a copy of a query has
+    distance exactly 0 and the order does not suffer from cancellation. Equal distances are ordered
+    by index.
+
+    Parameters
+    ----------
+    queries : array of shape (n_queries, n_features)
+        The samples whose neighbours are wanted.
+    points : array of shape (n_points, n_features)
+        The samples among which to look.
+    n_neighbors : int
+        How many to find; at most `n_points`, or one fewer with `exclude_self`.
+    exclude_self : bool, default=False
+        Whether `queries` are the `points` and a sample is not to count as its own neighbour.
+
+    Returns
+    -------
+    indices : array of shape (n_queries, n_neighbors)
+        The places of the neighbours in `points`, nearest first, int64.
+    distances : array of shape (n_queries, n_neighbors)
+        Their squared distances, float64.
+    """
+    xp = get_namespace(queries, points)
+    n_points = int(points.shape[0])
+    n_found = n_neighbors + exclude_self
+    if n_found > n_points:
+        raise ValueError(
+            f"n_neighbors={n_neighbors} must be <= {n_points - exclude_self}, the number of "
+            "points to choose from."
+        )
+    center = xp.mean(points, axis=0)
+    points = points - center
+    n_groups = -(-n_points // GROUP)
+    grouped = n_points > 4 * GROUP and n_groups > 2 * n_found  # else nothing is saved
+    # The columns [-2y, |y|²] give the scores; more of them, which no query comes near, fill groups.
+    squares = xp.sum(double(points) * double(points), axis=1)
+    lines = xp.concat([-2.0 * points.T, xp.astype(squares, points.dtype)[None, :]], axis=0)
+    if grouped:
+        far = float(xp.finfo(points.dtype).max) / 4
+        last = xp.full((1, 1), far, dtype=points.dtype, device=device(points))
+        column = xp.concat([xp.zeros_like(lines[:-1, :1]), last], axis=0)
+        filling = (lines.shape[0], n_groups * GROUP - n_points)
+        lines = xp.concat([lines, xp.broadcast_to(column, filling)], axis=1)
+    itemsize = 8 if queries.dtype == xp.float64 else 4
+    per_query = _COPIES * itemsize * int(lines.shape[1]) + 16 * n_found * int(points.shape[1])
+    found, gaps = [], []
+    budget = HOST_BLOCK if "cpu" in str(device(queries)).lower() else DEVICE_BLOCK
+    for cut in blocks(int(queries.shape[0]), per_query, budget):
+        block = queries[cut, :] - center
+        ones = xp.ones((block.shape[0], 1), dtype=block.dtype, device=device(block))
+        scores = xp.matmul(xp.concat([block, ones], axis=1), lines)
+        if grouped:
+            indices = _smallest_grouped(scores, n_found, n_groups)
+        else:
+            indices = smallest(scores, n_found)
+        own = xp.arange(cut.start, cut.stop, device=device(queries)) if exclude_self else None
+        indices, distances = _in_order(block, points, indices, own)
+        found.append(indices[:, :n_neighbors])
+        gaps.append(distances[:, :n_neighbors])
+    return xp.concat(found, axis=0), xp.concat(gaps, axis=0)
+
+
+def smallest(values: Array, count: int) -> Array:
+    """Return the places of the `count` smallest values of each row, in no particular order.
+
+    The standard has no partial sort, so that each library is asked in its own way; others sort.
+    """
+    if count >= values.shape[1]:
+        xp = get_namespace(values)
+        places = xp.arange(values.shape[1], dtype=xp.int64, device=device(values))
+        return xp.broadcast_to(places, values.shape)
+    if is_numpy(values) or array_api_compat.is_cupy_array(values):
+        xp = get_namespace(values)
+        return xp.argpartition(values, count - 1, axis=1)[:, :count]
+    if array_api_compat.is_torch_array(values):
+        return values.topk(count, dim=1, largest=False, sorted=False).indices
+    if array_api_compat.is_jax_array(values):
+        from jax.lax import top_k  # type: ignore[import-not-found,unused-ignore]
+
+        return top_k(-values, count)[1]
+    return get_namespace(values).argsort(values, axis=1)[:, :count]
+
+
+def _smallest_grouped(scores: Array, count: int, n_groups: int) -> Array:
+    """Select in two levels: groups by their smallest member, then members of those groups.
+
+    Group q holds the places q, q + n_groups, q + 2·n_groups, …, so that the smallest members come
+    from comparing long contiguous rows.
+    """
+    xp = get_namespace(scores)
+    n_rows = int(scores.shape[0])
+    heads = xp.min(xp.reshape(scores, (n_rows, GROUP, n_groups)), axis=1)
+    groups = xp.astype(smallest(heads, count), xp.int64, copy=False)
+    steps = n_groups * xp.arange(GROUP, dtype=xp.int64, device=device(scores))
+    members = xp.reshape(steps[None, :, None] + groups[:, None, :], (n_rows, GROUP * count))
+    picks = smallest(xp.take_along_axis(scores, members, axis=1), count)
+    return xp.take_along_axis(members, picks, axis=1)
+
+
+def _in_order(
+    block: Array, points: Array, indices: Array, own: Array | None
+) -> tuple[Array, Array]:
+    """Sort candidates by exact distance, then by index; the sample `own` goes last."""
+    xp = get_namespace(block)
+    indices = xp.sort(xp.astype(indices, xp.int64, copy=False), axis=1)
+    n_rows, count = indices.shape
+    near = xp.reshape(xp.take(points, xp.reshape(indices, (-1,)), axis=0), (n_rows, count, -1))
+    near -= block[:, None, :]
+    gaps = double(near)
+    distances = xp.vecdot(gaps, gaps)
+    if own is not None:
+        distances = xp.where(indices == own[:, None], xp.inf, distances)
+    order = xp.argsort(distances, axis=1, stable=True)
+    return xp.take_along_axis(indices, order, axis=1), xp.take_along_axis(distances, order, axis=1)

@@ -1,0 +1,181 @@
+"""Eigenvectors, bases and singular values against LAPACK."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.linalg import eigh
+
+from tuckermix._array_api import to_numpy
+from tuckermix.numerics import linalg
+from tuckermix.numerics.linalg import (
+    centre_rows,
+    leading_directions,
+    leading_eigenvectors,
+    orthonormal_basis,
+    random_basis,
+    tall_svd,
+)
+
+
+@pytest.mark.parametrize("n_vectors", [0, 1, 3, 20])
+def test_leading_eigenpairs_solve_the_problem(xp, n_vectors, seed):
+    A = np.random.default_rng(seed).standard_normal((20, 20))
+    gram = A @ A.T
+    values, vectors = leading_eigenvectors(xp.asarray(gram), n_vectors)
+    values, vectors = to_numpy(values), to_numpy(vectors)
+    np.testing.assert_allclose(values, np.linalg.eigvalsh(gram)[::-1][:n_vectors], rtol=1e-10)
+    np.testing.assert_allclose(gram @ vectors, vectors * values, atol=1e-10)
+    if n_vectors:
+        peaks = np.abs(vectors).argmax(axis=0)
+        assert np.all(vectors[peaks, np.arange(n_vectors)] > 0)
+
+
+@pytest.mark.torch
+def test_large_problems_stay_on_the_device(monkeypatch):
+    torch = pytest.importorskip("torch")
+    monkeypatch.setattr(linalg, "HOST_EIGENPROBLEM", 4)
+    A = np.random.default_rng(0).standard_normal((9, 9))
+    gram = torch.asarray(A @ A.T)
+    values, vectors = leading_eigenvectors(gram, 3)
+    np.testing.assert_allclose(gram @ vectors, vectors * values, atol=1e-10)
+
+
+def planted(rng, n_groups, size, link):
+    """Return a normalised adjacency of groups joined by faint random edges."""
+    n = n_groups * size
+    names = np.repeat(np.arange(n_groups), size)
+    A = (rng.random((n, n)) < 0.3) * (names[:, None] == names[None])
+    A = A + link * (rng.random((n, n)) < 0.01)
+    A = np.triu(A, 1) + np.triu(A, 1).T
+    scale = 1 / np.sqrt(A.sum(axis=1))
+    return A * scale[:, None] * scale[None]
+
+
+@pytest.mark.parametrize("link", [0.1, 1e-6, 0.0])
+@pytest.mark.parametrize(("n_groups", "size"), [(4, 60), (12, 60)])
+def test_the_span_is_that_of_lapack(rng, link, n_groups, size):
+    N = planted(rng, n_groups, size, link)
+    values, vectors = leading_eigenvectors(sparse.csr_array(N), n_groups)
+    expected, basis = eigh(N)
+    np.testing.assert_allclose(values, expected[::-1][:n_groups], atol=1e-9)
+    np.testing.assert_allclose(vectors.T @ vectors, np.eye(n_groups), atol=1e-9)
+    cosines = np.linalg.svd(basis[:, -n_groups:].T @ vectors, compute_uv=False)
+    assert cosines.min() > 1 - 1e-9
+
+
+def test_equal_input_gives_equal_output(rng):
+    N = sparse.csr_array(planted(rng, 12, 60, 0.1))
+    for first, second in zip(leading_eigenvectors(N, 5), leading_eigenvectors(N, 5), strict=True):
+        np.testing.assert_array_equal(first, second)
+
+
+def test_lapack_helps_where_the_iteration_ends_too_early(monkeypatch, rng):
+    N = planted(rng, 12, 60, 0.1)
+    monkeypatch.setattr(linalg, "MAX_FILTERS", 1)
+    values, _ = leading_eigenvectors(sparse.csr_array(N), 12)
+    np.testing.assert_allclose(values, eigh(N, eigvals_only=True)[::-1][:12], atol=1e-12)
+
+
+def test_a_large_problem_gives_what_it_has_when_time_is_up(monkeypatch, rng):
+    N = planted(rng, 12, 60, 0.1)
+    monkeypatch.setattr(linalg, "MAX_FILTERS", 2)
+    monkeypatch.setattr(linalg, "FALLBACK_SIZE", 0)
+    values, vectors = leading_eigenvectors(sparse.csr_array(N), 12)
+    assert values.shape == (12,)
+    np.testing.assert_allclose(vectors.T @ vectors, np.eye(12), atol=1e-9)
+
+
+def test_all_eigenvectors_may_be_asked_for(rng):
+    N = planted(rng, 2, 20, 0.1)
+    values, vectors = leading_eigenvectors(sparse.csr_array(N), 40)
+    np.testing.assert_allclose(vectors * values @ vectors.T, N, atol=1e-12)
+
+
+def chain(n_nodes, reach=5):
+    """Return the normalised adjacency of a long chain, whose leading eigenvalues crowd at 1."""
+    A = sparse.diags_array(
+        [np.ones(n_nodes - k) for k in range(1, reach + 1)],
+        offsets=list(range(1, reach + 1)),
+        shape=(n_nodes, n_nodes),
+    )
+    A = (A + A.T).tocsr()
+    scale = 1 / np.sqrt(A.sum(axis=1))
+    return sparse.csr_array(A.multiply(scale[:, None]).multiply(scale[None, :]))
+
+
+def test_a_long_chain_takes_inverse_iteration(monkeypatch, rng):
+    monkeypatch.setattr(linalg, "FALLBACK_SIZE", 0)
+    monkeypatch.setattr(linalg, "MAX_FILTERS", 3)
+    order = rng.permutation(900)
+    N = chain(900)[order, :][:, order]
+    values, vectors = leading_eigenvectors(N, 4)
+    expected, basis = eigh(N.toarray())
+    np.testing.assert_allclose(values, expected[::-1][:4], atol=1e-10)
+    cosines = np.linalg.svd(basis[:, -4:].T @ vectors, compute_uv=False)
+    assert cosines.min() > 1 - 1e-8
+    monkeypatch.setattr(linalg, "MAX_BAND_WORK", 0)
+    rough, _ = leading_eigenvectors(N, 4)
+    assert (rough <= values + 1e-12).all()
+    assert rough[-1] < values[-1]
+
+
+def test_tall_svd_of_badly_scaled_columns(seed):
+    rng = np.random.default_rng(seed)
+    A = rng.standard_normal((80, 6)) * np.logspace(0, -9, 6)
+    left, values, right = tall_svd(A)
+    np.testing.assert_allclose(left.T @ left, np.eye(6), atol=1e-12)
+    np.testing.assert_allclose((left * values) @ right.T, A, atol=1e-11)
+    np.testing.assert_allclose(values[:3], np.linalg.svd(A, compute_uv=False)[:3], rtol=1e-8)
+
+
+def test_tall_svd_of_no_columns():
+    left, values, right = tall_svd(np.ones((5, 0)))
+    assert left.shape == (5, 0)
+    assert values.shape == (0,)
+    assert right.shape == (0, 0)
+
+
+@pytest.mark.parametrize("shape", [(30, 5), (8, 20)])
+@pytest.mark.parametrize("dense_side", [None, 1], ids=["dense", "iteration"])
+def test_leading_directions_are_right_singular_vectors(xp, seed, shape, dense_side, monkeypatch):
+    if dense_side is not None:
+        monkeypatch.setattr(linalg, "DENSE_SIDE", dense_side)
+    rng = np.random.default_rng(seed)
+    B = rng.standard_normal(shape) * 0.3 ** np.arange(shape[1])
+    B -= B.mean(axis=0)
+    found = to_numpy(leading_directions(xp.asarray(B), 2))[:, :2]
+    right = np.linalg.svd(B, full_matrices=False)[2][:2].T
+    np.testing.assert_allclose(found @ found.T, right @ right.T, atol=1e-7)
+
+
+@pytest.mark.parametrize("B", [np.zeros((6, 3)), np.ones((1, 3))], ids=["zeros", "one row"])
+def test_rows_without_spread_have_no_directions(B):
+    assert leading_directions(B, 2).shape == (3, 0)
+
+
+def test_an_orthonormal_basis_holds_the_columns(xp, rng):
+    A = rng.standard_normal((7, 3))
+    basis = to_numpy(orthonormal_basis(xp.asarray(A)))
+    np.testing.assert_allclose(basis.T @ basis, np.eye(3), atol=1e-12)
+    np.testing.assert_allclose(basis @ basis.T @ A, A, atol=1e-12)
+    np.testing.assert_array_equal(to_numpy(orthonormal_basis(xp.asarray(A.T))), np.eye(3))
+
+
+def test_random_bases_are_orthonormal_and_repeat(xp, seed):
+    like = xp.asarray(np.zeros(1, dtype=np.float32))
+    one, two = (to_numpy(random_basis(6, 2, np.random.default_rng(seed), like)) for _ in range(2))
+    assert one.dtype == np.float32
+    np.testing.assert_allclose(one.T @ one, np.eye(2), atol=1e-6)
+    np.testing.assert_array_equal(one, two)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_centred_rows_have_mean_zero_to_rounding(dtype, rng):
+    rows = (rng.standard_normal((1000, 4)) + 1e4).astype(dtype)
+    expected = rows.astype(float).mean(axis=0)
+    centred, mean = centre_rows(rows.copy())
+    np.testing.assert_allclose(mean, expected, rtol=1e-11)
+    # Rounding the mean once to the type of the rows would leave 1e4 roundings of it.
+    assert np.abs(centred.astype(float).mean(axis=0)).max() < 1e-5
