@@ -4,7 +4,7 @@
 #   make test     run the tests (a few minutes)
 #   make lint     style, formatting and types
 #   make stress   Ctrl-C, kill -9 and odd fits at random, by the thousand (an hour)
-#   make bench    speed against other libraries, as ratios from one run
+#   make bench    speed against other libraries, as ratios from one run (kept out of version control)
 #   make docs     build the documentation into docs/_build/html
 #   make clean    remove what builds and tests left; `make distclean` the environment too
 #

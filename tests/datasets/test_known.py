@@ -1,8 +1,11 @@
 import re
 
+import numpy as np
 import pytest
 
+from tuckermix.datasets import DatasetNotFound, load
 from tuckermix.datasets._known import KNOWN
+from tuckermix.experiments import EXPERIMENTS
 
 
 @pytest.mark.parametrize("name", KNOWN)
@@ -23,11 +26,24 @@ def test_all_that_a_person_needs_is_there(name):
         assert any(file in layout.patterns for layout in known.layouts)
 
 
-def test_the_sizes_of_the_paper():
-    sizes = {name: (known.sample_shape, known.n_classes) for name, known in KNOWN.items()}
-    assert sizes["cbcl"] == ((19, 19), 2)
-    assert sizes["mnist"] == ((28, 28), 10)
-    assert sizes["pie"] == ((32, 32), 68)
-    assert sizes["orl"] == ((32, 32), 40)
-    assert sizes["yaleb"] == ((32, 32), 38)
-    assert sizes["dyntex++"] == ((50, 50, 50), 36)
+@pytest.mark.data
+@pytest.mark.parametrize("name", KNOWN)
+def test_the_files_have_the_sizes_that_are_stated(name, data_home):
+    known = KNOWN[name]
+    try:
+        data = load(name, data_home=data_home)
+    except DatasetNotFound:
+        pytest.skip(f"{name} is not among the data")
+    assert data.sample_shape == known.sample_shape
+    assert np.unique(data.labels).size == known.n_classes
+
+
+def test_tables_draw_no_more_classes_than_a_dataset_has():
+    for table in EXPERIMENTS.values():
+        for row in table.rows:
+            known = KNOWN.get(row.dataset)
+            if known is not None:
+                assert len(row.ranks) == len(known.sample_shape)
+                assert (row.n_classes or 0) <= known.n_classes
+                sides = zip(row.ranks, known.sample_shape, strict=True)
+                assert all(rank < side for rank, side in sides)
