@@ -1,8 +1,12 @@
+from collections import Counter
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from tuckermix.experiments.cells import cells_of, execute
 from tuckermix.experiments.methods import METHODS, Method, build, register_method
+from tuckermix.experiments.summaries import summarize
 from tuckermix.experiments.tables import (
     EXPERIMENTS,
     FIGURES,
@@ -44,6 +48,21 @@ def test_figures_alone_need_few_cells():
 def test_runs_replace_those_of_rows_that_repeat():
     cells = cells_of([EXPERIMENTS["table5"]], [], EXPERIMENTS, runs=2, methods=["MM"])
     assert [(cell.row.name, cell.run) for cell in cells] == [("ORL", 0), ("YaleB", 0), ("ORL", 1)]
+
+
+def test_a_cheap_method_may_have_more_runs_than_its_row(fakes):
+    register_method(Method("random", fakes.Random, runs=7), replace=True)
+    table = fakes.table("random", "slow")
+    single = Row("one", "blobs", (2, 2), runs=1)
+    cells = cells_of([replace(table, rows=(*table.rows, single))], [], {})
+    counts = Counter((cell.row.name, cell.method) for cell in cells)
+    assert counts["K=2", "random"] == counts["K=3", "random"] == 7
+    assert counts["K=2", "slow"] == 3
+    assert counts["one", "random"] == counts["one", "slow"] == 1
+    asked = cells_of([table], [], {}, runs=2)
+    assert {cell.run for cell in asked} == {0, 1}
+    cell = summarize(table, []).rows[0].cells["random"]
+    assert cell.explanation == "7 of 7 not computed yet."
 
 
 def test_a_start_reaches_the_methods_that_take_one():

@@ -68,7 +68,10 @@ def test_stale_records_are_those_of_other_code(tmp_path):
         store.add(record(0, fingerprint="old"))
         store.add(record(1, fingerprint="new"))
         store.add(record(0, method="ALS", fingerprint="old"))
-        assert [found.key for found in store.stale({"MM": "new"})] == [record(0).key]
+        keys = {found.key for found in store.records()}
+        assert store.delete_stale(keys - {record(0).key}, {"MM": "new"}) == 0
+        assert store.delete_stale(keys, {"MM": "new"}) == 1
+        assert {found.key for found in store.records()} == keys - {record(0).key}
 
 
 def test_a_second_writer_is_refused_until_the_first_is_done(tmp_path):

@@ -138,9 +138,9 @@ def cells_of(
     cells: dict[tuple[str, str, str, str, int], Cell] = {}
     for table in tables:
         for row in table.rows:
-            # A row of a single run has nothing that changes from run to run.
-            count = row.runs if runs is None or row.runs == 1 else runs
             for method in select_methods(chosen, table.methods):
+                # A row of a single run has nothing that changes from run to run.
+                count = method.runs_in(row.runs) if runs is None or row.runs == 1 else runs
                 for run in range(count):
                     cell = _cell(table, row, method, run, profile)
                     cells[cell.key] = cell

@@ -12,6 +12,7 @@ import numpy as np
 
 from tuckermix._records import Record
 from tuckermix._validation import check_option
+from tuckermix.experiments.methods import add_entry
 from tuckermix.experiments.tables import Row
 
 __all__ = [
@@ -99,13 +100,7 @@ def register_dataset(entry: DatasetEntry, *, replace: bool = False) -> DatasetEn
     entry : DatasetEntry
         The same.
     """
-    if entry.name in DATASETS and not replace:
-        raise ValueError(
-            f"A dataset called {entry.name!r} is already registered: choose another name or pass "
-            "replace=True."
-        )
-    DATASETS[entry.name] = entry
-    return entry
+    return add_entry(DATASETS, entry, "dataset", replace)
 
 
 def _named(name: str, data_home: Any) -> Any:

@@ -62,6 +62,9 @@ class Method(Record):
         From 0 to 2: how early in the queue its cells stand.
     role : {"paper", "ours", "orientation", "extra"}, default="extra"
         Where the method comes from.
+    runs : int or None, default=None
+        Runs in rows that have more than one, where the method is cheap enough for more of them;
+        None means as many as the row asks for.
     variant_of : str, default=""
         The column of the paper that it repeats with another choice; it is compared with that
         column's numbers, and is no rival of ours.
@@ -79,12 +82,18 @@ class Method(Record):
     quick_settings: Mapping[str, Any] = field(default_factory=dict)
     cost: int = MODERATE
     role: str = "extra"
+    runs: int | None = None
     variant_of: str = ""
     version: str = "1"
     description: str = ""
 
     def __post_init__(self) -> None:
         check_option(self.role, "role", "Method", ROLES)
+
+    def runs_in(self, asked: int) -> int:
+        """Return the number of runs in a row that asks for so many; a single run stays one."""
+        # A row of a single run has nothing that changes from run to run.
+        return asked if asked == 1 or self.runs is None else max(asked, self.runs)
 
 
 class _OnPixels:
@@ -150,6 +159,17 @@ METHODS: dict[str, Method] = {}
 """The methods by name."""
 
 
+def add_entry(registry: dict[str, Any], entry: Any, kind: str, replace: bool) -> Any:
+    """Put an entry into a registry under its name; another of that name stays unless told so."""
+    if entry.name in registry and not replace:
+        raise ValueError(
+            f"A {kind} called {entry.name!r} is already registered: choose another name or pass "
+            "replace=True."
+        )
+    registry[entry.name] = entry
+    return entry
+
+
 def register_method(method: Method, *, replace: bool = False) -> Method:
     """Make a method known by its name.
 
@@ -165,128 +185,84 @@ def register_method(method: Method, *, replace: bool = False) -> Method:
     method : Method
         The same.
     """
-    if method.name in METHODS and not replace:
-        raise ValueError(
-            f"A method called {method.name!r} is already registered: choose another name or pass "
-            "replace=True."
-        )
-    METHODS[method.name] = method
-    return method
+    return add_entry(METHODS, method, "method", replace)
 
 
-for _method in (
-    Method(
-        "MM",
-        f"{_BASELINES}:MultiplicativeNMF",
-        quick_settings=_FEW_ITERATIONS,
-        role="paper",
-        description="nonnegative matrix factorisation by multiplicative updates",
-    ),
-    Method(
+_BASE: dict[str, Any] = {"role": "paper", "quick_settings": _FEW_ITERATIONS}
+_TENSOR: dict[str, Any] = _BASE | {"takes_ranks": True}
+_SWEEPS: dict[str, Any] = _BASE | {"takes_start": True, "settings": _ALL_SWEEPS, "cost": LONG}
+_PIXELS: dict[str, Any] = {"role": "orientation", "cost": CHEAP}
+_NMF = "nonnegative matrix factorisation by"
+
+# Name, class or function, description, and what differs from the defaults of `Method`.
+for _name, _factory, _description, _options in (
+    ("MM", "MultiplicativeNMF", f"{_NMF} multiplicative updates", _BASE),
+    (
         "ALS",
-        f"{_BASELINES}:AlternatingNMF",
-        quick_settings=_FEW_ITERATIONS,
-        cost=LONG,
-        role="paper",
-        description="nonnegative matrix factorisation by alternating nonnegative least squares",
+        "AlternatingNMF",
+        f"{_NMF} alternating nonnegative least squares",
+        _BASE | {"cost": LONG},
     ),
-    Method(
+    (
         "B-NMF",
-        f"{_BASELINES}:BayesianNMF",
-        quick_settings=_FEW_ITERATIONS,
-        cost=LONG,
-        role="paper",
-        description="Bayesian nonnegative matrix factorisation",
+        "BayesianNMF",
+        "Bayesian nonnegative matrix factorisation",
+        _BASE | {"cost": LONG},
     ),
-    Method(
+    (
         "PGM",
-        f"{_BASELINES}:ProjectedGradientNMF",
-        settings={"tol": 1e-6},  # that of the toolbox
-        quick_settings=_FEW_ITERATIONS,
-        cost=LONG,
-        role="paper",
-        description="nonnegative matrix factorisation by projected gradients",
+        "ProjectedGradientNMF",
+        f"{_NMF} projected gradients",
+        _BASE | {"cost": LONG, "settings": {"tol": 1e-6}},  # that of the toolbox
     ),
-    Method(
-        "DRCC",
-        f"{_BASELINES}:DRCC",
-        quick_settings=_FEW_ITERATIONS,
-        role="paper",
-        description="dual regularised co-clustering",
-    ),
-    Method(
+    ("DRCC", "DRCC", "dual regularised co-clustering", _BASE),
+    (
         "Tri-ONTD",
-        f"{_BASELINES}:TriONTD",
-        takes_ranks=True,
-        quick_settings=_FEW_ITERATIONS,
-        cost=LONG,
-        role="paper",
-        description="orthogonal nonnegative tri-factor tensor decomposition",
+        "TriONTD",
+        "orthogonal nonnegative tri-factor tensor decomposition",
+        _TENSOR | {"cost": LONG},
     ),
-    Method(
+    (
         "PCA-B",
-        f"{_BASELINES}:PCAB",
-        takes_ranks=True,
-        quick_settings=_FEW_ITERATIONS,
-        role="paper",
-        description="the same Tucker model with memberships that are nonnegative only",
+        "PCAB",
+        "the same Tucker model with memberships that are nonnegative only",
+        _TENSOR,
     ),
-    Method(
-        "ASI-T",
-        f"{_BASELINES}:ASIT",
-        takes_ranks=True,
-        role="extra",
-        description="adaptive subspace iteration on tensors",
-    ),
-    Method(
+    ("ASI-T", "ASIT", "adaptive subspace iteration on tensors", {"takes_ranks": True}),
+    (
         "PCA-Multinomial",
-        f"{_BASELINES}:PCAMultinomial",
-        takes_ranks=True,
-        takes_start=True,
-        settings=_ALL_SWEEPS,
-        quick_settings=_FEW_ITERATIONS,
-        cost=LONG,
-        role="paper",
-        description="the paper's algorithm with the paper's settings",
+        "PCAMultinomial",
+        "the paper's algorithm with the paper's settings",
+        _SWEEPS | {"takes_ranks": True},
     ),
-    Method(
+    (
         "PCA-Multinomial-1",
         one_start,
-        takes_start=True,
-        settings=_ALL_SWEEPS,
-        quick_settings=_FEW_ITERATIONS,
-        cost=LONG,
-        role="extra",
-        variant_of="PCA-Multinomial",
-        description="the same with a single random start of k-means, the default of MATLAB",
+        "the same with a single random start of k-means, the default of MATLAB",
+        _SWEEPS | {"role": "extra", "variant_of": "PCA-Multinomial"},
     ),
-    Method(
+    (
         "k-means",
         kmeans_on_pixels,
-        settings={"n_init": KMEANS_STARTS},
-        cost=CHEAP,
-        role="orientation",
-        description="scikit-learn's k-means on pixels, ten starts",
+        "scikit-learn's k-means on pixels, ten starts",
+        _PIXELS | {"settings": {"n_init": KMEANS_STARTS}},
     ),
-    Method(
+    (
         "spectral",
         spectral_on_pixels,
-        settings={"affinity": "nearest_neighbors"},
-        cost=CHEAP,
-        role="orientation",
-        description="scikit-learn's spectral clustering on pixels, nearest-neighbour graph",
+        "scikit-learn's spectral clustering on pixels, nearest-neighbour graph",
+        _PIXELS | {"settings": {"affinity": "nearest_neighbors"}},
     ),
-    Method(
+    (
         "TuckerClustering",
         "tuckermix:TuckerClustering",
-        takes_ranks=True,
-        takes_start=True,
-        cost=CHEAP,
-        role="ours",
-        description="this package with its defaults; only the core size is given",
+        "this package with its defaults; only the core size is given",
+        {"takes_ranks": True, "takes_start": True, "cost": CHEAP, "role": "ours"},
     ),
 ):
-    register_method(_method)
+    if isinstance(_factory, str) and ":" not in _factory:
+        _factory = f"{_BASELINES}:{_factory}"
+    register_method(Method(_name, _factory, description=_description, **_options))
 
 
 def select_methods(names: Iterable[str] | None, columns: Iterable[str]) -> list[Method]:

@@ -566,7 +566,8 @@ def reproduce(
     )
     with Store(db) as store, store.writing():
         if refresh:
-            _delete_stale(store, cells)
+            today = {name: code_fingerprint(method.factory) for name, method in METHODS.items()}
+            store.delete_stale({cell.key for cell in cells}, today)
         return run_cells(
             cells,
             store,
@@ -576,18 +577,3 @@ def reproduce(
             retry_failed=retry_failed,
             progress=progress,
         )
-
-
-def _delete_stale(store: Store, cells: Iterable[Cell]) -> None:
-    """Delete the records of these cells that older code computed."""
-    keys = {cell.key for cell in cells}
-    today = {name: code_fingerprint(method.factory) for name, method in METHODS.items()}
-    for record in store.stale(today):
-        if record.key in keys:
-            store.delete(
-                profile=record.profile,
-                experiment=record.experiment,
-                row=record.row,
-                method=record.method,
-                run=record.run,
-            )

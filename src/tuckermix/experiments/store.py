@@ -52,6 +52,7 @@ _COLUMNS = {
 }
 _JSON = ("warnings", "classes", "parameters", "versions", "extras")
 KEY = ("profile", "experiment", "row", "method", "run")
+Key = tuple[str, str, str, str, int]
 
 RECORD_FIELDS = (
     "profile",
@@ -152,7 +153,7 @@ class RunRecord(Record):
     extras: dict[str, Any] = field(default_factory=dict)
 
     @property
-    def key(self) -> tuple[str, str, str, str, int]:
+    def key(self) -> Key:
         """What identifies the record."""
         return (self.profile, self.experiment, self.row, self.method, self.run)
 
@@ -302,7 +303,7 @@ class Store:
             for row in rows
         ]
 
-    def digests(self) -> dict[tuple[str, str, str, str, int], tuple[str, str]]:
+    def digests(self) -> dict[Key, tuple[str, str]]:
         """Return digest and status of each record by its key, without reading the rest."""
         names = ", ".join(KEY)
         with self._explained():
@@ -367,24 +368,30 @@ class Store:
         finally:
             lock.close()
 
-    def stale(self, fingerprints: dict[str, str]) -> list[RunRecord]:
-        """Return the records of older code.
+    def delete_stale(self, keys: set[Key], fingerprints: dict[str, str]) -> int:
+        """Delete the records of older code.
 
         Parameters
         ----------
+        keys : set of tuple
+            The records in question.
         fingerprints : dict of str to str
-            Today's fingerprints, by method.
+            Today's fingerprints, by method; records of other methods stay.
 
         Returns
         -------
-        records : list of RunRecord
-            Those of these methods that have another.
+        count : int
+            How many were deleted.
         """
-        return [
-            record
+        older = [
+            record.key
             for record in self.records()
-            if record.method in fingerprints and record.fingerprint != fingerprints[record.method]
+            if record.key in keys
+            and fingerprints.get(record.method, record.fingerprint) != record.fingerprint
         ]
+        for key in older:
+            self.delete(**dict(zip(KEY, key, strict=True)))
+        return len(older)
 
 
 def records_csv(records: Iterable[RunRecord]) -> str:
