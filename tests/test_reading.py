@@ -36,7 +36,6 @@ def test_errors_of_the_system(tmp_path, monkeypatch):
         ("a.h5", "h5py", r"Reading HDF5 needs h5py: install tuckermix\[io\]\."),
         ("folder.zarr", "numcodecs", r"this Zarr store needs numcodecs: install tuckermix\[io\]"),
         ("images", "PIL", r"Reading images needs pillow: install tuckermix\[io\]\."),
-        ("a.tif", "tifffile", r"Reading TIFF needs tifffile: install tuckermix\[io\]\."),
         ("a.avi", "av", r"Reading videos needs av: install tuckermix\[io\]\."),
         ("a.npy", "dask", r"Reading in chunks needs dask: install tuckermix\[dask\]\."),
     ],

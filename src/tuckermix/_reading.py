@@ -24,6 +24,7 @@ __all__ = [
     "open_regular",
     "read_error",
     "reading",
+    "slack",
 ]
 
 QUOTED_LENGTH = 160
@@ -87,6 +88,11 @@ def open_regular(path: Path) -> BinaryIO:
     except BaseException:
         os.close(descriptor)
         raise
+
+
+def slack(nbytes: int) -> int:
+    """Return the most bytes that `nbytes` can take packed: packing may lengthen what is random."""
+    return nbytes + nbytes // 8 + 1024
 
 
 def inflate(packed: bytes, limit: int, wbits: int = zlib.MAX_WBITS) -> bytes:

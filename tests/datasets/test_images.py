@@ -205,14 +205,46 @@ def test_an_image_that_is_none(tmp_path):
 
 def test_limits(tmp_path):
     save(tmp_path / "a.png", picture(0, (100, 100)))
-    with pytest.raises(ReadError, match=r"a.png: its 100 x 100 pixels would take 40000 bytes"):
-        read(tmp_path, max_bytes=39_999)
-    for index in range(9):
+    with pytest.raises(ReadError, match=r"a.png: its 100 x 100 pixels would take 120000 bytes"):
+        read(tmp_path, max_bytes=119_999)
+    for index in range(12):
         save(tmp_path / f"b{index}.png", picture(0, (100, 100)))
     with pytest.raises(
-        ReadError, match=r"10 samples of shape \(100, 100\) would take 100000 bytes"
+        ReadError, match=r"13 samples of shape \(100, 100\) would take 130000 bytes"
     ):
+        read(tmp_path, max_bytes=129_999)
+
+
+def test_long_files(tmp_path):
+    save(tmp_path / "a.png", picture(0, (4, 4)))
+    with open(tmp_path / "a.png", "ab") as stream:
+        stream.write(bytes(10**5))
+    with pytest.raises(ReadError, match=r"it has 1000\d\d bytes, and the limit is max_bytes=99999"):
         read(tmp_path, max_bytes=99_999)
+
+
+def test_an_image_beyond_the_limit_of_pillow(tmp_path, monkeypatch):
+    save(tmp_path / "a.png", picture(0, (100, 100)))
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 4_000)
+    with pytest.raises(ReadError, match=r"it has more than 8000 pixels, where Pillow .*MAX_IMAGE"):
+        read(tmp_path)
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 6_000)  # Pillow would warn, and we do not
+    assert read(tmp_path).X.shape == (1, 100, 100)
+
+
+@pytest.mark.parametrize("lossless", [True, False])
+@pytest.mark.parametrize("opaque", [True, False])
+def test_the_size_of_webp_is_known_before_it_is_opened(tmp_path, monkeypatch, lossless, opaque):
+    colours = picture(0, (30, 40, 3 if opaque else 4))
+    Image.fromarray(colours).save(tmp_path / "a.webp", lossless=lossless)
+    assert read(tmp_path).X.shape == (1, 30, 40, 3)
+
+    def opened(*args, **kwargs):
+        raise AssertionError("opened")
+
+    monkeypatch.setattr(Image, "open", opened)
+    with pytest.raises(ReadError, match="its 40 x 30 pixels would take 14400 bytes"):
+        read(tmp_path, max_bytes=14_399)
 
 
 def test_other_refusals(tmp_path):

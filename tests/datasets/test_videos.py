@@ -128,3 +128,21 @@ def test_a_video_without_frames(tmp_path):
         container.start_encoding()
     with pytest.raises(ReadError, match=r"a\.avi: it has no frames. Get the file anew"):
         read(tmp_path / "a.avi")
+
+
+def test_frames_larger_than_the_head_says(tmp_path, monkeypatch):
+    """The head of a file may claim less than its frames have."""
+    from tuckermix.datasets import _videos
+
+    save(tmp_path / "a.avi", film(0, height=80, width=120))
+    real, seen = _videos._check_frame, []
+
+    def small_head(path, width, height, options):
+        seen.append((width, height))
+        if len(seen) > 1:
+            real(path, width, height, options)
+
+    monkeypatch.setattr(_videos, "_check_frame", small_head)
+    with pytest.raises(ReadError, match=r"one of its frames would take 28800|damaged"):
+        read(tmp_path / "a.avi", max_bytes=28_799)
+    assert seen[0] == (120, 80)

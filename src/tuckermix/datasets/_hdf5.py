@@ -17,13 +17,12 @@ from typing import Any
 import numpy as np
 
 from tuckermix._archives import NUMERIC_KINDS, Entry
-from tuckermix._reading import inflate, needs, read_error, reading
+from tuckermix._reading import inflate, needs, read_error, reading, slack
 from tuckermix.datasets._chunks import Index, Region, covering, gather, whole
 from tuckermix.datasets._container import STRING, assemble, check_strings
 from tuckermix.datasets._dataset import Dataset
 from tuckermix.datasets._lazy import Slices, to_dask
 from tuckermix.datasets._options import Options
-from tuckermix.datasets._zarr_codecs import slack
 
 __all__ = ["hdf5_entries", "read_hdf5"]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +14,13 @@ from tuckermix.datasets._dataset import Dataset
 from tuckermix.datasets._folder import stack_files
 from tuckermix.datasets._options import Options
 from tuckermix.datasets._pixels import match, resize
+from tuckermix.datasets._tiff import is_tiff, read_pages
 
 __all__ = ["IMAGE_SUFFIXES", "TIFF_SUFFIXES", "read_image", "read_image_folder", "read_tiff"]
 
-FORMATS = ("PNG", "JPEG", "BMP", "PPM", "GIF", "WEBP", "TIFF")
-"""Formats that Pillow may use. Left to itself it also tries some that start other programs, such as
-Ghostscript for PostScript."""
+FORMATS = ("PNG", "JPEG", "BMP", "PPM", "GIF", "WEBP")
+"""Formats that Pillow may use; TIFF is read here. Left to itself it also tries some that start
+other programs, such as Ghostscript for PostScript."""
 
 TIFF_SUFFIXES = frozenset({".tif", ".tiff"})
 """File names of TIFF."""
@@ -31,6 +33,12 @@ IMAGE_SUFFIXES = TIFF_SUFFIXES | frozenset(
 MAX_CHANNELS = 4
 """Values that a pixel can have in the images read here: three colours and opacity."""
 
+COPIES = 3
+"""Copies of an image in memory while it is read: decoded by Pillow, handed over, turned upright."""
+
+HEAD_BYTES = 30
+"""First bytes by which formats are told, and WebP tells its size."""
+
 
 def read_image_folder(path: Path, names: list[str], options: Options) -> Dataset:
     """Read a folder of images, one sample each; subfolders are classes."""
@@ -39,7 +47,7 @@ def read_image_folder(path: Path, names: list[str], options: Options) -> Dataset
 
 def read_tiff(path: Path, options: Options) -> Dataset:
     """Read a TIFF file whose pages are the samples."""
-    X, colour = _tiff_pages(path, options)
+    X, colour = read_pages(path, options.max_bytes)
     if X.ndim - colour < 3:
         raise read_error(
             path,
@@ -52,13 +60,15 @@ def read_tiff(path: Path, options: Options) -> Dataset:
 
 def read_image(path: Path, options: Options) -> np.ndarray:
     """Read one image: (height, width), colours in a last axis of 3, pages of a volume first."""
-    if path.suffix.lower() in TIFF_SUFFIXES:
-        image, colour = _tiff_pages(path, options)
+    with open_regular(path) as stream:
+        head = stream.read(HEAD_BYTES)
+    if is_tiff(head):
+        image, colour = read_pages(path, options.max_bytes)
         if image.ndim - colour == 3:  # a volume
             pages = [resize(match(path, page, options.grey), options.size) for page in image]
             return np.stack(pages)
     else:
-        image = _pillow(path, options)
+        image = _pillow(path, head, options)
     if image.ndim not in (2, 3):
         raise read_error(
             path,
@@ -68,15 +78,32 @@ def read_image(path: Path, options: Options) -> np.ndarray:
     return resize(match(path, image, options.grey), options.size)
 
 
-def _pillow(path: Path, options: Options) -> np.ndarray:
+def _pillow(path: Path, head: bytes, options: Options) -> np.ndarray:
     try:
         from PIL import Image, ImageOps, UnidentifiedImageError
     except ImportError as error:
         raise needs("Reading images", "pillow", "io") from error
 
-    with open_regular(path) as stream:
+    with open_regular(path) as stream, warnings.catch_warnings():
+        # Pillow warns of images that are merely large; the limit here is on their memory.
+        warnings.simplefilter("ignore", Image.DecompressionBombWarning)
+        length = stream.seek(0, os.SEEK_END)
+        stream.seek(0)
+        if length > options.max_bytes:
+            raise read_error(
+                path,
+                f"it has {length} bytes, and the limit is max_bytes={options.max_bytes}",
+                "If you trust the file, raise max_bytes",
+            )
+        _check_pixels(path, _webp_size(head), options)
         try:
             image = Image.open(stream, formats=FORMATS)
+        except Image.DecompressionBombError as error:
+            raise read_error(
+                path,
+                f"it has more than {2 * (Image.MAX_IMAGE_PIXELS or 0)} pixels, where Pillow stops",
+                "Make it smaller, or raise PIL.Image.MAX_IMAGE_PIXELS if you trust the file",
+            ) from error
         except UnidentifiedImageError as error:
             raise read_error(
                 path,
@@ -91,7 +118,22 @@ def _pillow(path: Path, options: Options) -> np.ndarray:
                 f"it is an animation of {n_frames} frames",
                 "Convert it to a video file, or keep one frame",
             )
-        return _as_array(ImageOps.exif_transpose(image))
+        ImageOps.exif_transpose(image, in_place=True)
+        return _as_array(image)
+
+
+def _webp_size(head: bytes) -> tuple[int, int]:
+    """Read the size of a WebP image, for which Pillow takes memory as soon as it opens one."""
+    if head[:4] != b"RIFF" or head[8:12] != b"WEBP":
+        return (0, 0)
+    if head[12:16] == b"VP8X":
+        width, height = (int.from_bytes(head[i : i + 3], "little") + 1 for i in (24, 27))
+    elif head[12:16] == b"VP8L":
+        bits = int.from_bytes(head[21:25], "little")
+        width, height = (bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1
+    else:
+        width, height = (int.from_bytes(head[i : i + 2], "little") & 0x3FFF for i in (26, 28))
+    return width, height
 
 
 def _as_array(image: Any) -> np.ndarray:
@@ -112,63 +154,11 @@ def _as_array(image: Any) -> np.ndarray:
 
 def _check_pixels(path: Path, size: tuple[int, int], options: Options) -> None:
     """Refuse an image whose declared size passes the limit, before it is unpacked."""
-    declared = size[0] * size[1] * MAX_CHANNELS
+    declared = size[0] * size[1] * MAX_CHANNELS * COPIES
     if declared > options.max_bytes:
         raise read_error(
             path,
-            f"its {size[0]} x {size[1]} pixels would take {declared} bytes in memory, and the "
-            f"limit is max_bytes={options.max_bytes}",
+            f"its {size[0]} x {size[1]} pixels would take {declared} bytes while they are read, "
+            f"and the limit is max_bytes={options.max_bytes}",
             "If you trust the file, raise max_bytes",
         )
-
-
-def _tiff_pages(path: Path, options: Options) -> tuple[np.ndarray, bool]:
-    """Read all pages of a TIFF file as one array, and tell whether its last axis holds colours."""
-    try:
-        import tifffile
-    except ImportError as error:
-        raise needs("Reading TIFF", "tifffile", "io") from error
-
-    with open_regular(path), tifffile.TiffFile(os.fspath(path)) as file:
-        series = file.series
-        if not series:
-            raise read_error(path, "it holds no pages", "Get the file anew")
-        shapes = {(one.shape, one.dtype) for one in series}
-        if len(shapes) > 1:
-            raise read_error(
-                path,
-                f"its pages differ in size: {', '.join(sorted(str(s) for s, _ in shapes))}",
-                "Save the pages as single images into a folder and pass size=(height, width)",
-            )
-        declared = sum(one.size * one.dtype.itemsize for one in series)
-        if declared > options.max_bytes:
-            raise read_error(
-                path,
-                f"its pages would take {declared} bytes in memory, and the limit is "
-                f"max_bytes={options.max_bytes}",
-                "If you trust the file, raise max_bytes",
-            )
-        if series[0].dtype.kind not in "buif":
-            raise read_error(
-                path, f"its pages have dtype {series[0].dtype}", "Save it with real grey values"
-            )
-        try:
-            pages = [one.asarray() for one in series]
-        except ValueError as error:
-            # Some compressions need a package of codecs; Pillow knows the common ones by itself.
-            if "imagecodecs" not in str(error):
-                raise
-            return _tiff_by_pillow(path)
-        axes = series[0].axes
-    X, colour = (pages[0] if len(pages) == 1 else np.stack(pages)), "S" in axes
-    if colour:
-        X = np.moveaxis(X, axes.index("S") - len(axes), -1)[..., :3]  # without opacity
-    return X, colour
-
-
-def _tiff_by_pillow(path: Path) -> tuple[np.ndarray, bool]:
-    from PIL import Image, ImageSequence
-
-    with Image.open(path, formats=("TIFF",)) as image:
-        pages = [_as_array(page) for page in ImageSequence.Iterator(image)]
-    return (pages[0] if len(pages) == 1 else np.stack(pages)), pages[0].ndim == 3

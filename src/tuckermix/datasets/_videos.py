@@ -25,6 +25,15 @@ CONTAINERS = "avi,mov,matroska,webm,mpeg,mpegvideo,mpegts,ogg,m4v"
 """Containers that may be opened. The library behind also knows playlists, which name other files
 and hosts; a file from a stranger must not make us open those."""
 
+BYTES_PER_PIXEL = 3
+"""Bytes of a pixel in colour."""
+
+MAX_PIXELS = 2**31 - 1
+"""The most pixels of a frame that the library behind can be told."""
+
+SPARE_PIXELS = 2**16
+"""Pixels by which a decoder may round a frame up to whole blocks."""
+
 GREY_FORMATS = ("gray", "gray8", "gray10le", "gray12le", "gray16le", "monow", "monob")
 """Pixel formats without colour."""
 
@@ -83,6 +92,17 @@ def _stack(
     return np.stack(collected)
 
 
+def _check_frame(path: Path, width: int, height: int, options: Options) -> None:
+    declared = BYTES_PER_PIXEL * width * height
+    if declared > options.max_bytes:
+        raise read_error(
+            path,
+            f"one of its frames would take {declared} bytes in memory, and the limit is "
+            f"max_bytes={options.max_bytes}",
+            "If you trust the file, raise max_bytes",
+        )
+
+
 def _frames(path: Path, options: Options) -> Iterator[np.ndarray]:
     """Decode the first video stream of a file frame by frame."""
     try:
@@ -99,15 +119,12 @@ def _frames(path: Path, options: Options) -> Iterator[np.ndarray]:
             raise read_error(path, "it has no pictures", "Name a file that holds a video")
         stream = container.streams.video[0]
         grey = stream.codec_context.pix_fmt in GREY_FORMATS
-        declared = 3 * stream.codec_context.width * stream.codec_context.height
-        if declared > options.max_bytes:
-            raise read_error(
-                path,
-                f"one of its frames would take {declared} bytes in memory, and the limit is "
-                f"max_bytes={options.max_bytes}",
-                "If you trust the file, raise max_bytes",
-            )
+        _check_frame(path, stream.codec_context.width, stream.codec_context.height, options)
+        # What the head of a file says need not hold for its frames: the decoder must know too.
+        most = options.max_bytes // BYTES_PER_PIXEL + SPARE_PIXELS
+        stream.codec_context.options = {"max_pixels": str(min(most, MAX_PIXELS))}
         for frame in container.decode(stream):
+            _check_frame(path, frame.width, frame.height, options)
             if grey or options.grey:
                 yield frame.to_ndarray(format="gray")
             else:

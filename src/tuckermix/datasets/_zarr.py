@@ -20,7 +20,7 @@ from typing import Any, Literal
 import numpy as np
 
 from tuckermix._archives import Entry
-from tuckermix._reading import open_regular, read_error, reading
+from tuckermix._reading import open_regular, read_error, reading, slack
 from tuckermix.datasets._chunks import Index, Region, covering, gather, whole
 from tuckermix.datasets._container import LABEL_KINDS, STRING, assemble, check_strings
 from tuckermix.datasets._dataset import Dataset
@@ -34,7 +34,6 @@ from tuckermix.datasets._zarr_codecs import (
     filter_dtypes,
     name_of,
     size_of,
-    slack,
     unfilter,
     unpack,
 )

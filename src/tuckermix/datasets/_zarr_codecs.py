@@ -27,7 +27,6 @@ __all__ = [
     "filter_dtypes",
     "name_of",
     "size_of",
-    "slack",
     "unfilter",
     "unpack",
 ]
@@ -313,11 +312,6 @@ def decode_strings(content: bytes, count: int) -> list[str]:
             raise EOFError("a chunk of strings ends early")
         strings.append(content[start - length : start].decode("utf-8"))
     return strings
-
-
-def slack(nbytes: int) -> int:
-    """Return the most bytes that `nbytes` can take packed: packing may lengthen what is random."""
-    return nbytes + nbytes // 8 + 1024
 
 
 def size_of(shape: tuple[int, ...], dtype: np.dtype) -> int:
