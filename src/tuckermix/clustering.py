@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import math
 import warnings
 from dataclasses import replace
@@ -47,8 +46,6 @@ __all__ = ["TuckerClustering"]
 MAX_LANDMARKS = 10_000
 """Beyond this many samples labels are learned from a random part of them: the cost of the graph
 grows with the square, while accuracy no longer does."""
-
-logger = logging.getLogger("tuckermix")
 
 
 class TuckerClustering(
@@ -396,6 +393,7 @@ class TuckerClustering(
         # How many sweeps there will be is not known: several random starts may each take some.
         context = self._init_callback_context(max_subtasks=None)
         context.call_on_fit_task_begin(estimator=self, X=X)
+        watched = hasattr(self, "_skl_callbacks")
         samples = as_blocks(X)
         fit = decompose_source(
             Source(samples),
@@ -407,7 +405,7 @@ class TuckerClustering(
             max_iter=self.max_iter,
             tol=self.tol,
             rng=rng,
-            callback=partial(self._report, context, X),
+            callback=partial(self._report, context, X) if watched else None,
         )
         model, self.memberships_, self.gap_ = Model.from_decomposition(fit, self.memberships, rng)
         chosen = X
@@ -466,13 +464,7 @@ class TuckerClustering(
             )
 
     def _report(self, context: Any, X: Array, record: SweepRecord) -> bool:
-        """Log a sweep and tell the callbacks of it; return whether one asks to stop."""
-        logger.info(
-            "sweep %d: relative error %.9f after %.3f s",
-            record.iteration,
-            record.relative_error,
-            record.time,
-        )
+        """Tell the callbacks of a sweep; return whether one asks to stop."""
         task = context.subcontext(task_name=f"sweep {record.iteration}")
         task.call_on_fit_task_begin(estimator=self, X=X)
         return bool(task.call_on_fit_task_end(estimator=self, X=X))

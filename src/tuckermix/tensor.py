@@ -5,19 +5,23 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-from tuckermix.numerics import tensor as _tensor
+from tuckermix.decomposition import result
+from tuckermix.numerics import tensor
 
-__all__ = list(_tensor.__all__)
+_HOMES = {**dict.fromkeys(tensor.__all__, tensor), "relative_error": result}
+
+__all__ = list(_HOMES)
 
 
 def __getattr__(name: str) -> Any:
-    """Hand out a function of `tuckermix.numerics.tensor`, and say that it has moved."""
-    if name not in __all__:
+    """Hand out a function from its new place, and say where that is."""
+    if name not in _HOMES:
         raise AttributeError(f"module 'tuckermix.tensor' has no attribute {name!r}")
+    home = _HOMES[name]
     warnings.warn(
-        f"tuckermix.tensor.{name} has moved to tuckermix.numerics.tensor; "
+        f"tuckermix.tensor.{name} has moved to {home.__name__}; "
         "the old place goes with version 0.3.",
         DeprecationWarning,
         stacklevel=2,
     )
-    return getattr(_tensor, name)
+    return getattr(home, name)

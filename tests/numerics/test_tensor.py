@@ -67,7 +67,7 @@ def test_mode_gram_is_the_product_of_the_unfolding(xp):
         )
 
 
-def test_tucker_to_tensor_and_residual_from_norms(seed):
+def test_tucker_to_tensor_rebuilds(seed):
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((8, 4, 5))
     U = np.linalg.qr(rng.standard_normal((4, 2)))[0]
@@ -76,13 +76,4 @@ def test_tucker_to_tensor_and_residual_from_norms(seed):
     core = np.einsum("mij,mq,ia,jb->qab", X, Q, U, V)
     fit = tensor.tucker_to_tensor(core, [U, V], Q)
     np.testing.assert_allclose(fit, np.einsum("qab,mq,ia,jb->mij", core, Q, U, V), atol=1e-12)
-    error = np.linalg.norm(X - fit) / np.linalg.norm(X)
-    assert tensor.relative_error(
-        tensor.squared_norm(X), tensor.squared_norm(core)
-    ) == pytest.approx(error, abs=1e-12)
     assert tensor.tucker_to_tensor(core, [U, V], None).shape == (3, 4, 5)
-
-
-def test_relative_error_of_nothing_is_zero():
-    assert tensor.relative_error(0.0, 0.0) == 0.0
-    assert tensor.relative_error(1.0, 1.0 + 1e-16) == 0.0

@@ -24,7 +24,7 @@ class TuckerStart(Record):
     Attributes
     ----------
     source : Source
-        The samples, scaled to ordinary size; `source.cost_of` undoes it for costs.
+        The samples, scaled to ordinary size; `cost_of` undoes it for costs.
     ranks : tuple of int
         One rank for each feature mode.
     factors : list of ndarray of shape (d_n, r_n)

@@ -14,6 +14,7 @@ from tuckermix.baselines._run import Run, Trace
 from tuckermix.baselines._tucker import TuckerMethod, TuckerStart
 from tuckermix.baselines.nonnegative import scale_of
 from tuckermix.decomposition.exact import update_factors
+from tuckermix.decomposition.result import cost_of
 from tuckermix.numerics.points import kmeans
 from tuckermix.numerics.tensor import multi_mode_dot, squared_norm
 from tuckermix.sources import Source
@@ -71,7 +72,7 @@ def iterate_subspace(
     history = trace.records
 
     def record(explained: float) -> float:
-        trace.add(source.cost_of(total - explained), total - explained)
+        trace.add(cost_of(source, total - explained), total - explained)
         return 0.5 * max(0.0, total - explained)
 
     B = source.project(factors)

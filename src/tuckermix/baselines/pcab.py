@@ -13,6 +13,7 @@ from tuckermix.baselines._run import Run, Trace
 from tuckermix.baselines._tucker import TuckerMethod, TuckerStart
 from tuckermix.baselines.nonnegative import least_squares_cost, nonnegative_least_squares
 from tuckermix.decomposition.exact import update_factors
+from tuckermix.decomposition.result import cost_of
 from tuckermix.numerics.tensor import multi_mode_dot, squared_norm
 from tuckermix.sources import Source
 
@@ -73,7 +74,7 @@ def solve_nonnegative_tucker(
     history = trace.records
 
     def record(cost: float) -> None:
-        trace.add(source.cost_of(2.0 * cost), 2.0 * cost)
+        trace.add(cost_of(source, 2.0 * cost), 2.0 * cost)
 
     Q, inverse = _pseudo_inverse(U)
     T = source.contract(Q)

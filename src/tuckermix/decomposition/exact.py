@@ -38,6 +38,7 @@ from tuckermix.decomposition.result import (
     Start,
     Subspace,
     assemble,
+    relative_error,
     with_constant,
 )
 from tuckermix.numerics.linalg import (
@@ -56,7 +57,6 @@ from tuckermix.numerics.tensor import (
     mode_dot,
     mode_gram,
     multi_mode_dot,
-    relative_error,
     squared_norm,
 )
 from tuckermix.sources import Source

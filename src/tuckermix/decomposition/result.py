@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import time
 from collections.abc import Callable
@@ -11,7 +12,6 @@ import numpy as np
 
 from tuckermix._array_api import Array, asarray_like, device, get_namespace
 from tuckermix._records import Record, StopReason
-from tuckermix.numerics.tensor import relative_error
 from tuckermix.sources import Source
 
 __all__ = [
@@ -22,8 +22,13 @@ __all__ = [
     "Subspace",
     "SweepRecord",
     "assemble",
+    "cost_of",
+    "relative_error",
     "with_constant",
 ]
+
+
+logger = logging.getLogger("tuckermix")
 
 
 @dataclass(frozen=True)
@@ -119,12 +124,18 @@ class Course:
         total = self.source.squared_norm
         entry = SweepRecord(
             iteration=len(self.history),
-            cost=self.source.cost_of(total - explained),
+            cost=cost_of(self.source, total - explained),
             relative_error=relative_error(total, explained),
             gap=gap,
             time=time.perf_counter() - self.began,
         )
         self.history.append(entry)
+        logger.info(
+            "sweep %d: relative error %.9f after %.3f s",
+            entry.iteration,
+            entry.relative_error,
+            entry.time,
+        )
         asks = self.callback is not None and self.stop is not StopReason.CALLBACK
         return asks and bool(self.callback(entry))  # type: ignore[misc]
 
@@ -296,3 +307,45 @@ def with_constant(coordinates: Array, n_samples: int | None = None) -> Array:
         device=device(coordinates),
     )
     return xp.concat([constant, coordinates], axis=1)
+
+
+def cost_of(source: Source, squared_error: float) -> float:
+    """Return half a squared error in the units of the samples.
+
+    The result may be too small or too large for a float, 0 or infinity then.
+
+    Parameters
+    ----------
+    source : Source
+        The samples.
+    squared_error : float
+        The squared error of the scaled samples; rounding may have made it negative.
+
+    Returns
+    -------
+    cost : float
+        Half of it, undone of the scale.
+    """
+    return 0.5 * max(0.0, squared_error) / source.scale / source.scale
+
+
+def relative_error(total: float, explained: float) -> float:
+    r"""Get the relative error of a least-squares fit from squared norms alone.
+
+    .. math:: \|X - \hat X\| / \|X\| = \sqrt{1 - \|\hat X\|^2 / \|X\|^2}
+
+    holds because the fit is an orthogonal projection, so that nothing has to be rebuilt.
+
+    Parameters
+    ----------
+    total : float
+        The squared norm of the data.
+    explained : float
+        The squared norm of the fit.
+
+    Returns
+    -------
+    error : float
+        Between 0 and 1; 0 for data that are all zero.
+    """
+    return math.sqrt(max(0.0, 1.0 - explained / total)) if total > 0 else 0.0

@@ -21,7 +21,6 @@ __all__ = [
     "mode_dot",
     "mode_gram",
     "multi_mode_dot",
-    "relative_error",
     "squared_norm",
     "tucker_to_tensor",
     "unfold",
@@ -212,25 +211,3 @@ def tucker_to_tensor(core: Array, factors: Sequence[Array], memberships: Array |
     if memberships is not None:
         core = mode_dot(core, memberships, 0)
     return multi_mode_dot(core, factors)
-
-
-def relative_error(total: float, explained: float) -> float:
-    r"""Get the relative error of a least-squares fit from squared norms alone.
-
-    .. math:: \|X - \hat X\| / \|X\| = \sqrt{1 - \|\hat X\|^2 / \|X\|^2}
-
-    holds because the fit is an orthogonal projection, so that nothing has to be rebuilt.
-
-    Parameters
-    ----------
-    total : float
-        The squared norm of the data.
-    explained : float
-        The squared norm of the fit.
-
-    Returns
-    -------
-    error : float
-        Between 0 and 1; 0 for data that are all zero.
-    """
-    return math.sqrt(max(0.0, 1.0 - explained / total)) if total > 0 else 0.0

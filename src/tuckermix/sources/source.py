@@ -290,23 +290,6 @@ class Source:
         self.squared_norm = total
         self.mean = summed / self.n_samples
 
-    def cost_of(self, squared_error: float) -> float:
-        """Return half a squared error in the units of the samples.
-
-        The result may be too small or too large for a float, 0 or infinity then.
-
-        Parameters
-        ----------
-        squared_error : float
-            The squared error of the scaled samples; rounding may have made it negative.
-
-        Returns
-        -------
-        cost : float
-            Half of it, undone of the scale.
-        """
-        return 0.5 * max(0.0, squared_error) / self.scale / self.scale
-
     def mode_grams(self) -> list[Array]:
         """Compute the Gram matrix of each feature mode.
 
