@@ -4,13 +4,14 @@ from tuckermix.report import _content
 from tuckermix.summary import sample_names
 
 
-def parts(samples, model):
+def subject(samples, model):
     X, y = samples
-    return model, X, model.labels_, model.predict_proba(X), sample_names(None, len(X)), y
+    names = sample_names(None, len(X))
+    return _content.Subject(model, X, model.labels_, model.predict_proba(X), names, y)
 
 
 def test_cards_count_every_sample_once(samples, model):
-    cards = _content.cards(*parts(samples, model))
+    cards = _content.cards(subject(samples, model))
     assert sum(card.size for card in cards) == len(samples[0])
     assert np.isclose(sum(card.share for card in cards), 1)
     for card in cards:
@@ -23,12 +24,12 @@ def test_typical_members_are_surer_than_doubtful_ones(samples, model):
     def sureness(member):
         return int(member.note.split("%")[0])
 
-    for card in _content.cards(*parts(samples, model)):
+    for card in _content.cards(subject(samples, model)):
         assert min(map(sureness, card.typical)) >= max(map(sureness, card.doubtful))
 
 
 def test_map_has_a_mark_for_each_sample_in_the_order_of_its_data(samples, model):
-    drawn = _content.sample_map(*parts(samples, model))
+    drawn = _content.sample_map(subject(samples, model))
     marks = [cluster for cluster, paths in drawn.groups for _ in paths]
     assert marks == drawn.data["labels"]
     assert len(marks) == len(samples[0])
@@ -42,7 +43,7 @@ def test_map_has_a_mark_for_each_sample_in_the_order_of_its_data(samples, model)
 
 def test_large_maps_are_thinned(samples, model, monkeypatch):
     monkeypatch.setattr(_content, "MAX_MARKS", 50)
-    assert _content.sample_map(*parts(samples, model)).n_marks == 50
+    assert _content.sample_map(subject(samples, model)).n_marks == 50
 
 
 def test_snippet_repeats_the_fit(samples, model):

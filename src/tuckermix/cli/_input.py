@@ -15,7 +15,7 @@ from tuckermix._array_api import is_dask
 from tuckermix._files import from_csv_cell
 from tuckermix.cli._console import UsageError
 from tuckermix.cli._large import in_chunks, read_in_chunks
-from tuckermix.datasets import Dataset, ReadError, load, read
+from tuckermix.datasets import VIDEO_SUFFIXES, Dataset, ReadError, load, read
 from tuckermix.summary import printable
 
 LARGE = 20_000_000
@@ -174,8 +174,6 @@ def to_device(X: Any, device: str) -> Any:
 
 def picture_kind_of(data: Dataset) -> str:
     """Tell whether the samples are videos, which their shape alone does not."""
-    from tuckermix.datasets._videos import VIDEO_SUFFIXES
-
     if data.names and len(data.sample_shape) >= 3:
         suffix = Path(data.names[0]).suffix.lower()
         return "video" if suffix in VIDEO_SUFFIXES else "auto"

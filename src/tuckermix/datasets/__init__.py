@@ -13,8 +13,10 @@ from tuckermix.datasets._registry import (
 )
 from tuckermix.datasets._synthetic import make_tensor_clusters
 from tuckermix.datasets._textures import make_dynamic_textures
+from tuckermix.datasets._videos import VIDEO_SUFFIXES
 
 __all__ = [
+    "VIDEO_SUFFIXES",
     "Dataset",
     "DatasetInfo",
     "DatasetNotFound",

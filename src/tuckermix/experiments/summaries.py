@@ -401,18 +401,7 @@ def _agreement(table: str, row: str, metric: str, cell: CellSummary) -> Agreemen
 
 
 def agreements(summaries: Iterable[TableSummary]) -> list[Agreement]:
-    """Compare our runs of the paper's own method with its numbers, where the data are the same.
-
-    Parameters
-    ----------
-    summaries : iterable of TableSummary
-        The tables.
-
-    Returns
-    -------
-    found : list of Agreement
-        One for each row and metric.
-    """
+    """Compare our runs of the paper's own method with its numbers, where the data are the same."""
     found = []
     for summary in summaries:
         for row in summary.rows:

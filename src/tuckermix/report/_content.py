@@ -34,6 +34,19 @@ MAX_CONFUSION = 40
 
 
 @dataclass(frozen=True)
+class Subject(Record):
+    """What the report is about: a fitted model, its samples, and what is known of them."""
+
+    model: Any
+    X: Any
+    labels: np.ndarray
+    proba: np.ndarray
+    names: list[str]
+    truth: Any = None
+    kind: str = "auto"
+
+
+@dataclass(frozen=True)
 class Member(Record):
     """A sample on a card: its name, its picture and what is said about it."""
 
@@ -68,22 +81,15 @@ class Map(Record):
     data: dict[str, Any]
 
 
-def cards(
-    model: Any,
-    X: Any,
-    labels: np.ndarray,
-    proba: np.ndarray,
-    names: list[str],
-    truth: Any,
-    kind: str = "auto",
-) -> list[Card]:
+def cards(subject: Subject) -> list[Card]:
     """Describe each cluster.
 
     Typical members have the highest confidence and, among equals, lie nearest to the centroid;
     doubtful ones have the lowest confidence and, among equals, lie farthest.
     """
-    centroids = to_numpy(model.centroids_)
-    confidence = proba[np.arange(len(labels)), labels]
+    X, labels, truth, kind = subject.X, subject.labels, subject.truth, subject.kind
+    centroids = to_numpy(subject.model.centroids_)
+    confidence = subject.proba[np.arange(len(labels)), labels]
     distances = distances_to(X, centroids, labels)
     limits = value_range(rows_of(X, even_subsample(X.shape[0], SCALE_SAMPLES)))
     shown = views(centroids, kind, limits=limits)
@@ -99,7 +105,7 @@ def cards(
             pictures = picture(rows_of(X, chosen), kind, limits)
             return [
                 Member(
-                    names[index],
+                    subject.names[index],
                     _images.picture_address(drawn),
                     f"{confidence[index]:.0%} sure" + _truth_note(truth, index),
                 )
@@ -135,24 +141,17 @@ def _majority(truth: Any, members: np.ndarray) -> str:
     return f"{counts[best] / len(members):.0%} of class {values[best]}"
 
 
-def sample_map(
-    model: Any,
-    X: Any,
-    labels: np.ndarray,
-    proba: np.ndarray,
-    names: list[str],
-    truth: Any,
-    kind: str = "auto",
-) -> Map:
+def sample_map(subject: Subject) -> Map:
     """Place the samples, or `MAX_MARKS` of them, and gather what hovering shows."""
+    X, labels, truth = subject.X, subject.labels, subject.truth
     chosen = even_subsample(len(labels), MAX_MARKS)
     part = X if len(chosen) == len(labels) else X[chosen]
-    positions = _svg.map_positions(neighbor_map(subspace_of(model, part), labels[chosen]))
+    positions = _svg.map_positions(neighbor_map(subspace_of(subject.model, part), labels[chosen]))
     order = np.argsort(labels[chosen], kind="stable")
     chosen, positions = chosen[order], positions[order]
     samples = rows_of(X, chosen)
     limits = value_range(samples[even_subsample(len(samples), SCALE_SAMPLES)])
-    thumbs = resized(picture(samples, kind, limits), _images.THUMB_SIDE)
+    thumbs = resized(picture(samples, subject.kind, limits), _images.THUMB_SIDE)
     sheet = _images.sprite_sheet(thumbs)
     here = labels[chosen]
     size = _svg.mark_size(len(chosen))
@@ -165,9 +164,9 @@ def sample_map(
         x, y = inside[((inside - middle) ** 2).sum(axis=1).argmin()]
         numbers.append((int(cluster), int(x), int(y)))
     data = {
-        "names": [names[index] for index in chosen],
+        "names": [subject.names[index] for index in chosen],
         "labels": here.tolist(),
-        "soft": [_soft(row) for row in proba[chosen]],
+        "soft": [_soft(row) for row in subject.proba[chosen]],
         "truth": None if truth is None else [str(value) for value in truth[chosen]],
         "sheet": [sheet.width, sheet.height, sheet.columns, sheet.rows],
     }

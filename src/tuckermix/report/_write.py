@@ -129,7 +129,8 @@ def render_report(
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    cards = _content.cards(model, X, labels, proba, named, truth, kind)
+    subject = _content.Subject(model, X, labels, proba, named, truth, kind)
+    cards = _content.cards(subject)
     if summary is None:
         summary = summarize_fit(model, X, proba, labels=labels, truth=truth, seconds=seconds)
     return environment.get_template("report.html.j2").render(
@@ -138,7 +139,7 @@ def render_report(
         n_samples=X.shape[0],
         facts=_content.facts(summary),
         cards=cards,
-        map=_content.sample_map(model, X, labels, proba, named, truth, kind),
+        map=_content.sample_map(subject),
         confusion=_content.confusion(truth, labels),
         charts=_content.charts(model),
         settings=[(name, repr(value)) for name, value in summary.settings.items()],
