@@ -1,3 +1,4 @@
+# ruff: noqa: E501 (the table of edits has one line for each)
 import io
 import json
 import random
@@ -198,7 +199,7 @@ def put(**values):
         (state(sample_shape_=[6, 5]), r"sample_shape_ is \[6, 5\]"),
         (state(sample_shape_={"tuple": [6, -5]}), r"sample_shape_ is \(6, -5\)"),
         (state(sample_shape_={"tuple": [6]}), "components_ has shape|factors has 2 entries"),
-        (state(labels_=7), r"labels_ has shape \(\), and \(\) fits|labels_ has shape"),
+        (state(labels_=7), r"labels_ is 7, and \(any,\) fits the other arrays"),
         (lambda header: header["state"].pop("memberships_"), "it lacks memberships_"),
         (
             lambda header: header["arrays"]["array_0"].update(shape=[1]),
@@ -273,7 +274,9 @@ def test_arrays_that_are_not_what_was_saved(path, model):
         path.write_bytes(whole)
         said = {"shape": list(wrong.shape), "dtype": wrong.dtype.str}
         rewrite(path, lambda h, k=key, s=said: h["arrays"].update({k: s}), arrays={key: wrong})
-        with pytest.raises(ModelFileError, match=r"has shape .* fits the other arrays. Save"):
+        with pytest.raises(
+            ModelFileError, match=r"fits the other arrays|not those of its model|must lie"
+        ):
             tuckermix.load(path)
 
 
@@ -394,20 +397,126 @@ def test_there_is_a_model_of_version_0_1_0_for_every_estimator():
     assert {"ASIT", "DRCC", "PCAB", "PCAMultinomial", "TriONTD", "tucker-graph-float32"} <= names
 
 
-def test_fields_that_an_older_file_lacks_have_their_defaults(path):
-    """A model without its last field reads as one that was never given it."""
+def edit_model(path, change, fields=None):
+    """Change the stored model as `change(state, arrays)` says, with everything else in order."""
     with zipfile.ZipFile(path) as archive:
         members = {name: archive.read(name) for name in archive.namelist()}
     header = json.loads(members["header.json"])
-    del header["state"]["_model_"]["fields"]["labeller"]
-    kept = json.dumps(header["state"])
-    gone = [key for key in header["arrays"] if f'"{key}"' not in kept]
-    for key in gone:
-        del header["arrays"][key], members[f"{key}.npy"]
-    members["header.json"] = json.dumps(header).encode()
+    arrays = {key: np.load(io.BytesIO(members[f"{key}.npy"])) for key in header["arrays"]}
+    change(header["state"], arrays)
+    used = json.dumps(header["state"])
+    arrays = {key: value for key, value in arrays.items() if f'"{key}"' in used}
+    header["arrays"] = {
+        key: {"shape": list(value.shape), "dtype": value.dtype.str} for key, value in arrays.items()
+    }
     with zipfile.ZipFile(path, "w") as archive:
-        for name, content in members.items():
-            archive.writestr(name, content)
-    model = tuckermix.load(path)
-    assert model._model_.labeller is None
-    assert model.transform(NEW).shape == (20, model.n_components_)
+        archive.writestr("header.json", json.dumps(header))
+        for key, value in arrays.items():
+            stream = io.BytesIO()
+            np.save(stream, value)
+            archive.writestr(f"{key}.npy", stream.getvalue())
+
+
+def fields_of(state, part):
+    fields = state["_model_"]["fields"]
+    return fields["labeller"]["state"] if part == "labeller" else fields
+
+
+def put_array(part, name, make):
+    """Return a change that replaces an array by one made from it, under a name of its own."""
+
+    def change(state, arrays):
+        fields = state if part == "state" else fields_of(state, part)
+        arrays["edited"] = make(arrays[fields[name]["array"]].copy())
+        fields[name] = {"array": "edited"}
+
+    return change
+
+
+def put_value(part, name, value):
+    return lambda state, arrays: fields_of(state, part).update({name: value})
+
+
+def spoilt(array):
+    array.flat[-1] = np.nan
+    return array
+
+
+# One line each, so that the list can be read.
+EDITS = {
+    "spread NaN": ("graph", put_value("model", "spread", {"float": "nan"}), "spread must be a number > 0"),
+    "spread 0": ("graph", put_value("model", "spread", 0.0), "spread must be a number > 0, not 0.0"),
+    "no mean": ("graph", put_value("model", "mean", None), "mean is None, and .* fits the other"),
+    "no labeller": ("graph", put_value("model", "labeller", None), "it lacks a labeller"),
+    "a text for a labeller": ("graph", put_value("model", "labeller", "x"), "it lacks a labeller"),
+    "one factor": ("graph", put_value("model", "factors", []), "factors has 0 entries for"),
+    "mean NaN": ("graph", put_array("model", "mean", spoilt), "mean holds numbers that are not finite"),
+    "mean short": ("graph", put_array("model", "mean", lambda a: a[:-1]), "mean has shape"),
+    "core NaN": ("graph", put_array("model", "core", spoilt), "core holds numbers that are not"),
+    "directions": ("graph", put_array("model", "directions", lambda a: a[:, :-1]), "directions has shape"),
+    "vertices": ("graph", put_array("model", "vertices", lambda a: a.T), "vertices has shape"),
+    "view NaN": ("graph", put_array("model", "view", spoilt), "view holds numbers that are not finite"),
+    "view narrow": ("graph", put_array("model", "view", lambda a: a[:, 1:]), "landmarks has shape"),
+    "view integers": ("graph", put_array("model", "view", lambda a: a.astype(int)), "view holds int64, which"),
+    "types": ("graph", put_array("model", "view", lambda a: a.astype("f4")), "arrays are of several types"),
+    "another core": ("graph", put_array("state", "core_", lambda a: a + 1), "factors_ and core_ are not"),
+    "centroids": ("graph", put_array("state", "centroids_", lambda a: a[1:]), "centroids_ has shape"),
+    "labels": ("graph", put_array("state", "labels_", lambda a: a + 3), "labels_ must lie between 0 and 2"),
+    "memberships": ("graph", put_array("state", "memberships_", spoilt), "memberships_ holds numbers"),
+    "landmarks NaN": ("graph", put_array("labeller", "landmarks", spoilt), "landmarks holds numbers"),
+    "votes": ("graph", put_array("labeller", "landmark_labels", lambda a: a - 1), "landmark_labels must lie"),
+    "votes short": ("graph", put_array("labeller", "landmark_labels", lambda a: a[1:]), "landmark_labels has"),
+    "no neighbours": ("graph", put_value("labeller", "n_neighbors", 0), "'n_neighbors' parameter of Graph"),
+    "many neighbours": ("graph", put_value("labeller", "n_neighbors", 10**6), "landmarks cannot vote"),
+    "labels of votes": ("graph", put_value("labeller", "n_clusters", 4), "its labeller has 4 labels, and it 3"),
+    "centers NaN": ("subspace", put_array("labeller", "centers", spoilt), "centers holds numbers that are not"),
+    "centers wide": ("memberships", put_array("labeller", "centers", lambda a: a.repeat(2, 1)), "centers has"),
+    "scale": ("subspace", put_value("labeller", "scale", -1.0), "'scale' parameter of CenterLabels"),
+    "uses": ("subspace", put_value("labeller", "uses", "magic"), "centers has|'uses' parameter"),
+    "order": ("argmax", put_array("labeller", "order", lambda a: a + 5), "order must lie between 0 and"),
+    "order twice": ("argmax", put_array("labeller", "order", lambda a: 0 * a), "each component must be one"),
+    "scales": ("argmax", put_array("labeller", "scale", lambda a: 0 * a), "each component must be one label"),
+    "ranks": ("graph", lambda state, arrays: state.update(ranks_={"tuple": [9, 9]}), "ranks_ are not those"),
+    "features": ("graph", lambda state, arrays: state.update(n_features_in_=99), "n_features_in_ is 99 for"),
+    "cost": ("graph", lambda state, arrays: state.update(cost_="x"), "cost_ is 'x'"),
+    "history": ("graph", lambda state, arrays: state.update(history_=None), "stop_reason_ or history_ is none"),
+    "model": ("graph", lambda state, arrays: state.update(_model_=7), "its model is none"),
+}  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("name", EDITS)
+def test_an_edited_model_is_refused(tmp_path, name):
+    # Everything else in the file is in order, checksums included.
+    assign_labels, change, message = EDITS[name]
+    path = tmp_path / "edited"
+    tuckermix.save(TuckerClustering(3, assign_labels=assign_labels, random_state=0).fit(X), path)
+    edit_model(path, lambda state, arrays: None)
+    tuckermix.load(path).predict(NEW)
+    edit_model(path, change)
+    with pytest.raises(ModelFileError, match=rf"Cannot load .*edited: .*({message})"):
+        tuckermix.load(path)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("name", baselines.__all__)
+def test_an_edited_baseline_is_refused(tmp_path, name):
+    """Spoil each array that it stores: what loads all the same predicts."""
+    path = tmp_path / "edited"
+    model = getattr(baselines, name)(3, random_state=0)
+    if "max_iter" in model.get_params():
+        model.set_params(max_iter=3)
+    tuckermix.save(model.fit(X), path)
+    whole = path.read_bytes()
+    with zipfile.ZipFile(path) as archive:
+        keys = list(json.loads(archive.read("header.json"))["arrays"])
+    for key in keys:
+        for make in (lambda a: a[..., :0], lambda a: spoilt(a.astype(float)), lambda a: a[None]):
+            path.write_bytes(whole)
+            edit_model(path, lambda state, arrays, k=key, m=make: arrays.update({k: m(arrays[k])}))
+            try:
+                loaded = tuckermix.load(path)
+            except ModelFileError:
+                continue
+            if hasattr(loaded, "predict"):
+                assert set(loaded.predict(NEW)) <= {0, 1, 2}

@@ -79,6 +79,42 @@ def check_option(value: Any, name: str, owner: str, options: Collection[str]) ->
     return value
 
 
+def check_stored(
+    value: Any, name: str, shape: tuple[int | None, ...], *, kind: str = "f", finite: bool = True
+) -> np.ndarray:
+    """Return an array of a stored model, or raise if it cannot be what it is said to be.
+
+    Parameters
+    ----------
+    value : object
+        What the file has.
+    name : str
+        What it is called, for messages.
+    shape : tuple of int or None
+        The shape that the other arrays ask for; None where any size will do.
+    kind : str, default="f"
+        NumPy's letters for the kinds of numbers that are allowed.
+    finite : bool, default=True
+        Whether all numbers must be finite.
+
+    Returns
+    -------
+    value : ndarray
+        The same.
+    """
+    found = value.shape if isinstance(value, np.ndarray) else ()
+    fits = isinstance(value, np.ndarray) and len(found) == len(shape)
+    if not fits or any(size not in (None, have) for have, size in zip(found, shape, strict=True)):
+        wanted = str(tuple(shape)).replace("None", "any")
+        what = f"has shape {found}" if isinstance(value, np.ndarray) else f"is {value!r:.20}"
+        raise ValueError(f"{name} {what}, and {wanted} fits the other arrays")
+    if value.dtype.kind not in kind:
+        raise ValueError(f"{name} holds {value.dtype}, which its numbers cannot be")
+    if finite and not np.isfinite(value).all():
+        raise ValueError(f"{name} holds numbers that are not finite")
+    return value
+
+
 def check_ranks(
     ranks: Any, sample_shape: tuple[int, ...], owner: str, *, default: float
 ) -> tuple[int, ...] | float:

@@ -29,6 +29,7 @@ from tuckermix._validation import (
     check_ranks,
     check_real,
     check_same_library,
+    check_stored,
     check_tensor,
     explain_shortage,
 )
@@ -223,8 +224,7 @@ class TuckerClustering(
             # A failed fit must not leave half of a new model beside half of an old one; what
             # scikit-learn notes of callbacks it clears away itself, after closing them.
             noted = {key: value for key, value in vars(self).items() if "callback" in key}
-            self.__dict__.clear()
-            self.__dict__.update(before | noted)
+            self.__dict__ = before | noted  # in one step: another Ctrl-C finds no half of it
             raise
         return self
 
@@ -386,6 +386,25 @@ class TuckerClustering(
         check_integer(self.n_init, "n_init", name)
         check_integer(self.max_iter, "max_iter", name)
         check_real(self.tol, "tol", name)
+
+    def _check_state(self) -> None:
+        """Raise where fitted attributes, which a file may have made up, do not fit together."""
+        if not isinstance(self._model_, Model):
+            raise ValueError("its model is none")
+        self.check_params()
+        self._model_.check(self.sample_shape_, self.n_clusters)
+        core, factors = self._model_.core, self._model_.factors
+        same = len(self.factors_) == len(factors) and all(
+            map(np.array_equal, self.factors_, factors)
+        )
+        if not same or not np.array_equal(self.core_, core):
+            raise ValueError("factors_ and core_ are not those of its model")
+        n_components = int(core.shape[0])
+        if self.n_components_ != n_components or self.ranks_ != tuple(core.shape[1:]):
+            raise ValueError("n_components_ and ranks_ are not those of its model")
+        check_stored(self.components_, "components_", (n_components, *self.sample_shape_))
+        check_stored(self.centroids_, "centroids_", (self.n_clusters, *self.sample_shape_))
+        check_stored(self.memberships_, "memberships_", (len(self.labels_), n_components))
 
     def _fit(self, X: Array, ranks: tuple[int, ...] | float, rng: np.random.Generator) -> None:
         """Read the samples, sweep, place them and label them."""

@@ -30,6 +30,7 @@ from tuckermix._array_api import (
     to_numpy,
 )
 from tuckermix._records import Record
+from tuckermix._validation import check_stored
 from tuckermix.decomposition import Decomposition
 from tuckermix.labels import Labeller
 from tuckermix.memberships import SIMPLICES
@@ -148,6 +149,39 @@ class Model(Record):
             view=asarray_like(fit.directions * (spread / deviations), fit.core),
         )
         return model, memberships, gap
+
+    def check(self, sample_shape: tuple[int, ...], n_clusters: int) -> None:
+        """Raise where the parts, which a file may have made up, do not fit together.
+
+        Parameters
+        ----------
+        sample_shape : tuple of int
+            The shape of the samples that the model is for.
+        n_clusters : int
+            The number of labels.
+        """
+        if not isinstance(self.factors, list) or len(self.factors) != len(sample_shape):
+            count = len(self.factors) if isinstance(self.factors, list) else "no"
+            raise ValueError(f"factors has {count} entries for samples of shape {sample_shape}")
+        for mode, (factor, size) in enumerate(zip(self.factors, sample_shape, strict=True)):
+            check_stored(factor, f"factors[{mode}]", (size, None))
+        ranks = tuple(int(factor.shape[1]) for factor in self.factors)
+        n_components = int(check_stored(self.core, "core", (None, *ranks)).shape[0])
+        n_projected = math.prod(ranks)
+        check_stored(self.mean, "mean", (n_projected,))
+        check_stored(self.directions, "directions", (n_projected, n_components - 1))
+        check_stored(self.vertices, "vertices", (n_components, n_components - 1))
+        view = check_stored(self.view, "view", (n_projected, None))
+        types = {array.dtype for array in (*self.factors, self.core, self.mean, view)}
+        types |= {self.directions.dtype, self.vertices.dtype}
+        if len(types) > 1:
+            raise ValueError(f"its arrays are of several types, {', '.join(map(str, types))}")
+        if not isinstance(self.spread, float) or not 0.0 < self.spread < math.inf:
+            raise ValueError(f"spread must be a number > 0, not {self.spread!r}")
+        if not isinstance(self.labeller, Labeller):
+            raise ValueError("it lacks a labeller")
+        width = int(view.shape[1]) + 1 if self.labeller.uses == "points" else n_components
+        self.labeller.check(width, n_clusters)
 
     def looking_beyond(self, X: Array) -> Model:
         """Let labels look beyond the directions of the model, see the text of this module.

@@ -21,7 +21,9 @@ from sklearn.utils.validation import check_is_fitted
 from tuckermix._archives import open_archive, zip_entries
 from tuckermix._files import atomic_open
 from tuckermix._reading import ReadError, default_limit
+from tuckermix._records import StopReason
 from tuckermix._stored import Decoder, Encoder, bounded_json
+from tuckermix._validation import check_integer, check_stored
 from tuckermix._version import __version__
 
 __all__ = ["FORMAT_VERSION", "ModelFileError", "load", "save"]
@@ -272,45 +274,37 @@ def _build(
         setattr(model, key, decoder.decode(value))
     if header["version"] == 2 and hasattr(model, "_labeller_"):
         model._model_ = replace(model._model_, labeller=vars(model).pop("_labeller_"))
-    problem = _inconsistency(model)
-    if problem:
-        raise _wrong(path, problem, "Save the model anew")
+    try:
+        _check_common(model)
+        model._check_state()
+    except ValueError as error:
+        raise _wrong(path, str(error).rstrip("."), "Save the model anew") from error
     return model
 
 
-REQUIRED = ("labels_", "memberships_", "sample_shape_", "n_features_in_", "n_iter_")
-"""Fitted attributes that every model has."""
-
-
-def _inconsistency(model: Any) -> str:
-    """Say which fitted arrays do not fit together, if any: a file may claim what it likes."""
+def _check_common(model: Any) -> None:
+    """Raise where what every estimator has is missing or none; the rest each checks itself."""
     for name in REQUIRED:
         if not hasattr(model, name):
-            return f"it lacks {name}"
+            raise ValueError(f"it lacks {name}")
     shape = model.sample_shape_
     if not isinstance(shape, tuple) or not all(type(size) is int and size > 0 for size in shape):
-        return f"sample_shape_ is {shape!r}"
-    n_samples = np.shape(model.labels_)[:1]
-    expected: dict[str, tuple[Any, tuple[int, ...]]] = {
-        "labels_": (model.labels_, n_samples),
-        "memberships_": (model.memberships_, (*n_samples, *np.shape(model.memberships_)[-1:])),
-    }
-    for name in ("components_", "centroids_"):
-        if hasattr(model, name):
-            value = getattr(model, name)
-            expected[name] = (value, (*np.shape(value)[:1], *shape))
-    for owner, prefix in ((model, ""), (getattr(model, "_model_", None), "_model_.")):
-        factors = getattr(owner, "factors_" if not prefix else "factors", None)
-        core = getattr(owner, "core_" if not prefix else "core", None)
-        if factors is None or core is None:
-            continue
-        if len(factors) != len(shape):
-            return f"{prefix}factors has {len(factors)} entries for samples of shape {shape}"
-        ranks = tuple(np.shape(factor)[-1] if np.ndim(factor) else 0 for factor in factors)
-        for mode, factor in enumerate(factors):
-            expected[f"{prefix}factors[{mode}]"] = (factor, (shape[mode], ranks[mode]))
-        expected[f"{prefix}core"] = (core, (*np.shape(core)[:1], *ranks))
-    for name, (value, wanted) in expected.items():
-        if not isinstance(value, np.ndarray) or value.shape != wanted:
-            return f"{name} has shape {np.shape(value)}, and {wanted} fits the other arrays"
-    return ""
+        raise ValueError(f"sample_shape_ is {shape!r}")
+    if not shape or model.n_features_in_ != shape[0]:
+        raise ValueError(f"n_features_in_ is {model.n_features_in_!r} for samples of shape {shape}")
+    check_integer(model.n_clusters, "n_clusters", type(model).__name__)
+    labels = check_stored(model.labels_, "labels_", (None,), kind="i")
+    if len(labels) < model.n_clusters or labels.min() < 0 or labels.max() >= model.n_clusters:
+        raise ValueError(f"labels_ must lie between 0 and {model.n_clusters - 1}")
+    check_integer(model.n_iter_, "n_iter_", type(model).__name__, minimum=0)
+    if not isinstance(model.stop_reason_, StopReason) or not isinstance(model.history_, list):
+        raise ValueError("stop_reason_ or history_ is none")
+    if type(model.cost_) not in (int, float):
+        raise ValueError(f"cost_ is {model.cost_!r}")
+
+
+REQUIRED = (
+    *("labels_", "memberships_", "sample_shape_", "n_features_in_", "n_iter_"),
+    *("cost_", "history_", "stop_reason_"),
+)
+"""Fitted attributes that every model has."""

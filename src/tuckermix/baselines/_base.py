@@ -23,6 +23,7 @@ from tuckermix._validation import (
     check_option,
     check_random_state,
     check_real,
+    check_stored,
     check_tensor,
 )
 from tuckermix.baselines._declaration import declare
@@ -177,6 +178,23 @@ class BaselineClustering(_Fitted, ClusterMixin, BaseEstimator):
         self.n_iter_ = max(1, run.n_iter)
         self.stop_reason_ = run.stop_reason
         self.failure_ = run.failure
+
+    def _check_state(self) -> None:
+        """Raise where fitted attributes, which a file may have made up, do not fit together."""
+        finite = (
+            self.stop_reason_ is not StopReason.FAILED
+        )  # a failed run says that it means nothing
+        check_stored(self.memberships_, "memberships_", (len(self.labels_), None), finite=finite)
+        for name in ("components_", "centroids_"):
+            if hasattr(self, name):
+                shape = (None, *self.sample_shape_)
+                check_stored(getattr(self, name), name, shape, finite=finite)
+        for name, value in vars(self).items():
+            if isinstance(value, np.ndarray) and value.dtype.kind == "f":
+                check_stored(value, name, value.shape, finite=finite)
+        if hasattr(self, "predict"):
+            found = self.predict(np.ones((1, *self.sample_shape_), dtype=self.memberships_.dtype))
+            check_stored(found, "what it predicts", (1,), kind="i")
 
     def _warn(self, run: Run) -> None:
         """Say that the best run failed or stopped early, and how far off it was."""

@@ -29,7 +29,7 @@ from tuckermix._array_api import (
 )
 from tuckermix._records import Record
 from tuckermix._threads import one_blas_thread
-from tuckermix._validation import check_option
+from tuckermix._validation import check_integer, check_option, check_real, check_stored
 from tuckermix.labels.graph import (
     COPY_POWER,
     distinct_rows,
@@ -88,6 +88,18 @@ class Labeller(Record, ABC):
     def renumbered(self, order: np.ndarray) -> Labeller:
         """Return the same labeller with label k in place of the old label ``order[k]``."""
 
+    @abstractmethod
+    def check(self, n_features: int, n_clusters: int) -> None:
+        """Raise where the fields, which a file may have made up, do not fit together.
+
+        Parameters
+        ----------
+        n_features : int
+            The width of the rows that it will be asked about.
+        n_clusters : int
+            The number of labels that it is to give.
+        """
+
     def to_arrays(self) -> dict[str, Any]:
         """Return the fields by name, from which `from_arrays` makes the same labeller."""
         return self.to_dict()
@@ -137,6 +149,17 @@ class GraphLabels(Labeller):
         held = self.landmark_labels
         rank = asarray_like(np.argsort(order), held)
         return replace(self, landmark_labels=get_namespace(held).take(rank, held, axis=0))
+
+    def check(self, n_features: int, n_clusters: int) -> None:
+        """Raise where the fields do not fit together, see `Labeller.check`."""
+        landmarks = check_stored(self.landmarks, "landmarks", (None, n_features))
+        held = check_stored(self.landmark_labels, "landmark_labels", (len(landmarks),), kind="i")
+        if self.n_clusters != n_clusters:
+            raise ValueError(f"its labeller has {self.n_clusters!r} labels, and it {n_clusters}")
+        if not 1 <= check_integer(self.n_neighbors, "n_neighbors", "GraphLabels") <= len(held):
+            raise ValueError(f"{self.n_neighbors} of {len(held)} landmarks cannot vote")
+        if held.min() < 0 or held.max() >= n_clusters:
+            raise ValueError(f"landmark_labels must lie between 0 and {n_clusters - 1}")
 
     def count_votes(self, indices: Array) -> Array:
         """Return the shares of the labels of landmarks `indices` (n_samples, n_votes)."""
@@ -205,6 +228,16 @@ class CenterLabels(Labeller):
         """Return the same with other numbers, see `Labeller.renumbered`."""
         return replace(self, centers=_reordered(self.centers, order))
 
+    def check(self, n_features: int, n_clusters: int) -> None:
+        """Raise where the fields do not fit together, see `Labeller.check`."""
+        centers = check_stored(self.centers, "centers", (n_clusters, n_features), finite=False)
+        absent = np.isnan(centers).all(axis=1)
+        # The first cluster is the largest; one that has no sample has no centre at all.
+        if absent[0] or not np.isfinite(centers[~absent]).all():
+            raise ValueError("centers holds numbers that are not finite")
+        check_real(self.scale, "scale", "CenterLabels")
+        check_option(self.uses, "uses", "CenterLabels", ("points", "weights"))
+
     @classmethod
     def from_arrays(cls, arrays: dict[str, Any]) -> CenterLabels:
         """Make a labeller from what `to_arrays` returned; version 0.1.0 stored a number."""
@@ -245,6 +278,16 @@ class ArgmaxLabels(Labeller):
         """Return the same with other numbers, see `Labeller.renumbered`."""
         new, scale = _reordered(self.order, order), _reordered(self.scale, order)
         return replace(self, order=new, scale=scale)
+
+    def check(self, n_features: int, n_clusters: int) -> None:
+        """Raise where the fields do not fit together, see `Labeller.check`."""
+        order = check_stored(self.order, "order", (n_clusters,), kind="i")
+        scale = check_stored(self.scale, "scale", (n_clusters,))
+        if order.min() < 0 or order.max() >= n_features:
+            raise ValueError(f"order must lie between 0 and {n_features - 1}")
+        used = order[scale > 0]
+        if scale.min() < 0 or sorted(used) != list(range(n_features)):
+            raise ValueError("each component must be one label, with a scale above 0")
 
 
 def _reordered(values: Array, order: np.ndarray) -> Array:
