@@ -1,5 +1,6 @@
 """The Gibbs sampler against a posterior known otherwise, the mode."""
 
+import itertools
 from itertools import islice, pairwise
 
 import numpy as np
@@ -8,8 +9,10 @@ from scipy.stats import gamma, invgamma, kstest
 
 from tuckermix._records import StopReason
 from tuckermix.baselines import BayesianNMF
-from tuckermix.baselines.bayesian import conditional_modes, gibbs_samples
+from tuckermix.baselines.bayesian import conditional_modes, gibbs_samples, multinomial_em
 from tuckermix.baselines.nonnegative import projected_gradient_norm, random_start
+from tuckermix.datasets import load
+from tuckermix.metrics import clustering_accuracy
 
 
 def posterior_means(X, rate, shape, scale, upper, n_points):
@@ -182,3 +185,64 @@ def test_the_mean_is_that_of_the_draws_after_the_burn_in():
 def test_parameters_are_checked(settings, text):
     with pytest.raises(ValueError, match=text):
         BayesianNMF(2, **settings).fit(np.ones((4, 3)))
+
+
+def counts(seed, shape=(20, 12)):
+    return np.random.default_rng(seed).random(shape) ** 3
+
+
+def test_multinomial_step_is_expectation_maximisation(seed):
+    """Written out with the probabilities of the components for each entry, as in the toolbox."""
+    X = counts(seed)
+    W, H = random_start(X, 3, np.random.default_rng(seed))
+    W, H, X = W / W.sum(axis=0), H / H.sum(axis=1, keepdims=True), X / X.sum()
+    for found in itertools.islice(multinomial_em(X, W, H), 5):
+        joint = np.einsum("ik,kj->kij", W, H) / 3
+        shares = X * joint / joint.sum(axis=0)
+        W = shares.sum(axis=2).T / shares.sum(axis=(1, 2))
+        H = shares.sum(axis=1) / shares.sum(axis=(1, 2))[:, None]
+        np.testing.assert_allclose(found[0], W, rtol=1e-10)
+        np.testing.assert_allclose(found[1], H, rtol=1e-10)
+
+
+def test_multinomial_with_one_component_has_a_closed_form(seed):
+    X = counts(seed)
+    start = random_start(X, 1, np.random.default_rng(seed))
+    W, H = next(multinomial_em(X, *start))
+    np.testing.assert_allclose(W[:, 0], X.sum(axis=1) / X.sum(), rtol=1e-10)
+    np.testing.assert_allclose(H[0], X.sum(axis=0) / X.sum(), rtol=1e-10)
+
+
+def test_multinomial_memberships_sum_to_one_over_samples(seed):
+    X = 7.0 * counts(seed).reshape(20, 4, 3)
+    model = BayesianNMF(3, method="multinomial", max_iter=300, random_state=seed).fit(X)
+    np.testing.assert_allclose(model.memberships_.sum(axis=0), 1.0)
+    sums = model.components_.sum(axis=(1, 2))
+    np.testing.assert_allclose(sums, X.sum() / 3)  # components are equally likely
+    rebuilt = model.inverse_transform(model.memberships_)
+    np.testing.assert_allclose(0.5 * np.sum((X - rebuilt) ** 2), model.cost_, rtol=1e-10)
+    assert model.n_iter_ == 300
+    assert not hasattr(model, "noise_variance_")
+    assert model.cost_ < model.history_[0].cost
+
+
+@pytest.mark.parametrize("data", [np.zeros((9, 4)), np.eye(9), np.ones((9, 2))])
+def test_multinomial_takes_degenerate_data(data):
+    model = BayesianNMF(3, method="multinomial", max_iter=20, random_state=0).fit(data)
+    assert np.isfinite(model.memberships_).all()
+    assert np.isfinite(model.components_).all()
+    assert set(model.predict(data)) <= {0, 1, 2}
+
+
+@pytest.mark.data
+def test_multinomial_comes_near_the_figures_of_the_paper(data_home):
+    """CBCL in Table 2: 0.631; the sampler gives 0.695."""
+    data = load("cbcl", data_home=data_home)
+    rng = np.random.default_rng(0)
+    scores = []
+    for _ in range(3):
+        chosen = [rng.choice(np.flatnonzero(data.labels == k), 600, replace=False) for k in (0, 1)]
+        index = np.concatenate(chosen)
+        model = BayesianNMF(2, method="multinomial", random_state=0).fit(data.X[index])
+        scores.append(clustering_accuracy(data.labels[index], model.labels_))
+    assert abs(np.mean(scores) - 0.631) < 0.04

@@ -5,7 +5,7 @@ import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from tuckermix._records import StopReason
-from tuckermix.baselines.drcc import DRCC
+from tuckermix.baselines.drcc import DRCC, penalty_grid
 from tuckermix.datasets import make_tensor_clusters
 from tuckermix.metrics import clustering_accuracy
 
@@ -87,3 +87,11 @@ def test_faces(data_home):
     costs = np.array([step.cost for step in model.history_])
     assert np.all(np.diff(costs) <= 1e-12 * costs[0])
     assert clustering_accuracy(y, model.labels_) > 0.5
+
+
+def test_grid_of_the_authors():
+    grid = penalty_grid()
+    assert len({tuple(settings.values()) for settings in grid}) == 50
+    for settings in grid:
+        assert settings["sample_penalty"] == settings["feature_penalty"]
+        DRCC(2, max_iter=1, **settings).fit(np.eye(6))

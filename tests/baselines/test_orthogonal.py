@@ -17,7 +17,8 @@ def _positive_factors(seed, shape, ranks):
 def test_rules_never_raise_their_lagrangian(seed, shape):
     X = np.random.default_rng(seed).random((30, *shape))
     start = _positive_factors(seed, X.shape, (3,) + (2,) * len(shape))
-    factors, history = factorize_orthogonal(X, start, max_iter=100, tol=0.0)
+    factors, history, reason = factorize_orthogonal(X, start, max_iter=100, tol=0.0)
+    assert reason is StopReason.MAX_ITER
     assert max(step.lagrangian_change for step in history) <= 1e-14
     assert min(step.lagrangian_change for step in history) < -1e-4
     assert all((factor >= 0).all() for factor in factors)

@@ -134,3 +134,16 @@ def test_bad_parameters_are_refused():
         PCAMultinomial(2, init="zeros").fit(_noise(0))
     with pytest.raises(ValueError, match="The 'ranks' parameter of PCAMultinomial must be"):
         PCAMultinomial(2, ranks=(2, 2, 2)).fit(_noise(0))
+
+
+def test_factors_first_with_memberships_of_kmeans(seed):
+    """The paper's Remark 3: the first record is that of k-means and the best factors for it."""
+    X = make_tensor_clusters(60, (7, 6), 3, spread=0.2, random_state=seed).X
+    model = PCAMultinomial(3, ranks=(3, 2), init="kmeans", random_state=seed).fit(X)
+    usual = PCAMultinomial(3, ranks=(3, 2), random_state=seed).fit(X)
+    assert model.cost_ == pytest.approx(usual.cost_, rel=1e-3)
+    errors = [record.relative_error for record in model.history_]
+    assert np.all(np.diff(errors) <= 1e-12)
+    means = np.stack([X[model.labels_ == k].mean(axis=0) for k in range(3)])
+    assert errors[0] <= np.linalg.norm(X) ** -1 * np.linalg.norm(X - means[model.labels_]) + 0.1
+    assert errors[0] >= errors[-1]

@@ -132,3 +132,14 @@ def test_faces(data_home):
     assert np.all(np.diff(costs) <= 1e-12 * costs[0])
     assert max(step.lagrangian_change for step in model.history_) <= 1e-14
     assert clustering_accuracy(y, model.labels_) > 0.5
+
+
+def test_reaching_the_limit_in_either_phase_is_said():
+    X = make_tensor_clusters(40, (6, 5), 3, positive=True, random_state=0).X
+    assert (
+        TriONTD(3, max_iter=2, tol=0.0, random_state=0).fit(X).stop_reason_ is StopReason.MAX_ITER
+    )
+    first = TriONTD(3, max_iter=5, tol=1e-12, random_state=0).fit(X)
+    assert first.stop_reason_ is StopReason.MAX_ITER
+    both = TriONTD(3, max_iter=2000, tol=1e-3, random_state=0).fit(X)
+    assert both.stop_reason_ is StopReason.TOLERANCE

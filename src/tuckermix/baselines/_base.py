@@ -359,9 +359,9 @@ class ComponentClustering(
         Returns
         -------
         memberships : array of shape (n_samples, n_clusters)
-            The weights, those of `transform`.
+            The same as ``fit(X).transform(X)``.
         """
-        return self.fit(X).memberships_
+        return self.fit(X).transform(X)
 
     def _assign(self, X: np.ndarray) -> np.ndarray:
         """Take the nearest centre of the weights, or the largest weight."""

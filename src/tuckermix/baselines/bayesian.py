@@ -1,7 +1,8 @@
-"""Bayesian nonnegative matrix factorisation (B-NMF): Gibbs sampling, or the posterior mode."""
+"""Bayesian nonnegative matrix factorisation (B-NMF): Gibbs sampling, mode, or multinomial EM."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 
 import numpy as np
@@ -14,13 +15,13 @@ from tuckermix.baselines._factorization import (
     NonnegativeFactorization,
     normalize_components,
 )
-from tuckermix.baselines._run import Trace, relative_change
+from tuckermix.baselines._run import Run, Trace, relative_change
 from tuckermix.baselines.nonnegative import least_squares_cost
 from tuckermix.baselines.truncated_normal import draw_truncated_normal
 
-__all__ = ["BayesianNMF", "conditional_modes", "gibbs_samples"]
+__all__ = ["BayesianNMF", "conditional_modes", "gibbs_samples", "multinomial_em"]
 
-METHODS = ("gibbs", "icm")
+METHODS = ("gibbs", "icm", "multinomial")
 
 NOISE_FLOOR = 1e-24
 """Least variance of the noise relative to the mean square of the data: an exact fit would
@@ -192,6 +193,46 @@ def conditional_modes(
     )
 
 
+def multinomial_em(
+    X: np.ndarray, W: np.ndarray, H: np.ndarray
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    r"""Run expectation maximisation for counts; each step gives the state after one iteration.
+
+    .. math::
+
+        p_{ij} = \tfrac1K \sum_k w_{ik} h_{kj}, \qquad
+        w_{ik} \leftarrow \frac{w_{ik} \sum_j h_{kj} x_{ij} / p_{ij}}{\sum_i \cdots}, \qquad
+        h_{kj} \leftarrow \frac{h_{kj} \sum_i w_{ik} x_{ij} / p_{ij}}{\sum_j \cdots}
+
+    where X, the columns of W and the rows of H sum to one: pairs (i, j) are drawn by drawing a
+    component, all of which are as likely, then a sample and a feature. Both factors are updated
+    from the same :math:`p`. No step lowers the likelihood :math:`\sum x_{ij} \log p_{ij}` of the
+    model whose components have weights of their own; these stay at 1/K in the toolbox.
+
+    Parameters
+    ----------
+    X, W, H
+        As in `gibbs_samples`; positive starts.
+
+    Yields
+    ------
+    W, H : ndarray
+        The state after the iteration.
+    """
+    tiny = np.finfo(np.float64).tiny
+    X = X / max(float(X.sum()), tiny)
+    W, H = W / np.maximum(W.sum(axis=0), tiny), H / np.maximum(H.sum(axis=1), tiny)[:, None]
+    while True:
+        model = W @ H
+        ratio = np.divide(X, model, out=np.zeros_like(model), where=model > 0)
+        new_W, new_H = W * (ratio @ H.T), H * (W.T @ ratio)
+        left, right = new_W.sum(axis=0), new_H.sum(axis=1)
+        # A component that explains nothing keeps its values.
+        W = np.where(left > 0, new_W / np.where(left > 0, left, 1.0), W)
+        H = np.where(right[:, None] > 0, new_H / np.where(right > 0, right, 1.0)[:, None], H)
+        yield W, H
+
+
 @declare
 class BayesianNMF(NonnegativeFactorization):
     r"""Cluster by Bayesian nonnegative matrix factorisation (B-NMF).
@@ -205,13 +246,15 @@ class BayesianNMF(NonnegativeFactorization):
     with the flattened samples as rows of X, memberships W and components H. A Gibbs sampler draws
     each column of W and row of H from its exact conditional distribution, a normal cut off at
     zero; the components are the mean of the draws after the burn-in. With `method="icm"` the mode
-    of each conditional is taken instead, which climbs to a mode of the posterior. Labels come
-    from k-means on the memberships.
+    of each conditional is taken instead, which climbs to a mode of the posterior. With
+    `method="multinomial"` X is taken for counts and factorised by expectation maximisation
+    (`multinomial_em`). Labels come from k-means on the memberships.
 
     Parameters
     ----------
-    method : {"gibbs", "icm"}, default="gibbs"
-        Mean of a Gibbs sampler, or posterior mode by iterated conditional modes.
+    method : {"gibbs", "icm", "multinomial"}, default="gibbs"
+        Mean of a Gibbs sampler; posterior mode by iterated conditional modes; or Hansen's
+        multinomial model, the only probabilistic method of the toolbox that the paper names.
     burn_in : float, default=0.5
         The share of the sweeps that the sampler discards, at least 0 and below 1.
     rate : float, default=0.0
@@ -222,7 +265,7 @@ class BayesianNMF(NonnegativeFactorization):
     noise_scale : float, default=0.0
         Its scale, in units of the square of the largest entry of the data.
     max_iter : int, default=1000
-        The number of sweeps of each start, for "icm" the limit on it.
+        The number of sweeps of each start, for "icm" the limit on it; 1000 is the toolbox's.
     tol : float, default=1e-6
         For "icm", stop when the error changes relatively by less in one sweep. The sampler does
         all its sweeps.
@@ -230,7 +273,8 @@ class BayesianNMF(NonnegativeFactorization):
     Attributes
     ----------
     noise_variance_ : float
-        Posterior mean (or mode) of the variance of the noise, in units of the data.
+        Posterior mean (or mode) of the variance of the noise, in units of the data; "multinomial"
+        has none.
     cost_ : float
         Half the squared error of the last record, in units of the data.
     history_ : list of Step
@@ -239,6 +283,12 @@ class BayesianNMF(NonnegativeFactorization):
 
     Notes
     -----
+    The paper cites Schmidt's sampler, and says that its code is that of the toolbox of the
+    Technical University of Denmark, whose only probabilistic method is the multinomial model. The
+    figures of that model are close to the paper's, those of the sampler are not. The memberships of
+    "multinomial" are the toolbox's, columns of W that sum to one, with the scale left to the
+    components; only new samples get theirs by least squares.
+
     Defaults are those of the author's sampler: flat priors. What differs from it: far in the tail
     the draw is exact where his takes an exponential; each component is kept at unit norm,
     because under flat priors the scale between W and H is free and wanders; the variance of the
@@ -280,6 +330,17 @@ class BayesianNMF(NonnegativeFactorization):
                 f"Got {self.burn_in!r} instead."
             )
 
+    def _finish(self, X: np.ndarray, run: Run) -> None:
+        if self.method != "multinomial":
+            super()._finish(X, run)
+            return
+        # The toolbox leaves the scale in the components and lets the coefficients sum to one.
+        sums = run.memberships.sum(axis=0)
+        sums[sums == 0] = 1.0
+        run.memberships = run.memberships / sums
+        shape = (-1,) + (1,) * (X.ndim - 1)
+        run.fitted["components_"] = run.fitted["components_"] * sums.reshape(shape)
+
     def _factorize(
         self, X: np.ndarray, W: np.ndarray, H: np.ndarray, rng: np.random.Generator
     ) -> Factorization:
@@ -289,6 +350,12 @@ class BayesianNMF(NonnegativeFactorization):
         squared_norm = float(np.vdot(X, X))
         trace = Trace(squared_norm)
         trace.add(least_squares_cost(squared_norm, W, X @ H.T, H @ H.T))
+        if self.method == "multinomial":
+            weight = float(X.sum()) / self.n_clusters
+            states = multinomial_em(X, W, H)
+            for W, H in itertools.islice(states, self.max_iter):
+                trace.add(least_squares_cost(squared_norm, weight * W, X @ H.T, H @ H.T))
+            return Factorization(weight * W, H, self.max_iter, StopReason.MAX_ITER, trace.records)
         discarded = int(self.burn_in * self.max_iter)
         kept = self.max_iter - discarded
         mean_W, mean_H, variance = np.zeros_like(W), np.zeros_like(H), 0.0

@@ -84,14 +84,11 @@ class _Side:
 
         The step decreases ``-2⟨cross, Z⟩ + ⟨gram, ZᵀZ⟩ + penalty(Z)`` or stays.
         """
-        Z, W = self.Z, self.graph.adjacency
-        smooth = self.graph.degrees[:, None] * Z
-        joined = W @ Z
-        # The multiplier of the unit norm of a column: its Rayleigh quotient.
-        quotient = np.maximum(np.sum(Z * (smooth - joined), axis=0), 0.0)
-        up = self.weight * (joined + Z * quotient)
+        Z, penalty = self.Z, self.weight
+        up = penalty * (self.graph.adjacency @ Z)
         up += np.maximum(cross, 0.0) + Z @ np.maximum(-gram, 0.0)
-        down = self.weight * smooth + np.maximum(-cross, 0.0) + Z @ np.maximum(gram, 0.0)
+        down = penalty * self.graph.degrees[:, None] * Z
+        down += np.maximum(-cross, 0.0) + Z @ np.maximum(gram, 0.0)
         target = Z * np.sqrt((up + TINY) / (down + TINY))
 
         def objective(candidate: np.ndarray) -> float:

@@ -15,11 +15,32 @@ from tuckermix.baselines.coclustering import Graph, cocluster, neighbor_graph
 from tuckermix.baselines.nonnegative import scale_of
 from tuckermix.numerics.points import kmeans
 
-__all__ = ["DRCC"]
+__all__ = ["DRCC", "penalty_grid"]
 
 START_OFFSET = 0.2
 """Added to the 0/1 indicators of the start, as the authors do: a multiplicative rule cannot move
 an entry away from zero."""
+
+PENALTIES = (0.1, 1.0, 10.0, 100.0, 1000.0)
+"""The penalties among which the authors choose, both being equal."""
+
+NEIGHBORS = range(1, 11)
+"""The numbers of neighbours among which they choose."""
+
+
+def penalty_grid() -> list[dict[str, Any]]:
+    """List the settings among which the authors choose on each dataset.
+
+    Returns
+    -------
+    settings : list of dict
+        Parameters of `DRCC`: five penalties, ten numbers of neighbours.
+    """
+    return [
+        {"sample_penalty": penalty, "feature_penalty": penalty, "n_neighbors": count}
+        for penalty in PENALTIES
+        for count in NEIGHBORS
+    ]
 
 
 @declare
@@ -40,8 +61,7 @@ class DRCC(IterativeClustering):
 
     .. math::
 
-        G \leftarrow G \odot \sqrt{\frac{\mu (W_G G + G \Lambda) + A^+ + G B^-}
-                                        {\mu D_G G + A^- + G B^+}}, \qquad
+        G \leftarrow G \odot \sqrt{\frac{\mu W_G G + A^+ + G B^-}{\mu D_G G + A^- + G B^+}}, \qquad
         S \leftarrow (G^\top G)^{-1} G^\top X F (F^\top F)^{-1}
 
     where :math:`L_G = D_G - W_G` and plus and minus denote positive and negative parts; F alike.
@@ -92,16 +112,13 @@ class DRCC(IterativeClustering):
     kept at norm 1 with their scale moved into S, both as in the authors' own program; without the
     latter the penalties could be evaded by shrinking G and F. What differs from it:
 
-    - The authors divide by the norms after a step that ignores them, and the objective may then
-      rise. Here the multiplier :math:`\Lambda = \operatorname{diag}(g_j^\top L_G g_j)` of the
-      constraint stands in the numerator, which makes the step one of descent for the objective
-      *under* the constraint, and a step that would raise it is halved. The objective, evaluated at
-      columns of norm 1, never rises.
+    - A step that would raise the objective, evaluated at columns of norm 1, is halved. Dividing by
+      the norms after a step that ignores them could do so; on images it was never seen to.
     - The data are divided by one number, the root mean square norm of a sample, so that the same
       penalties suit data of any unit. Samples are not normalised one by one: the length of a sample
       is part of the data.
-    - The authors search penalties and neighbours on each dataset by the score. Here one setting
-      serves all data.
+    - The authors search penalties and neighbours on each dataset by the score, that is, with the
+      true classes in hand. Here one setting serves all data; `penalty_grid` has theirs.
 
     References
     ----------

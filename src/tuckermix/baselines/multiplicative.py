@@ -124,10 +124,10 @@ class MultiplicativeNMF(NonnegativeFactorization):
     -----
     The updates are those of scikit-learn's ``mu`` solver, iterate for iterate. They are not
     called there because that solver keeps no record of its run and accepts matrices only. What
-    differs from the toolbox of the paper: W is updated before H; the toolbox stops when the
-    largest weights of the samples no longer change, here the error decides; at the end components
-    get unit norm and the memberships are recomputed by exact nonnegative least squares on them, so
-    that `transform` and `fit` agree.
+    differs from the toolbox of the paper: W, the memberships, is updated before H, while the
+    toolbox updates the components first; it does all its iterations and has no rule to stop, here
+    the error decides; at the end components get unit norm and the memberships are recomputed by
+    exact nonnegative least squares on them, so that `transform` and `fit` agree.
 
     References
     ----------

@@ -39,7 +39,7 @@ class OrthogonalStep(Step):
 
 def factorize_orthogonal(
     X: np.ndarray, factors: Sequence[np.ndarray], *, max_iter: int, tol: float
-) -> tuple[list[np.ndarray], list[OrthogonalStep]]:
+) -> tuple[list[np.ndarray], list[OrthogonalStep], StopReason]:
     r"""Run the multiplicative rules for a Tucker model with nonnegative, orthogonal factors.
 
     .. math::
@@ -74,6 +74,8 @@ def factorize_orthogonal(
         Nonnegative factors, orthogonal only approximately.
     history : list of OrthogonalStep
         One record a cycle, the start first.
+    stop_reason : StopReason
+        Why the iteration ended.
     """
     factors = [np.array(factor, dtype=np.float64) for factor in factors]
     flat = X.reshape(X.shape[0], -1)
@@ -111,8 +113,8 @@ def factorize_orthogonal(
         core = core * np.sqrt((projected + TINY) / (model + TINY))
         record(projected, change)
         if abs(history[-2].relative_error - history[-1].relative_error) <= tol:
-            break
-    return factors, history
+            return factors, history, StopReason.TOLERANCE
+    return factors, history, StopReason.MAX_ITER
 
 
 def _factor_step(U: np.ndarray, cross: np.ndarray) -> tuple[np.ndarray, float]:

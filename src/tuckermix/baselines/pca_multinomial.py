@@ -1,4 +1,4 @@
-"""The paper's own algorithm, to the letter of its experiments."""
+"""The paper's own algorithm with the settings of its experiments."""
 
 from __future__ import annotations
 
@@ -6,22 +6,30 @@ from dataclasses import replace
 
 import numpy as np
 
-from tuckermix._array_api import Array, to_numpy
+from tuckermix._array_api import to_numpy
 from tuckermix._validation import check_option
 from tuckermix.baselines._base import ComponentClustering
 from tuckermix.baselines._declaration import declare
+from tuckermix.baselines._labels import KMEANS_STARTS
 from tuckermix.baselines._run import Run
 from tuckermix.baselines._tucker import TuckerMethod, TuckerStart
 from tuckermix.baselines.nonnegative import scale_of, solve_components
-from tuckermix.decomposition.alternating import PAPER, alternate
+from tuckermix.decomposition.alternating import PAPER, alternate, orthonormal_columns
+from tuckermix.decomposition.exact import update_factors
 from tuckermix.decomposition.fit import INITS, start_factors
+from tuckermix.numerics.points import kmeans
 from tuckermix.numerics.tensor import multi_mode_dot
+from tuckermix.sources import Source
 
 __all__ = ["PCAMultinomial"]
 
 SUM_WEIGHT = 1e3
 """Weight of the rule that weights sum to one, beside components of size one, in `transform`. What
 its square leaves of the rule, a millionth, goes when the rows are divided by their sums."""
+
+SHARED = 0.1
+"""The share of a sample's weight that k-means, as a start, leaves to all clusters together: weights
+are positive, and far enough from the boundary for the trust region to move."""
 
 
 @declare
@@ -41,13 +49,16 @@ class PCAMultinomial(TuckerMethod, ComponentClustering):
 
     Parameters
     ----------
-    init : {"hosvd", "hosvd-samples", "random"}, default="hosvd"
-        Where the factors start: the paper's HOSVD initialisations I and II, or random bases.
+    init : {"hosvd", "hosvd-samples", "random", "kmeans"}, default="hosvd"
+        Where the factors start: the paper's HOSVD initialisations I and II, or random bases; or,
+        as its Remark 3 has it, first factors for memberships that k-means estimates, from which
+        the trust region then starts.
     max_iter : int, default=250
         The limit on the number of sweeps, the paper's figure.
     tol : float, default=1e-6
-        Stop when a sweep lowers the relative error by less than this; 0 goes on to `max_iter`
-        as long as there is any progress.
+        Stop when a sweep lowers the relative error by less than this, after 2 to 14 sweeps on
+        images, where the paper does 250. That moves the error by 6e-8 at most and AC by 0.005; 0
+        goes on to `max_iter` as long as there is any progress, which is what the tables do.
 
     Attributes
     ----------
@@ -93,11 +104,15 @@ class PCAMultinomial(TuckerMethod, ComponentClustering):
 
     def _check_parameters(self, X: np.ndarray) -> None:
         super()._check_parameters(X)
-        check_option(self.init, "init", type(self).__name__, INITS)
+        check_option(self.init, "init", type(self).__name__, (*INITS, "kmeans"))
 
     def _run(self, data: TuckerStart, rng: np.random.Generator) -> Run:
-        factors = data.factors
-        if self.init != "hosvd":
+        factors, guess = data.factors, None
+        if self.init == "kmeans":
+            guess = self._guess(data.source, factors, rng)
+            T = data.source.contract(orthonormal_columns(guess))
+            factors = update_factors(T, factors, n_loops=PAPER.factor_loops)
+        elif self.init != "hosvd":
             factors = start_factors(data.source, data.ranks, self.init, rng)
         reached = alternate(
             data.source,
@@ -108,6 +123,7 @@ class PCAMultinomial(TuckerMethod, ComponentClustering):
             rng=rng,
             # Other starts bring no orthonormal sample factor whose error could be recorded.
             recipe=replace(PAPER, starts_orthogonal=self.init == "hosvd"),
+            memberships=guess,
         )
         rows = np.linalg.lstsq(reached.memberships, reached.B, rcond=None)[0]
         core = (rows / data.source.scale).reshape(self.n_clusters, *data.ranks)
@@ -129,6 +145,15 @@ class PCAMultinomial(TuckerMethod, ComponentClustering):
             residual=errors[0] - errors[-1],
         )
 
+    def _guess(
+        self, source: Source, factors: list[np.ndarray], rng: np.random.Generator
+    ) -> np.ndarray:
+        """Estimate memberships by k-means on the projected samples."""
+        B = source.project(factors)
+        labels = kmeans(B, self.n_clusters, n_init=KMEANS_STARTS, rng=rng).labels
+        own = np.eye(self.n_clusters)[labels]
+        return (1.0 - SHARED) * own + SHARED / self.n_clusters
+
     def _finish(self, X: np.ndarray, run: Run) -> None:
         """Keep the memberships of the trust region, on which the paper runs k-means."""
 
@@ -145,21 +170,3 @@ class PCAMultinomial(TuckerMethod, ComponentClustering):
             np.hstack([core / unit, np.full((core.shape[0], 1), weight)]),
         )
         return H / H.sum(axis=1, keepdims=True)
-
-    def fit_transform(self, X: Array, y: None = None) -> Array:
-        """Fit the model and return the mixing weights of the samples.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, d_1, ...)
-            The samples.
-        y : Ignored
-            Ignored.
-
-        Returns
-        -------
-        memberships : array of shape (n_samples, n_clusters)
-            The same as ``fit(X).transform(X)``. It differs from `memberships_` by as much as the
-            trust region stopped short of the optimum.
-        """
-        return self.fit(X).transform(X)

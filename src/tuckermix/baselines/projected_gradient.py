@@ -189,8 +189,9 @@ class ProjectedGradientNMF(NonnegativeFactorization):
     -----
     What differs from Lin's routine: the gradient after a step is updated from the product that
     the step search has formed already; when all twenty lengths pass, the longest is taken, where
-    his routine keeps the old point; no limit on time. At the end components get unit norm and the
-    memberships are recomputed by exact nonnegative least squares on them.
+    his routine keeps the old point; the test for stopping sees the gradient at the present pair,
+    where his sees that of W before the last change of H; no limit on time. At the end components
+    get unit norm and the memberships are recomputed by exact nonnegative least squares on them.
 
     References
     ----------

@@ -80,7 +80,8 @@ class TriONTD(TuckerMethod):
         One record a cycle, the start of each of the two phases first. Each has `orthogonality`
         and `lagrangian_change` besides the usual fields; `orthogonality` is 0 in the second phase.
     stop_reason_ : StopReason
-        Why the run ended.
+        Why the run ended; ``"max_iter"`` where either phase reached that limit. The first nearly
+        always does.
     failure_ : str
         Why the result is meaningless, where `stop_reason_` is `StopReason.FAILED`.
 
@@ -140,14 +141,15 @@ class TriONTD(TuckerMethod):
             # Rows of a square root of the Gram matrix have the distances of the rows themselves.
             values, vectors = np.linalg.eigh(mode_gram(X, mode))
             start.append(_start_factor(vectors * np.sqrt(np.maximum(values, 0.0)), rank, rng))
-        soft, history = factorize_orthogonal(X, start, max_iter=self.max_iter, tol=self.tol)
-        factors, core, refined, reason = refine_exactly(
+        soft, history, first = factorize_orthogonal(X, start, max_iter=self.max_iter, tol=self.tol)
+        factors, core, refined, second = refine_exactly(
             X,
             [keep_largest(unit_rows(factor.T).T) for factor in soft],
             max_iter=self.max_iter,
             tol=self.tol,
         )
         failure = _find_failure(factors, self.n_clusters)
+        reason = second if first.converged else first
         for mode in range(1, X.ndim):
             alive = factors[mode].any(axis=0)
             factors[mode] = factors[mode][:, alive]

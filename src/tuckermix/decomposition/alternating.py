@@ -131,9 +131,10 @@ def alternate(
     tol: float,
     rng: np.random.Generator,
     recipe: Recipe,
+    memberships: Array | None = None,
     callback: Callback | None = None,
 ) -> Alternation:
-    """Alternate between memberships and factors, from a random point of the manifold.
+    """Alternate between memberships and factors.
 
     Parameters
     ----------
@@ -151,6 +152,8 @@ def alternate(
         Where the first memberships come from.
     recipe : Recipe
         How the trust region is called.
+    memberships : array of shape (n_samples, n_components) or None, default=None
+        Where the memberships start; None means at a random point of the manifold.
     callback : callable or None, default=None
         Called with each record; a true return value stops the solver.
 
@@ -164,7 +167,7 @@ def alternate(
     B = projected(source, factors)
     objective = MembershipObjective(B)
     manifold = Multinomial(source.n_samples, n_components)
-    U = manifold.random_point(rng, like=B)
+    U = manifold.random_point(rng, like=B) if memberships is None else memberships
     gradient_tol = recipe.gradient_tol
     if gradient_tol is None:
         gradient_tol = GRADIENT_SHARE * max(source.squared_norm, float(np.finfo(float).tiny))
