@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse
 from scipy.optimize import linprog
 
-from tuckermix.memberships import simplex_least_squares
+from tuckermix.numerics import simplex_least_squares
 
 SLP_ROUNDS = 60
 SLP_TOL = 1e-7
@@ -18,7 +18,9 @@ SISAL_ROUNDS = 80
 SISAL_INNER = 40
 
 
-def affine_coordinates(X: np.ndarray, n_directions: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def affine_coordinates(
+    X: np.ndarray, n_directions: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return coordinates in the best affine subspace, its basis and the mean."""
     mean = X.mean(axis=0)
     basis = np.linalg.svd(X - mean, full_matrices=False)[2][:n_directions]
@@ -155,9 +157,7 @@ def sisal(Z: np.ndarray, rng: np.random.Generator, tau: float = 1.0) -> np.ndarr
             trial += ((first - trial.sum(axis=1)) / n_vertices)[:, None]
             weights = lifted @ trial
             shifted = weights - dual
-            split = np.where(
-                shifted >= 0, shifted, np.minimum(0.0, shifted + tau / penalty)
-            )
+            split = np.where(shifted >= 0, shifted, np.minimum(0.0, shifted + tau / penalty))
             dual -= weights - split
         step, before = 1.0, value(Q)
         while step > 1e-6 and value(Q + step * (trial - Q)) > before:

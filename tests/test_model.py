@@ -17,7 +17,7 @@ from tuckermix.sources import add_parts, as_blocks
 def fitted():
     X = make_tensor_clusters(n_samples=80, shape=(5, 6), n_clusters=3, random_state=1).X
     fit = decompose(X, 5, (3, 4))
-    model, memberships, gap = Model.from_decomposition(fit, "anchored", np.random.default_rng(0))
+    model, memberships, gap, _ = Model.from_decomposition(fit, "anchored", np.random.default_rng(0))
     return X, fit, model, memberships, gap
 
 
@@ -52,7 +52,7 @@ def test_the_view_does_not_depend_on_units(fitted):
     views = []
     for factor in (1.0, 1e-160, 1e150):
         fit = decompose(X * factor, 5, (3, 4))
-        model, _, _ = Model.from_decomposition(fit, "anchored", np.random.default_rng(0))
+        model, _, _, _ = Model.from_decomposition(fit, "anchored", np.random.default_rng(0))
         wider = model.looking_beyond(X * factor)
         views.append(np.abs(wider.place(X * factor)))
     np.testing.assert_allclose(views[1], views[0], atol=1e-6)
@@ -95,7 +95,7 @@ def test_labels_come_from_what_the_labeller_looks_at(fitted, way):
 def test_memberships_of_another_solver_are_kept(fitted):
     _, fit, _, memberships, _ = fitted
     other = type(fit)(**{**fit.to_dict(), "memberships": memberships, "gap": 0.25})
-    model, kept, gap = Model.from_decomposition(other, "anchored", np.random.default_rng(0))
+    model, kept, gap, _ = Model.from_decomposition(other, "anchored", np.random.default_rng(0))
     assert kept is memberships
     assert gap == 0.25
     np.testing.assert_allclose(

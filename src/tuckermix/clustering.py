@@ -85,8 +85,14 @@ class TuckerClustering(
         Riemannian method; ``"joint"`` optimises all modes at once through Pymanopt.
     init : {"hosvd", "hosvd-samples", "random"}, default="hosvd"
         Where the factors start: the paper's HOSVD initialisations I and II, or random bases.
-    memberships : {"anchored"}, default="anchored"
-        Which of the equally good simplices gives the mixing weights.
+    memberships : {"anchored", "min-volume", "archetypes"}, default="anchored"
+        Which simplex gives the mixing weights: one through the means of groups, grown until it
+        holds all samples; the smallest that holds them, whose vertices are the pure components
+        where samples are mixtures; or one whose vertices are mixtures of samples themselves, at
+        some loss in cost. The last two need ``solver="exact"``.
+    outside : float, default=0.0
+        For ``memberships="min-volume"``, the largest share of samples that may lie outside and
+        are projected: for noise and outliers.
     assign_labels : {"graph", "subspace", "memberships", "argmax"}, default="graph"
         How samples get labels: by a graph of nearest neighbours in the subspace and the directions
         next to it, by k-means in the subspace, by k-means on the mixing weights (the paper), or by
@@ -123,7 +129,8 @@ class TuckerClustering(
     cost_ : float
         Half the squared error of the model.
     gap_ : float
-        How far the mixing weights are from the optimum for these factors, relative to it.
+        How far the mixing weights are from the optimum for these factors, relative to it: 0 up to
+        rounding for a simplex that holds all samples.
     history_ : list of records
         Cost, relative error and time for each sweep, the start first.
     n_iter_ : int
@@ -145,8 +152,8 @@ class TuckerClustering(
     Notes
     -----
     The model does not identify the mixing weights: every simplex around the samples has the same
-    cost. Soft labels are therefore `predict_proba`, not `memberships_`, which are flat for most
-    data because the simplex must hold all samples.
+    cost, and `memberships` chooses one. Soft labels are therefore `predict_proba`, not
+    `memberships_`, which are flat for most data because the simplex must hold all samples.
 
     References
     ----------
@@ -172,6 +179,7 @@ class TuckerClustering(
         solver: str = "exact",
         init: str = "hosvd",
         memberships: str = "anchored",
+        outside: float = 0.0,
         assign_labels: str = "graph",
         n_neighbors: int = 20,
         n_init: int = 10,
@@ -185,6 +193,7 @@ class TuckerClustering(
         self.solver = solver
         self.init = init
         self.memberships = memberships
+        self.outside = outside
         self.assign_labels = assign_labels
         self.n_neighbors = n_neighbors
         self.n_init = n_init
@@ -381,6 +390,18 @@ class TuckerClustering(
         check_option(self.solver, "solver", name, SOLVERS)
         check_option(self.init, "init", name, INITS)
         check_option(self.memberships, "memberships", name, SIMPLICES)
+        if self.memberships != "anchored" and SOLVERS[self.solver].gives != "subspace":
+            raise ValueError(
+                f"memberships={self.memberships!r} needs a solver that leaves the choice open, "
+                f"such as 'exact'. Got solver={self.solver!r}, which determines the weights."
+            )
+        if check_real(self.outside, "outside", name) >= 1.0 or (
+            self.outside and self.memberships != "min-volume"
+        ):
+            raise ValueError(
+                "outside must be a share in [0, 1), and 0 unless memberships='min-volume'. Got "
+                f"outside={self.outside!r} with memberships={self.memberships!r}."
+            )
         check_option(self.assign_labels, "assign_labels", name, LABELLINGS)
         check_integer(self.n_neighbors, "n_neighbors", name)
         check_integer(self.n_init, "n_init", name)
@@ -426,7 +447,9 @@ class TuckerClustering(
             rng=rng,
             callback=partial(self._report, context, X) if watched else None,
         )
-        model, self.memberships_, self.gap_ = Model.from_decomposition(fit, self.memberships, rng)
+        model, self.memberships_, self.gap_, self.cost_ = Model.from_decomposition(
+            fit, self.memberships, rng, self.outside
+        )
         chosen = X
         if samples.n_samples > MAX_LANDMARKS:
             some = rng.choice(samples.n_samples, MAX_LANDMARKS, replace=False, shuffle=False)
@@ -468,7 +491,6 @@ class TuckerClustering(
         self.components_ = multi_mode_dot(model.core, model.factors)
         self.ranks_ = tuple(int(size) for size in model.core.shape[1:])
         self.n_components_ = self._n_features_out = int(model.core.shape[0])
-        self.cost_ = fit.cost
         self.history_ = fit.history
         self.n_iter_ = fit.n_iter
         self.stop_reason_ = fit.stop_reason

@@ -101,8 +101,8 @@ class Model(Record):
 
     @classmethod
     def from_decomposition(
-        cls, fit: Decomposition, simplex: str, rng: np.random.Generator
-    ) -> tuple[Model, Array, float]:
+        cls, fit: Decomposition, simplex: str, rng: np.random.Generator, outside: float = 0.0
+    ) -> tuple[Model, Array, float, float]:
         """Choose the simplex for a decomposition and gather what places samples.
 
         Parameters
@@ -110,10 +110,12 @@ class Model(Record):
         fit : Decomposition
             The model without labels.
         simplex : str
-            Which of the equally good simplices gives the mixing weights, see `SIMPLICES`; a solver
-            that determines the weights has chosen one already.
+            Which simplex gives the mixing weights, see `SIMPLICES`; a solver that determines the
+            weights has chosen one already.
         rng : numpy.random.Generator
             The source of randomness.
+        outside : float, default=0.0
+            The share of samples that the smallest simplex may leave outside.
 
         Returns
         -------
@@ -123,17 +125,20 @@ class Model(Record):
             The mixing weights of the fitted samples.
         gap : float
             Their distance from the optimum.
+        cost : float
+            Half the squared error with these weights and components.
         """
         xp = get_namespace(fit.core)
         core_rows = xp.reshape(double(fit.core), (fit.core.shape[0], -1))
         if fit.memberships is None:
-            chosen = SIMPLICES[simplex](fit.Q[:, 1:], rng)
-            memberships = chosen.weights
+            scales = fit.singular_values
+            chosen = SIMPLICES[simplex](fit.Q[:, 1:], rng, scales=scales, outside=outside)
+            memberships, cost = chosen.weights, fit.cost + 0.5 * chosen.squared_error
             # Coordinates are in units of the singular values, vertices in units of the samples.
-            vertices = chosen.vertices * fit.singular_values
+            vertices = chosen.vertices * scales
             gap = _gap_of(memberships, fit.Q, core_rows)
         else:
-            memberships, gap = fit.memberships, fit.gap
+            memberships, gap, cost = fit.memberships, fit.gap, fit.cost
             small = xp.matmul(double(fit.Q).T, double(memberships))  # memberships = Q @ small
             vertices = xp.matmul(xp.linalg.solve(small, core_rows) - fit.mean, fit.directions)
         rows = xp.matmul(vertices, fit.directions.T) + fit.mean
@@ -148,7 +153,7 @@ class Model(Record):
             spread=spread,
             view=asarray_like(fit.directions * (spread / deviations), fit.core),
         )
-        return model, memberships, gap
+        return model, memberships, gap, cost
 
     def check(self, sample_shape: tuple[int, ...], n_clusters: int) -> None:
         """Raise where the parts, which a file may have made up, do not fit together.
@@ -293,7 +298,9 @@ def _gap_of(memberships: Array, Q: Array, core_rows: Array) -> float:
     core_rows = core_rows / peak
     gram, cross = as_blocks(memberships).reduce(_products, add_parts, Q)
     values, vectors = leading_eigenvectors(gram, gram.shape[0])
-    basis = vectors / xp.sqrt(values)  # memberships @ basis has orthonormal columns
+    # Archetypes that nobody is mixed from leave the columns of the memberships dependent.
+    rank = rank_of(to_numpy(values), float(values[0]), epsilon(values))
+    basis = vectors[:, :rank] / xp.sqrt(values[:rank])  # memberships @ basis is orthonormal
     optimum = squared_norm(core_rows)
     reached = squared_norm(xp.matmul(xp.matmul(basis.T, cross), core_rows))
     return max(0.0, optimum - reached) / optimum

@@ -5,8 +5,8 @@ import pytest
 from scipy.optimize import linprog, minimize
 
 from tuckermix.memberships import archetypes as module
-from tuckermix.memberships.archetypes import archetypes, project_rows
-from tuckermix.numerics.simplex import simplex_least_squares
+from tuckermix.memberships.archetypes import find_archetypes, project_rows
+from tuckermix.numerics import simplex_least_squares
 
 
 def cloud(seed, n_samples=120, n_directions=3):
@@ -30,7 +30,7 @@ def in_hull(point, points):
 @pytest.mark.parametrize("n_directions", [0, 1, 2, 4])
 def test_archetypes_are_mixtures_of_samples(xp, n_directions, seed):
     Y = cloud(seed, n_directions=n_directions)
-    vertices = archetypes(xp.asarray(Y), np.random.default_rng(seed))
+    vertices = find_archetypes(xp.asarray(Y), np.random.default_rng(seed))
     assert vertices.shape == (n_directions + 1, n_directions)
     centre = Y.mean(axis=0)
     for vertex in vertices:  # a little inside, for the tolerance of the linear program
@@ -40,7 +40,7 @@ def test_archetypes_are_mixtures_of_samples(xp, n_directions, seed):
 def test_no_archetype_can_be_placed_better(seed):
     """Descend in the mixtures of one archetype, the others fixed, with a general solver."""
     Y = cloud(seed, n_samples=20, n_directions=2)
-    vertices = archetypes(Y, np.random.default_rng(seed))
+    vertices = find_archetypes(Y, np.random.default_rng(seed))
     reached = error_of(Y, vertices)
 
     for k in range(3):
@@ -62,39 +62,39 @@ def test_pure_samples_are_found(seed, planted):
     X[:4], truth[:4] = vertices, np.eye(4)
     offset = X - X.mean(axis=0)
     Y = offset @ np.linalg.svd(offset, full_matrices=False)[2][:3].T
-    found = archetypes(Y, np.random.default_rng(seed))
+    found = find_archetypes(Y, np.random.default_rng(seed))
     assert planted.rmse(simplex_least_squares(Y, found), truth) < 0.01
 
 
 def test_the_result_does_not_depend_on_the_start(seed, planted):
     X, _, _ = planted.simplex(5, seed, snr=40)
     Y = planted.coordinates(X, 5) * np.linspace(2, 1, 4)
-    errors = [error_of(Y, archetypes(Y, np.random.default_rng(start))) for start in range(4)]
+    errors = [error_of(Y, find_archetypes(Y, np.random.default_rng(start))) for start in range(4)]
     assert max(errors) <= 1.05 * min(errors)
 
 
 def test_many_samples_are_measured_on_a_part(monkeypatch, seed, planted):
     X, _, _ = planted.simplex(4, seed, n_samples=4000, snr=40)
     Y = planted.coordinates(X, 4)
-    whole = error_of(Y, archetypes(Y, np.random.default_rng(seed)))
+    whole = error_of(Y, find_archetypes(Y, np.random.default_rng(seed)))
     monkeypatch.setattr(module, "SAMPLES", 400)
-    part = error_of(Y, archetypes(Y, np.random.default_rng(seed)))
+    part = error_of(Y, find_archetypes(Y, np.random.default_rng(seed)))
     assert part <= 1.2 * whole
 
 
 def test_dependent_archetypes_give_way_to_samples(monkeypatch):
     monkeypatch.setattr(module, "WORST_CONDITION", 0.5)
     Y = cloud(0)
-    for vertex in archetypes(Y, np.random.default_rng(0)):
+    for vertex in find_archetypes(Y, np.random.default_rng(0)):
         assert np.min(np.sum((Y - vertex) ** 2, axis=1)) < 1e-20
 
 
 @pytest.mark.parametrize("unit", [1e-120, 1e120])
 def test_the_unit_of_length_does_not_matter(unit):
     Y = cloud(3)
-    expected = archetypes(Y, np.random.default_rng(0))
+    expected = find_archetypes(Y, np.random.default_rng(0))
     np.testing.assert_allclose(
-        archetypes(Y * unit, np.random.default_rng(0)) / unit, expected, rtol=1e-6
+        find_archetypes(Y * unit, np.random.default_rng(0)) / unit, expected, rtol=1e-6
     )
 
 

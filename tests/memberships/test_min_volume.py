@@ -7,7 +7,6 @@ import scipy.optimize
 from tuckermix.memberships import min_volume as module
 from tuckermix.memberships.min_volume import (
     extreme_samples,
-    regular_simplex,
     shrink,
     shrink_softly,
     smallest_simplex,
@@ -136,13 +135,6 @@ def test_dependent_samples_give_way_to_a_regular_start(monkeypatch, planted):
     monkeypatch.setattr(module, "WORST_CONDITION", 0.5)
     Z = cloud(0)
     assert planted.barycentric(Z, smallest_simplex(Z, np.random.default_rng(0))).min() > -ROUNDING
-
-
-def test_the_regular_simplex_has_equal_sides_and_unit_radius():
-    vertices = regular_simplex(4)
-    sides = np.linalg.norm(vertices[:, None] - vertices[None], axis=2)
-    np.testing.assert_allclose(sides[~np.eye(5, dtype=bool)], sides[0, 1], rtol=1e-12)
-    np.testing.assert_allclose(np.linalg.norm(vertices, axis=1), 1.0, rtol=1e-12)
 
 
 def test_extreme_samples_are_vertices_of_the_hull(seed):

@@ -5,7 +5,14 @@ import pytest
 
 from tuckermix._array_api import to_numpy
 from tuckermix.memberships import simplex as module
-from tuckermix.memberships.simplex import MARGIN, SIMPLICES, anchored_simplex
+from tuckermix.memberships.simplex import (
+    MARGIN,
+    SIMPLICES,
+    anchored_simplex,
+    archetype_simplex,
+    smallest_enclosing,
+)
+from tuckermix.numerics import simplex_least_squares
 
 
 def coordinates(seed, n_samples=60, n_directions=4):
@@ -56,3 +63,35 @@ def test_many_samples_are_anchored_on_a_part(monkeypatch):
 
 def test_the_table_names_the_default():
     assert SIMPLICES["anchored"] is anchored_simplex
+
+
+@pytest.mark.parametrize("n_directions", [0, 1, 4])
+def test_the_smallest_simplex_holds_all_samples_with_a_little_room(xp, n_directions, seed):
+    Z = coordinates(seed, n_directions=n_directions)
+    scales = xp.asarray(np.linspace(3.0, 1.0, n_directions))
+    simplex = smallest_enclosing(xp.asarray(Z), np.random.default_rng(seed), scales=scales)
+    check(Z, simplex)
+    assert simplex.squared_error == 0.0
+    anchored = anchored_simplex(xp.asarray(Z), np.random.default_rng(seed))
+    assert volume(simplex) <= volume(anchored)
+
+
+def volume(simplex):
+    V = to_numpy(simplex.vertices)
+    return abs(np.linalg.det(np.column_stack([np.ones(len(V)), V])))
+
+
+@pytest.mark.parametrize("way", ["outside", "archetypes"])
+def test_what_lies_outside_is_projected_in_units_of_the_samples(xp, way, seed):
+    Z = coordinates(seed, n_samples=200)
+    scales = np.array([4.0, 3.0, 2.0, 1.0])
+    rng = np.random.default_rng(seed)
+    if way == "outside":
+        given = {"scales": xp.asarray(scales), "outside": 0.1}
+        simplex = smallest_enclosing(xp.asarray(Z), rng, **given)
+    else:
+        simplex = archetype_simplex(xp.asarray(Z), rng, scales=xp.asarray(scales))
+    V, U = to_numpy(simplex.vertices) * scales, to_numpy(simplex.weights)
+    np.testing.assert_allclose(U, simplex_least_squares(Z * scales, V), atol=1e-8)
+    assert simplex.squared_error == pytest.approx(np.sum((Z * scales - U @ V) ** 2), rel=1e-9)
+    assert simplex.squared_error > 0

@@ -16,11 +16,11 @@ import numpy as np
 from scipy.optimize import nnls
 
 from tuckermix._array_api import Array, to_numpy
-from tuckermix.memberships.min_volume import extreme_samples, spread_samples
+from tuckermix.memberships.min_volume import extreme_samples, in_order, spread_samples
 from tuckermix.numerics.simplex import simplex_least_squares
 from tuckermix.sources import as_blocks
 
-__all__ = ["archetypes"]
+__all__ = ["find_archetypes", "project_rows"]
 
 SAMPLES = 2048
 """Samples on which the error is measured. The extreme ones of all samples join them."""
@@ -50,7 +50,7 @@ WORST_CONDITION = 1e8
 them would be noise: well-spread samples take their place."""
 
 
-def archetypes(points: Array, rng: np.random.Generator) -> np.ndarray:
+def find_archetypes(points: Array, rng: np.random.Generator) -> np.ndarray:
     """Find as many archetypes as fit in general position, one more than coordinates.
 
     Parameters
@@ -85,7 +85,7 @@ def archetypes(points: Array, rng: np.random.Generator) -> np.ndarray:
         if best is None or error < least:
             best, least = vertices, error
     assert best is not None
-    return best * unit
+    return in_order(best * unit)
 
 
 def _improve(

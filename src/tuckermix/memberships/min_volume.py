@@ -28,9 +28,10 @@ import numpy as np
 from scipy.special import expit
 
 from tuckermix._array_api import Array, asarray_like, get_namespace, to_numpy
+from tuckermix.numerics.simplex import regular_simplex
 from tuckermix.sources import Blocks, as_blocks
 
-__all__ = ["extreme_samples", "regular_simplex", "smallest_simplex", "spread_samples"]
+__all__ = ["extreme_samples", "in_order", "smallest_simplex", "spread_samples"]
 
 SAMPLES = 4096
 """Samples with which the search begins; of the others only those left outside join it."""
@@ -128,8 +129,12 @@ def smallest_simplex(
         Q = shrink(points, _spread_vertices(points, rng))
         if n_samples > SAMPLES:
             Q = _with_those_outside(rows, points, Q, unit)
-    vertices = _vertices_of(Q)
-    return _grown(rows, vertices * unit, n_outside)
+    return in_order(_grown(rows, _vertices_of(Q) * unit, n_outside))
+
+
+def in_order(vertices: np.ndarray) -> np.ndarray:
+    """Order vertices along the first coordinate: which came first in a search means nothing."""
+    return vertices[np.argsort(-vertices[:, 0], kind="stable")]
 
 
 def shrink(points: np.ndarray, vertices: np.ndarray) -> np.ndarray:
@@ -479,13 +484,3 @@ def _vertices_of(Q: np.ndarray) -> np.ndarray:
 def _scaled(Q: np.ndarray, unit: float) -> np.ndarray:
     """Return Q for points in other units."""
     return np.vstack([Q[:1], Q[1:] / unit])
-
-
-def regular_simplex(n_directions: int) -> np.ndarray:
-    """Return the vertices of a regular simplex of unit radius about the origin."""
-    n_vertices = n_directions + 1
-    corners = np.eye(n_vertices) - 1.0 / n_vertices
-    # The corners span the space orthogonal to the vector of ones: take coordinates in it.
-    basis = np.linalg.svd(corners)[0][:, :n_directions]
-    vertices = corners @ basis
-    return vertices / max(np.linalg.norm(vertices[0]), np.finfo(float).tiny)

@@ -4,7 +4,9 @@ The theorem fixes the column space of the memberships, not the memberships: with
 coordinates :math:`z_m` of the samples in that space, the barycentric coordinates with respect to
 any simplex that holds all :math:`z_m` in its interior are optimal. The anchored simplex passes
 through the means of as many groups as there are components and is then grown about its barycentre
-just far enough.
+just far enough. The smallest simplex encloses the samples too. Archetypes lie among the samples,
+and so does a smallest simplex that may leave some outside: what they do not hold is projected, and
+the cost is no longer optimal.
 """
 
 from __future__ import annotations
@@ -12,20 +14,36 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 
-from tuckermix._array_api import Array, asarray_like, double, get_namespace, is_dask, to_numpy
+from tuckermix._array_api import (
+    Array,
+    asarray_like,
+    double,
+    epsilon,
+    get_namespace,
+    is_dask,
+    to_numpy,
+)
 from tuckermix._records import Record
+from tuckermix.memberships.archetypes import find_archetypes
+from tuckermix.memberships.min_volume import smallest_simplex
 from tuckermix.numerics.points import kmeans
-from tuckermix.numerics.simplex import regular_simplex
-from tuckermix.sources import as_blocks
+from tuckermix.numerics.simplex import regular_simplex, simplex_least_squares
+from tuckermix.numerics.tensor import squared_norm
+from tuckermix.sources import add_parts, as_blocks
 
-__all__ = ["SIMPLICES", "Simplex", "anchored_simplex"]
+__all__ = ["SIMPLICES", "Simplex", "anchored_simplex", "archetype_simplex", "smallest_enclosing"]
 
 MARGIN = 1.05
 """Growth beyond the least factor that holds all samples: it keeps the smallest weight at about a
 twentieth of the mean weight 1/L, away from zero, where logarithms and divisions are safe."""
+
+ROOM = 10.0
+"""Growth of the smallest simplex beyond one, in units of the root of the rounding: the smallest
+weights are about 1e-7 in float64 and 1e-3 in float32, divided by the number of components."""
 
 ANCHOR_SAMPLES = 4096
 """Samples among which the groups are sought: their means need no more."""
@@ -44,14 +62,18 @@ class Simplex(Record):
     vertices : array of shape (n_components, n_components - 1)
         The vertices in centred coordinates, in float64.
     weights : array of shape (n_samples, n_components)
-        The barycentric coordinates of the samples: positive rows that sum to one.
+        The barycentric coordinates of the samples, or of their projections: rows that sum to one.
+    squared_error : float
+        The squared distance of the samples from their projections, in units of the samples; 0 for
+        a simplex that holds them all.
     """
 
     vertices: Array
     weights: Array
+    squared_error: float = 0.0
 
 
-def anchored_simplex(coordinates: Array, rng: np.random.Generator) -> Simplex:
+def anchored_simplex(coordinates: Array, rng: np.random.Generator, **_: Any) -> Simplex:
     r"""Choose the anchored simplex and compute the weights of all samples.
 
     With barycentric coordinates `w` for the simplex through the anchors and growth `t`,
@@ -65,6 +87,8 @@ def anchored_simplex(coordinates: Array, rng: np.random.Generator) -> Simplex:
         Orthonormal centred coordinates of the samples.
     rng : numpy.random.Generator
         The source of randomness.
+    **_ : dict
+        What other simplices depend on.
 
     Returns
     -------
@@ -96,10 +120,97 @@ def anchored_simplex(coordinates: Array, rng: np.random.Generator) -> Simplex:
     return Simplex(asarray_like(vertices, double(rows.like)), weights)
 
 
-SIMPLICES: dict[str, Callable[[Array, np.random.Generator], Simplex]] = {
+def smallest_enclosing(
+    coordinates: Array, rng: np.random.Generator, *, scales: Array, outside: float = 0.0
+) -> Simplex:
+    """Choose the simplex of least volume around all samples, or around all but a share of them.
+
+    Parameters
+    ----------
+    coordinates : array of shape (n_samples, n_components - 1)
+        Orthonormal centred coordinates of the samples.
+    rng : numpy.random.Generator
+        The source of randomness.
+    scales : array of shape (n_components - 1,)
+        What brings the coordinates to the units of the samples.
+    outside : float, default=0.0
+        The largest share of samples that may lie outside and are projected.
+
+    Returns
+    -------
+    simplex : Simplex
+        Vertices and weights.
+    """
+    rows = as_blocks(coordinates)
+    vertices = smallest_simplex(coordinates, rng, outside=outside)
+    if outside:
+        return _projected(coordinates, vertices, scales)
+    # A little room keeps the weights positive where rounding would not.
+    growth = 1.0 + ROOM * epsilon(rows.like) ** 0.5
+    centre = vertices.mean(axis=0)
+    vertices = centre + growth * (vertices - centre)
+    inverse = np.linalg.inv(np.column_stack([np.ones(vertices.shape[0]), vertices]))
+    weights = rows.map(partial(_weights, inverse=inverse))
+    return Simplex(asarray_like(vertices, double(rows.like)), weights)
+
+
+def archetype_simplex(
+    coordinates: Array, rng: np.random.Generator, *, scales: Array, **_: Any
+) -> Simplex:
+    """Choose components that are convex mixtures of samples; the others are projected.
+
+    Parameters
+    ----------
+    coordinates : array of shape (n_samples, n_components - 1)
+        Orthonormal centred coordinates of the samples.
+    rng : numpy.random.Generator
+        The source of randomness.
+    scales : array of shape (n_components - 1,)
+        What brings the coordinates to the units of the samples.
+    **_ : dict
+        What other simplices depend on.
+
+    Returns
+    -------
+    simplex : Simplex
+        Vertices and weights.
+    """
+    rows = as_blocks(coordinates)
+    found = find_archetypes(rows.map(partial(_scaled, scales=scales)), rng)
+    return _projected(coordinates, found / to_numpy(scales), scales)
+
+
+SIMPLICES: dict[str, Callable[..., Simplex]] = {
     "anchored": anchored_simplex,
+    "min-volume": smallest_enclosing,
+    "archetypes": archetype_simplex,
 }
 """The ways to choose a simplex by name. Another one is another entry."""
+
+
+def _projected(coordinates: Array, vertices: np.ndarray, scales: Array) -> Simplex:
+    """Weigh samples by their nearest points in a simplex, distances in units of the samples."""
+    rows = as_blocks(coordinates)
+    corners = asarray_like(vertices, double(rows.like)) * scales
+    weights = rows.map(partial(_nearest_weights, scales=scales, vertices=corners))
+    (error,) = as_blocks(weights).reduce(
+        partial(_squared_error, scales=scales, vertices=corners), add_parts, coordinates
+    )
+    return Simplex(asarray_like(vertices, double(rows.like)), weights, error)
+
+
+def _scaled(block: Array, scales: Array) -> Array:
+    return block * asarray_like(scales, block)
+
+
+def _nearest_weights(block: Array, scales: Array, vertices: Array) -> Array:
+    return simplex_least_squares(_scaled(block, scales), vertices)
+
+
+def _squared_error(weights: Array, block: Array, scales: Array, vertices: Array) -> tuple[float]:
+    xp = get_namespace(block)
+    rebuilt = xp.matmul(double(weights), vertices)
+    return (squared_norm(double(block) * scales - rebuilt),)
 
 
 def _weights(block: Array, inverse: np.ndarray) -> Array:
