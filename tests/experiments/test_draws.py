@@ -10,6 +10,7 @@ from tuckermix.experiments.draws import (
     register_dataset,
     seed_of,
 )
+from tuckermix.experiments.splits import PARTS
 from tuckermix.experiments.tables import Row
 
 LABELS = np.repeat(np.arange(1, 9), 20)
@@ -75,6 +76,18 @@ def test_too_many_classes_or_samples_are_refused():
         draw_indices(Row("a", "x", (2, 2), per_class=21), "t", 0, LABELS)
 
 
+@pytest.mark.parametrize("run", range(3))
+def test_a_row_of_one_part_draws_from_that_part_alone(run):
+    digits = DATASETS["digits"]
+    rows = {part: Row("a", "digits", (2, 2), per_class=50, part=part) for part in PARTS}
+    seen = {part: draw(row, "t", run, entry=digits).seen for part, row in rows.items()}
+    assert seen["tuning"] == 1.0
+    assert seen["reporting"] == 0.0
+    assert 0.3 < seen["all"] < 0.7
+    with pytest.raises(ValueError, match="the reporting part of dataset 'digits' has"):
+        draw(Row("a", "digits", (2, 2), per_class=150, part="reporting"), "t", run, entry=digits)
+
+
 def test_samples_are_scaled():
     drawn = draw(Row("a", "digits", (2, 2), per_class=30), "t", 0, entry=DATASETS["digits"])
     assert drawn.X.dtype == np.float64
@@ -109,11 +122,12 @@ def test_an_unknown_dataset_is_refused():
 def test_the_papers_draws_fit_the_files(data_home):
     from tuckermix.experiments.tables import EXPERIMENTS
 
-    sizes = {"table1": {1008}, "table2": {1200}, "table5": {100, 2414}}
+    sizes = {"table1": [1008] * 3, "table2": [1200], "table5": [100, 2414], "extra": [720, 720]}
     for name, expected in sizes.items():
-        found = set()
+        found = []
         for row in EXPERIMENTS[name].rows:
             drawn = draw(row, name, 0, entry=DATASETS[row.dataset], data_home=str(data_home))
-            found.add(drawn.labels.size)
+            found.append(drawn.labels.size)
             assert 0.0 <= drawn.X.min() < drawn.X.max() <= 1.0
-        assert found == expected
+            assert (drawn.seen == 0.0) is (row.part == "reporting")
+        assert found[: len(expected)] == expected

@@ -5,6 +5,7 @@ from html.parser import HTMLParser
 import pytest
 
 from tuckermix.experiments import reproduce, show
+from tuckermix.experiments.methods import METHODS, Method, register_method
 from tuckermix.experiments.render import (
     overview_markdown,
     page_html,
@@ -47,7 +48,8 @@ def test_text_has_mean_variance_paper_difference_and_marks_the_best(summary):
     assert "2.500e-04" in line
     assert "0.7140" in line
     assert "+0.0060" in line
-    assert "5/5" in line
+    assert "5/20" in line
+    assert "AC: first: TuckerClustering; TuckerClustering minus MM +0.1800 ± 0.0071" in text
     best = next(line for line in block if line.startswith("  TuckerClustering"))
     assert best.count("0.9000*") == 2
     assert "not computed yet" in text
@@ -58,12 +60,16 @@ def test_text_has_mean_variance_paper_difference_and_marks_the_best(summary):
 def test_markdown_has_one_line_for_each_row_and_metric(summary):
     text = table_markdown(summary)
     lines = [line for line in text.splitlines() if line.startswith("| K=4")]
-    assert len(lines) == 3  # AC, NMI, time
+    assert len(lines) == 5  # AC, NMI, both again as differences, time
+    assert "+0.1800 ± 0.0071" in lines[2]
+    assert "Runs of a row: 20 at most. All methods see the same draws" in text
+    assert "| MM | nonnegative matrix factorisation by multiplicative updates | pixels |" in text
+    assert "11 records belong to other draws or settings" in text
     assert "0.7200<br>(2.500e-04)<br>paper 0.7140 (8.518e-04)<br>+0.0060" in lines[0]
     assert "**0.9000**" in lines[0]
     header = next(line for line in text.splitlines() if "TuckerClustering" in line)
     assert all(line.count("|") == header.count("|") for line in lines[:2])
-    assert "ALS (K=4): 1 of 5 failed" in text
+    assert "ALS (K=4): 1 of 20 failed" in text
     assert "A machine" in text
     assert "numpy 2.0" in text
 
@@ -83,6 +89,11 @@ def test_csv_can_be_read_back(summary):
     assert float(found["ac_mean"]) == pytest.approx(0.72)
     assert float(found["ac_paper"]) == 0.7140
     assert found["runs"] == "5"
+    assert (found["ac_standing"], found["ac_pairs"]) == ("", "5")
+    assert float(found["ac_lead"]) == pytest.approx(0.18)
+    assert float(found["ac_lead_error"]) == pytest.approx((2.5e-4 / 5) ** 0.5)
+    best = next(row for row in rows if row["row"] == "K=4" and row["method"] == "TuckerClustering")
+    assert (best["ac_standing"], best["ac_lead"]) == ("first", "")
     failed = next(row for row in rows if row["row"] == "K=4" and row["method"] == "ALS")
     assert failed["ac_mean"] == ""
     assert "alert" in failed["explanation"]
@@ -147,17 +158,58 @@ COMPARED = [
 def test_a_table_without_the_papers_method_has_no_speed():
     few = [found for found in COMPARED if found.method != "PCA-Multinomial"]
     text = overview_markdown([summarize(EXPERIMENTS["table3"], few)])
-    assert "| table3 | 2 of 2 | – | – | – | – |" in text
+    assert "| table3 | 2 | 2 | 0 | 0 | 0 | – | – | – | – |" in text
 
 
 def test_the_overview_has_all_comparisons():
     text = overview_markdown([summarize(EXPERIMENTS["table3"], COMPARED)])
-    assert "| table3 | K=4 | AC | 0.8000 | MM | 0.7000 | +0.1000 | **1** | 200 × |" in text
-    assert (
-        "| table3 | K=4 | NMI | 0.3000 | PCA-Multinomial | 0.6000 | -0.3000 | 2 | 200 × |" in text
+    ahead = "MM (15 runs missing) | 0.7000 | +0.1000 ± 0.0000 | 5 | **first** | – | 200 × |"
+    assert f"| table3 | K=4 | AC | 0.8000 | {ahead}" in text
+    lost = (
+        "PCA-Multinomial (15 runs missing) | 0.6000 | -0.3000 ± 0.0000 | 5 | behind | – | 200 × |"
     )
-    assert "| table3 | 1 of 2 | K=4 NMI to PCA-Multinomial | 200.0 × | 200.0 × | 200.0 × |" in text
+    assert f"| table3 | K=4 | NMI | 0.3000 | {lost}" in text
+    counts = "| table3 | 2 | 1 | 0 | 1 | 0 | K=4 NMI to PCA-Multinomial |"
+    assert f"{counts} 200.0 × | 200.0 × | 200.0 × |" in text
     assert "| table3 | K=4 | PCA-Multinomial | AC | 0.6800 | 0.6800 | " in text
+
+
+def test_ties_are_marked_as_ties():
+    scores = {"MM": [0.7, 0.8, 0.9], "ALS": [0.8, 0.7, 0.9], "PGM": [0.2, 0.1, 0.2]}
+    records = [record(name, run, ac) for name in scores for run, ac in enumerate(scores[name])]
+    summary = summarize(EXPERIMENTS["table3"], records)
+    assert table_markdown(summary).count("**0.8000** =") == 4
+    assert table_html(summary).count("<b>0.8000</b> =") == 4
+    assert table_text(summary).count("0.8000=") == 4
+    assert "AC: tied first: MM, ALS" in table_text(summary)
+
+
+def test_what_tuning_has_seen_is_said_beside_the_row():
+    records = [record("MM", run, 0.5, extras={"seen": 0.25}) for run in range(2)]
+    text = table_markdown(summarize(EXPERIMENTS["table3"], records))
+    assert "K=4 (2, 3, 7, 9; full set, 25 % of it for tuning)" in text
+    assert '"Full set": the row needs more than the part' in text
+    unseen = [record("MM", run, 0.5, extras={"seen": 0.0}) for run in range(2)]
+    assert "ull set" not in table_markdown(summarize(EXPERIMENTS["table3"], unseen))
+
+
+def test_slow_columns_are_named_with_their_runs():
+    text = table_markdown(summarize(EXPERIMENTS["table4"], []))
+    slow = "5 for ALS, B-NMF, PGM, PCA-Multinomial, of which a fit takes more than 20 s"
+    assert f"Runs of a row: 20 at most; {slow}." in text
+
+
+def test_ablations_are_compared_apart():
+    register_method(Method("flat", "tuckermix:TuckerClustering", variant_of="TuckerClustering"))
+    try:
+        records = [*COMPARED, *beside("flat", 0.75, 0.3, 1)]
+        text = overview_markdown([summarize(EXPERIMENTS["table3"], records)])
+    finally:
+        del METHODS["flat"]
+    assert "## TuckerClustering and its ablations" in text
+    assert "| table3 | K=4 | flat | AC | 0.7500 | +0.0500 ± 0.0000 |" in text
+    assert "| table3 | K=4 | flat | NMI | 0.3000 | +0.0000 ± 0.0000 (tie) |" in text
+    assert "ablations\n" not in overview_markdown([summarize(EXPERIMENTS["table3"], COMPARED)])
 
 
 @pytest.fixture

@@ -2,9 +2,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.stats import ttest_rel
 
+from tuckermix.experiments.cells import cells_of
 from tuckermix.experiments.store import RunRecord
-from tuckermix.experiments.summaries import agreements, standings, summarize
+from tuckermix.experiments.summaries import agreements, paired_difference, standings, summarize
 from tuckermix.experiments.tables import EXPERIMENTS, Experiment, Row
 
 TABLE = EXPERIMENTS["table3"]
@@ -31,21 +33,119 @@ def test_mean_and_variance_are_those_of_numpy(seed):
     assert found.paper.mean == 0.7140
     assert found.difference == pytest.approx(scores.mean() - 0.7140)
     assert cell.seconds == 2.0
-    assert (cell.done, cell.expected, cell.explanation) == (5, 5, "")
+    assert (cell.done, cell.expected) == (5, 20)
+    assert cell.explanation == "15 of 20 not computed yet."
 
 
-def test_the_best_of_a_row_is_marked_per_metric_and_ties_share_it():
-    records = [
-        record("MM", 0, 0.7, nmi=0.2),
-        record("ALS", 0, 0.70001, nmi=0.1),
-        record("PGM", 0, 0.6, nmi=0.3),
-    ]
-    marks = {
-        method: (cell.metrics["AC"].first, cell.metrics["NMI"].first)
-        for method in ("MM", "ALS", "PGM")
-        if (cell := cell_of(records, method))
+def columns(**scores):
+    return [record(name, run, ac) for name in scores for run, ac in enumerate(scores[name])]
+
+
+def marks(records, metric="AC"):
+    (row,) = [found for found in summarize(TABLE, records).rows if found.name == "K=4"]
+    return {
+        name: cell.metrics[metric].standing
+        for name, cell in row.cells.items()
+        if metric in cell.metrics and cell.metrics[metric].standing
     }
-    assert marks == {"MM": (True, False), "ALS": (True, False), "PGM": (False, True)}
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_paired_difference_is_that_of_a_paired_t_test(seed):
+    rng = np.random.default_rng(seed)
+    ours, theirs = rng.random((2, 9))
+    found = paired_difference(dict(enumerate(ours)), dict(enumerate(theirs)))
+    test = ttest_rel(ours, theirs)
+    assert found.mean == pytest.approx((ours - theirs).mean())
+    assert found.mean / found.error == pytest.approx(test.statistic)
+    assert found.pairs == 9
+    assert found.ahead == (test.statistic > 2)
+    assert found.behind == (test.statistic < -2)
+    assert found.ahead + found.behind + found.tied == 1
+
+
+def test_only_draws_that_both_have_are_compared():
+    found = paired_difference({0: 0.5, 1: 0.7, 2: 0.1}, {1: 0.6, 2: 0.2, 3: 0.9})
+    assert (found.mean, found.pairs) == (pytest.approx(0.0), 2)
+    assert paired_difference({0: 0.5}, {1: 0.5}) is None
+
+
+def test_first_is_more_than_two_standard_errors_ahead_of_everybody():
+    # The spread of the draws is large, that of the differences is not.
+    hard = np.array([0.0, 0.3, 0.1, 0.2, 0.4])
+    jitter = np.array([0.01, -0.01, 0.02, -0.02, 0.0])
+    ahead = columns(MM=0.6 + hard, ALS=0.5 + hard + jitter, PGM=0.4 + hard)
+    assert marks(ahead) == {"MM": "first"}
+    near = columns(MM=0.6 + hard, ALS=0.5 + hard + jitter, PGM=0.6 + hard + jitter)
+    assert marks(near) == {"MM": "tied first", "PGM": "tied first"}
+
+
+def test_a_higher_mean_alone_is_a_tie():
+    records = columns(MM=[0.9, 0.5, 0.7], ALS=[0.6, 0.7, 0.7])
+    assert marks(records) == {"MM": "tied first", "ALS": "tied first"}
+
+
+def test_perfect_scores_are_ties():
+    assert marks(columns(MM=[1.0, 1.0], ALS=[1.0, 1.0], PGM=[0.9, 1.0])) == {
+        "MM": "tied first",
+        "ALS": "tied first",
+        "PGM": "tied first",
+    }
+
+
+def test_single_runs_decide_nothing():
+    assert marks(columns(MM=[0.9], ALS=[0.5])) == {}
+    assert set(marks(columns(MM=[0.9], ALS=[0.9]))) == {"MM", "ALS"}
+
+
+def test_one_column_alone_is_not_first():
+    assert marks(columns(MM=[0.9, 0.8])) == {}
+
+
+def test_a_variant_is_neither_marked_nor_in_the_way():
+    records = columns(
+        **{"PCA-Multinomial-1": [0.9, 0.9, 0.9], "MM": [0.8, 0.8, 0.8], "ALS": [0.5] * 3}
+    )
+    assert marks(records) == {"MM": "first"}
+
+
+def test_our_lead_stands_in_every_other_column():
+    records = columns(TuckerClustering=[0.9, 0.7], MM=[0.6, 0.6])
+    lead = cell_of(records).metrics["AC"].lead
+    assert lead.mean == pytest.approx(0.2)
+    assert lead.error == pytest.approx(0.1)
+    assert cell_of(records, "TuckerClustering").metrics["AC"].lead is None
+
+
+def test_what_tuning_has_seen_is_the_mean_over_the_draws():
+    records = [
+        record(method, run, 0.5, extras={"seen": share})
+        for method in ("MM", "ALS")
+        for run, share in enumerate([0.5, 0.4])
+    ]
+    shares = {
+        row.name: row.seen for row in summarize(TABLE, [*records, record("PGM", 0, 0.5)]).rows
+    }
+    assert shares["K=4"] == pytest.approx(0.45)
+    assert shares["K=3"] is None
+
+
+def test_reasons_to_stop_are_counted():
+    records = [
+        record("MM", run, 0.5, stop_reason=reason)
+        for run, reason in enumerate(["max_iter", "tolerance", "max_iter", None])
+    ]
+    assert cell_of(records).stops == {"max_iter": 2, "tolerance": 1}
+
+
+def test_records_of_other_settings_are_counted():
+    cell = next(
+        cell
+        for cell in cells_of([TABLE], [], {}, methods=["MM"])
+        if (cell.row.name, cell.run) == ("K=4", 1)
+    )
+    records = [record("MM", 0, 0.5), record("MM", 1, 0.5, digest=cell.digest)]
+    assert summarize(TABLE, records).older == 1
 
 
 def test_a_single_run_has_no_variance():
@@ -55,15 +155,15 @@ def test_a_single_run_has_no_variance():
 def test_gaps_are_explained():
     failed = record("MM", 1, None, None, status="failed", error="It broke.")
     cell = cell_of([record("MM", 0, 0.5), failed])
-    assert (cell.done, cell.expected) == (1, 5)
-    assert cell.explanation == "1 of 5 failed: It broke. 3 of 5 not computed yet."
+    assert (cell.done, cell.expected) == (1, 20)
+    assert cell.explanation == "1 of 20 failed: It broke. 18 of 20 not computed yet."
     missing = [
-        record("MM", run, None, None, status="missing", error="No file.") for run in range(5)
+        record("MM", run, None, None, status="missing", error="No file.") for run in range(20)
     ]
     cell = cell_of(missing)
     assert cell.metrics == {}
     assert cell.papers["AC"].mean == 0.7140
-    assert cell.explanation == "5 of 5 without its data: No file."
+    assert cell.explanation == "20 of 20 without its data: No file."
 
 
 def test_a_row_on_other_data_shows_the_paper_but_no_difference():
@@ -125,9 +225,23 @@ def summaries():
 
 def test_our_place_rival_and_speed(summaries):
     accuracy, information = standings(summaries)
-    assert (accuracy.rival, accuracy.place) == ("MM", 1)
-    assert (information.rival, information.place) == ("PCA-Multinomial", 2)
+    assert (accuracy.rival, accuracy.verdict) == ("MM", "first")
+    assert accuracy.lead.mean == pytest.approx(0.1)
+    assert (information.rival, information.verdict) == ("PCA-Multinomial", "behind")
+    assert information.winners == ("PCA-Multinomial",)
     assert accuracy.speedup == pytest.approx(200.0)
+
+
+def test_a_lead_within_two_standard_errors_is_a_tie():
+    records = columns(TuckerClustering=[0.9, 0.5, 0.8], MM=[0.7, 0.7, 0.7], ALS=[0.2] * 3)
+    accuracy, information = standings([summarize(TABLE, records)])
+    assert (accuracy.verdict, accuracy.ties, accuracy.winners) == ("tied first", ("MM",), ())
+    assert (information.verdict, information.ties) == ("tied first", ("MM", "ALS"))
+
+
+def test_a_single_run_is_called_so():
+    accuracy, _ = standings([summarize(TABLE, columns(TuckerClustering=[0.9], MM=[0.7]))])
+    assert accuracy.verdict == "single run"
 
 
 def test_a_row_without_ours_or_without_a_rival_is_left_out(summaries):

@@ -252,6 +252,46 @@ _SAMSON = KnownDataset(
     },
 )
 
+_COIL20 = KnownDataset(
+    name="coil20",
+    title="COIL-20 objects",
+    n_samples=(1440,),
+    sample_shape=FACE,
+    n_classes=20,
+    description="20 objects on a turntable, 72 views of each.",
+    terms="for research; copies carry no licence",
+    source="the Columbia Object Image Library, or Deng Cai's page of image data",
+    layouts=(
+        _archive("coil20.npz"),
+        Layout(
+            ("coil20.mat", "coil20_32x32.mat"),
+            partial(layouts.column_images, FACE),
+            "COIL20.mat with fea and gnd",
+        ),
+    ),
+    sha256={"coil20.npz": "a6f22e94156032c7bae58bb930266ef392a84b24aae2fd9c3f92b0759b7dcf98"},
+)
+
+_YALE = KnownDataset(
+    name="yale",
+    title="Yale faces",
+    n_samples=(165,),
+    sample_shape=FACE,
+    n_classes=15,
+    description="Eleven pictures of each of 15 people; the small set, apart from Yale B.",
+    terms="for research, by its makers' note; copies carry no licence",
+    source="the Yale Face Database, or Deng Cai's page of face data",
+    layouts=(
+        _archive("yale.npz"),
+        Layout(
+            ("yale_32x32.mat", "yale.mat"),
+            partial(layouts.column_images, FACE),
+            "Yale_32x32.mat with fea and gnd",
+        ),
+    ),
+    sha256={"yale.npz": "28a5a136882f0ec3a41d222db37c641309d8c6fc257d0bc38f0d209c90d30990"},
+)
+
 _DIGITS = KnownDataset(
     name="digits",
     title="scikit-learn's digits",
@@ -266,6 +306,9 @@ _DIGITS = KnownDataset(
 
 KNOWN = {
     known.name: known
-    for known in (_CBCL, _MNIST, _PIE, _ORL, _YALEB, _DYNTEX, _MODELNET, _SAMSON, _DIGITS)
+    for known in (
+        *(_CBCL, _MNIST, _PIE, _ORL, _YALEB, _DYNTEX),
+        *(_COIL20, _YALE, _MODELNET, _SAMSON, _DIGITS),
+    )
 }
 """All known datasets by name, those of the paper first."""

@@ -140,7 +140,7 @@ def cells_of(
         for row in table.rows:
             for method in select_methods(chosen, table.methods):
                 # A row of a single run has nothing that changes from run to run.
-                count = method.runs_in(row.runs) if runs is None or row.runs == 1 else runs
+                count = table.runs_of(row, method.name) if runs is None or row.runs == 1 else runs
                 for run in range(count):
                     cell = _cell(table, row, method, run, profile)
                     cells[cell.key] = cell
@@ -240,6 +240,7 @@ def execute(
     outcome |= {
         "n_samples": int(drawn.labels.size),
         "classes": [int(label) for label in np.unique(drawn.labels)],
+        "extras": {} if drawn.seen is None else {"seen": drawn.seen},
     }
     n_clusters = len(outcome["classes"])
     with warnings.catch_warnings(record=True) as caught:
@@ -267,7 +268,7 @@ def execute(
             else:
                 outcome["status"] = OK
                 outcome |= scores(drawn.labels, labels)
-                outcome["extras"] = _extras(estimator, cell.row.keep)
+                outcome["extras"] |= _extras(estimator, cell.row.keep)
         except Exception as error:
             outcome |= {"status": FAILED, "error": _explain(error)}
     texts = dict.fromkeys(f"{item.category.__name__}: {item.message}" for item in caught)

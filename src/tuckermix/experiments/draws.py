@@ -13,6 +13,7 @@ import numpy as np
 from tuckermix._records import Record
 from tuckermix._validation import check_option
 from tuckermix.experiments.methods import add_entry
+from tuckermix.experiments.splits import EVERYTHING, part_indices, seen_share
 from tuckermix.experiments.tables import Row
 
 __all__ = [
@@ -74,11 +75,15 @@ class Draw(Record):
         Their classes.
     indices : ndarray of shape (n_samples,)
         Their places in the dataset.
+    seen : float or None
+        Which share of them belongs to the part of the dataset that choices look at; None for a
+        dataset without such a part.
     """
 
     X: np.ndarray
     labels: np.ndarray
     indices: np.ndarray
+    seen: float | None = None
 
 
 DATASETS: dict[str, DatasetEntry] = {}
@@ -131,6 +136,8 @@ for _entry in (
     DatasetEntry("mnist", partial(_named, "mnist"), EIGHT_BITS, "MNIST"),
     DatasetEntry("orl", partial(_named, "orl"), EIGHT_BITS, "ORL"),
     DatasetEntry("yaleb", partial(_named, "yaleb"), EIGHT_BITS, "Extended Yale B"),
+    DatasetEntry("coil20", partial(_named, "coil20"), EIGHT_BITS, "COIL-20"),
+    DatasetEntry("yale", partial(_named, "yale"), EIGHT_BITS, "Yale"),
     DatasetEntry("modelnet10", partial(_named, "modelnet10"), 1.0, "ModelNet10 voxels"),
     DatasetEntry(
         "dynamic-textures",
@@ -156,7 +163,9 @@ def seed_of(*parts: object) -> int:
     return int.from_bytes(digest[:8], "big") >> (64 - SEED_BITS)
 
 
-def draw_indices(row: Row, experiment: str, run: int, labels: np.ndarray) -> np.ndarray:
+def draw_indices(
+    row: Row, experiment: str, run: int, labels: np.ndarray, *, allowed: np.ndarray | None = None
+) -> np.ndarray:
     """Choose the samples of a run.
 
     The choice depends on the names of experiment and row (or the row's `draw`) and on the number of
@@ -172,13 +181,20 @@ def draw_indices(row: Row, experiment: str, run: int, labels: np.ndarray) -> np.
         The number of the run.
     labels : ndarray of shape (n_samples,)
         The classes of all samples of the dataset.
+    allowed : ndarray of shape (n_allowed,) or None, default=None
+        The places from which to draw; None means all.
 
     Returns
     -------
     indices : ndarray of shape (n_drawn,)
         Places in the dataset, in random order.
     """
+    if allowed is not None:
+        return allowed[draw_indices(row, experiment, run, labels[allowed])]
     name = row.draw or row.name
+    source = f"dataset {row.dataset!r}"
+    if row.part != EVERYTHING:
+        source = f"the {row.part} part of {source}"
     known = np.unique(labels)
     if row.classes is not None:
         classes = np.asarray(row.classes)
@@ -187,8 +203,8 @@ def draw_indices(row: Row, experiment: str, run: int, labels: np.ndarray) -> np.
     else:
         if row.n_classes > known.size:
             raise ValueError(
-                f"Row {row.name!r} of {experiment} draws {row.n_classes} classes, but dataset "
-                f"{row.dataset!r} has {known.size}: lower n_classes."
+                f"Row {row.name!r} of {experiment} draws {row.n_classes} classes, but {source} has "
+                f"{known.size}: lower n_classes."
             )
         which = run if row.redraw == "classes" else "once"
         rng = np.random.default_rng(seed_of(experiment, name, "classes", which))
@@ -202,7 +218,7 @@ def draw_indices(row: Row, experiment: str, run: int, labels: np.ndarray) -> np.
             if row.per_class > members.size:
                 raise ValueError(
                     f"Row {row.name!r} of {experiment} draws {row.per_class} samples of class "
-                    f"{label}, but dataset {row.dataset!r} has {members.size}: lower per_class."
+                    f"{label}, but {source} has {members.size}: lower per_class."
                 )
             members = rng.choice(members, row.per_class, replace=False)
         chosen.append(members)
@@ -241,9 +257,12 @@ def draw(
     if dataset.labels is None:
         raise ValueError(f"Dataset {entry.name!r} has no labels: draws by class need them.")
     labels = np.asarray(dataset.labels)
-    indices = draw_indices(row, experiment, run, labels)
+    is_test = getattr(dataset, "extra", {}).get("is_test")
+    allowed = part_indices(entry.name, row.part, labels, is_test=is_test)
+    indices = draw_indices(row, experiment, run, labels, allowed=allowed)
     X = np.asarray(dataset.X[indices], dtype=np.float64) / entry.scale
-    return Draw(X, labels[indices], indices)
+    seen = seen_share(entry.name, indices, labels, is_test=is_test)
+    return Draw(X, labels[indices], indices, seen)
 
 
 def find_dataset(name: str) -> DatasetEntry:

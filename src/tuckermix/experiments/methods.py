@@ -72,6 +72,13 @@ class Method(Record):
         Part of each record's parameters: a new value has all cells of the method computed anew.
     description : str, default=""
         One sentence for the legend.
+    on : str, default=""
+        What the method is given: "tensors" as they are, "pixels" in one row a sample, and so on.
+    notes : str, default=""
+        What a reader must know to judge the column: starts, limits, what was searched, what the
+        implementation was checked against.
+    slow_on : tuple of str, default=()
+        The tables where a fit takes more than 20 seconds: there it gets five runs of a row.
     """
 
     name: str
@@ -86,6 +93,9 @@ class Method(Record):
     variant_of: str = ""
     version: str = "1"
     description: str = ""
+    on: str = ""
+    notes: str = ""
+    slow_on: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         check_option(self.role, "role", "Method", ROLES)
@@ -188,52 +198,81 @@ def register_method(method: Method, *, replace: bool = False) -> Method:
     return add_entry(METHODS, method, "method", replace)
 
 
-_BASE: dict[str, Any] = {"role": "paper", "quick_settings": _FEW_ITERATIONS}
-_TENSOR: dict[str, Any] = _BASE | {"takes_ranks": True}
-_SWEEPS: dict[str, Any] = _BASE | {"takes_start": True, "settings": _ALL_SWEEPS, "cost": LONG}
-_PIXELS: dict[str, Any] = {"role": "orientation", "cost": CHEAP}
+_BASE: dict[str, Any] = {"role": "paper", "quick_settings": _FEW_ITERATIONS, "on": "pixels"}
+_TENSOR: dict[str, Any] = _BASE | {"takes_ranks": True, "on": "tensors"}
+_SWEEPS: dict[str, Any] = _BASE | {
+    "takes_start": True,
+    "settings": _ALL_SWEEPS,
+    "cost": LONG,
+    "on": "tensors",
+    "slow_on": ("table4", "table6"),
+}
+_PIXELS: dict[str, Any] = {"role": "orientation", "cost": CHEAP, "on": "pixels"}
+_SLOW: dict[str, Any] = {"cost": LONG, "slow_on": ("table4",)}
+_RANDOM_START = "Starts at random, where the paper starts from its first HOSVD; at most 1000 steps."
 _NMF = "nonnegative matrix factorisation by"
 
 # Name, class or function, description, and what differs from the defaults of `Method`.
 for _name, _factory, _description, _options in (
-    ("MM", "MultiplicativeNMF", f"{_NMF} multiplicative updates", _BASE),
+    (
+        "MM",
+        "MultiplicativeNMF",
+        f"{_NMF} multiplicative updates",
+        _BASE | {"notes": _RANDOM_START},
+    ),
     (
         "ALS",
         "AlternatingNMF",
         f"{_NMF} alternating nonnegative least squares",
-        _BASE | {"cost": LONG},
+        _BASE | _SLOW | {"notes": _RANDOM_START},
     ),
     (
         "B-NMF",
         "BayesianNMF",
         "Bayesian nonnegative matrix factorisation",
-        _BASE | {"cost": LONG},
+        _BASE | _SLOW | {"notes": "Always 1000 sweeps of the Gibbs sampler, from a random start."},
     ),
     (
         "PGM",
         "ProjectedGradientNMF",
         f"{_NMF} projected gradients",
-        _BASE | {"cost": LONG, "settings": {"tol": 1e-6}},  # that of the toolbox
+        _BASE
+        | _SLOW
+        | {"settings": {"tol": 1e-6}, "notes": f"{_RANDOM_START} The toolbox's tolerance."},
     ),
-    ("DRCC", "DRCC", "dual regularised co-clustering", _BASE),
+    (
+        "DRCC",
+        "DRCC",
+        "dual regularised co-clustering",
+        _BASE | {"notes": "One setting of its penalties for all data; at most 200 cycles."},
+    ),
     (
         "Tri-ONTD",
         "TriONTD",
         "orthogonal nonnegative tri-factor tensor decomposition",
-        _TENSOR | {"cost": LONG},
+        _TENSOR | {"cost": LONG, "notes": "Starts at random."},
     ),
     (
         "PCA-B",
         "PCAB",
         "the same Tucker model with memberships that are nonnegative only",
-        _TENSOR,
+        _TENSOR | {"notes": "Ends at its tolerance, where the paper makes 250 sweeps."},
     ),
-    ("ASI-T", "ASIT", "adaptive subspace iteration on tensors", {"takes_ranks": True}),
+    (
+        "ASI-T",
+        "ASIT",
+        "adaptive subspace iteration on tensors",
+        {"takes_ranks": True, "on": "tensors", "notes": "The best of ten random starts."},
+    ),
     (
         "PCA-Multinomial",
         "PCAMultinomial",
         "the paper's algorithm with the paper's settings",
-        _SWEEPS | {"takes_ranks": True},
+        _SWEEPS
+        | {
+            "takes_ranks": True,
+            "notes": "At most 250 sweeps from the first HOSVD; ten starts of k-means at the end.",
+        },
     ),
     (
         "PCA-Multinomial-1",
@@ -251,13 +290,23 @@ for _name, _factory, _description, _options in (
         "spectral",
         spectral_on_pixels,
         "scikit-learn's spectral clustering on pixels, nearest-neighbour graph",
-        _PIXELS | {"settings": {"affinity": "nearest_neighbors"}},
+        _PIXELS
+        | {
+            "settings": {"affinity": "nearest_neighbors"},
+            "notes": "Pixels as they are, not scaled to unit rows.",
+        },
     ),
     (
         "TuckerClustering",
         "tuckermix:TuckerClustering",
         "this package with its defaults; only the core size is given",
-        {"takes_ranks": True, "takes_start": True, "cost": CHEAP, "role": "ours"},
+        {
+            "takes_ranks": True,
+            "takes_start": True,
+            "cost": CHEAP,
+            "role": "ours",
+            "on": "tensors",
+        },
     ),
 ):
     if isinstance(_factory, str) and ":" not in _factory:

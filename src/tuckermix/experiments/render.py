@@ -14,12 +14,18 @@ from tuckermix._records import Record
 from tuckermix._validation import check_option
 from tuckermix.experiments.cells import PAPER, QUICK
 from tuckermix.experiments.figures import draw_figure, save_figure
+from tuckermix.experiments.methods import METHODS
 from tuckermix.experiments.runner import DEFAULT_DB
 from tuckermix.experiments.store import Store, records_csv
 from tuckermix.experiments.summaries import (
+    BEHIND,
+    FIRST,
     METRICS,
+    SINGLE,
     STANDARD_ERRORS,
+    TIED,
     CellSummary,
+    Difference,
     MetricSummary,
     RowSummary,
     Standing,
@@ -46,7 +52,18 @@ FORMATS = ("terminal", "md", "csv", "html")
 
 LEGEND = (
     "Each cell: mean over the runs, (variance), the paper's mean (variance), and the difference "
-    "where the data are the paper's. The best mean of a row is bold."
+    "where the data are the paper's. Bold: first, more than two standard errors of the paired "
+    "difference ahead of every rival; bold with =: tied first, nobody is so far ahead of it and it "
+    "is not so far ahead of all. Single runs and variants of a column are not marked."
+)
+MARKS = {FIRST: "*", TIED: "=", "": " "}
+OLDER = (
+    "{} records belong to other draws or settings than the table asks for now; `tuckermix "
+    "reproduce` computes them anew."
+)
+SPLIT_NOTE = (
+    '"Full set": the row needs more than the part of the data that is kept for reports; beside it '
+    "stands the share of its images that belong to the part that choices may look at."
 )
 
 BOLD, PLAIN = "\x1b[1m", "\x1b[0m"
@@ -57,11 +74,57 @@ def _number(value: float | None, form: str = ".4f") -> str:
 
 
 def _row_title(row: RowSummary) -> str:
-    """Name a row, with its classes where they are few and fixed."""
+    """Name a row, with its classes where they are few and fixed, and what tuning has seen of it."""
     few = 10
+    remarks = []
     if row.classes and len(row.classes) <= few and row.name.startswith("K="):
-        return f"{row.name} ({', '.join(map(str, row.classes))})"
-    return row.name
+        remarks.append(", ".join(map(str, row.classes)))
+    if row.seen:
+        remarks.append(f"full set, {100 * row.seen:.0f} % of it for tuning")
+    return f"{row.name} ({'; '.join(remarks)})" if remarks else row.name
+
+
+def _error(lead: Difference) -> str:
+    """Print a difference with its standard error."""
+    return f"{lead.mean:+.4f} " + ("(one run)" if lead.error is None else f"± {lead.error:.4f}")
+
+
+def _standing_lines(row: RowSummary) -> list[str]:
+    """Say in words who is first in a row, one line for each metric."""
+    lines = []
+    for metric in METRICS:
+        marked: dict[str, list[str]] = {}
+        for method, cell in row.cells.items():
+            if metric in cell.metrics and cell.metrics[metric].standing:
+                marked.setdefault(cell.metrics[metric].standing, []).append(method)
+        parts = [f"{standing}: {', '.join(names)}" for standing, names in marked.items()]
+        leads = {
+            method: lead
+            for method, cell in row.cells.items()
+            if metric in cell.metrics
+            and (lead := cell.metrics[metric].lead) is not None
+            and not (method in METHODS and METHODS[method].variant_of)
+        }
+        if leads:
+            rival = min(leads, key=lambda method: leads[method].mean)
+            parts.append(f"{OURS} minus {rival} {_error(leads[rival])}")
+        if parts:
+            lines.append(f"{metric}: {'; '.join(parts)}")
+    return lines
+
+
+def _runs_line(summary: TableSummary) -> str:
+    """Say how many runs there are, and who has fewer."""
+    counts: dict[int, list[str]] = {}
+    for method in summary.methods:
+        most = max((row.cells[method].expected for row in summary.rows), default=0)
+        counts.setdefault(most, []).append(method)
+    usual = max(counts, default=0)
+    text = f"Runs of a row: {usual} at most"
+    for count, names in sorted(counts.items()):
+        if count != usual:
+            text += f"; {count} for {', '.join(names)}, of which a fit takes more than 20 s"
+    return f"{text}. All methods see the same draws; they are compared on those that both have."
 
 
 STARTS_HEADER = ["metric", "method", "mean", "standard deviation", "best", "worst"]
@@ -115,10 +178,12 @@ def table_text(summary: TableSummary, *, color: bool = False) -> str:
             lines.append(line.rstrip())
             if cell.explanation:
                 notes.setdefault(cell.explanation, []).append(method)
+        lines += [f"  {line}" for line in _standing_lines(row)]
         lines += [f"  {', '.join(names)}: {why}" for why, names in notes.items()]
         lines.append("")
     if summary.note:
         lines += [summary.note, ""]
+    lines += [_runs_line(summary), ""]
     return "\n".join(lines)
 
 
@@ -127,15 +192,15 @@ def _text_metric(cell: CellSummary, metric: str, color: bool) -> str:
     printed = "" if paper is None else f"{paper.mean:.4f}"
     if found is None:
         return f"{'-':>7}  {'':>9} {printed:>7} {'':>8}"
-    mean = f"{found.mean:.4f}{'*' if found.first else ' '}"
-    if color and found.first:
+    mean = f"{found.mean:.4f}{MARKS[found.standing]}"
+    if color and found.standing:
         mean = f"{BOLD}{mean}{PLAIN}"
     difference = _number(found.difference, "+.4f")
     return f" {mean} {_number(found.variance, '.3e'):>9} {printed:>7} {difference:>8}"
 
 
-def _lines_of_cell(cell: CellSummary, metric: str) -> tuple[str, bool, list[str]]:
-    """Return a cell's mean, whether it is the best, and the smaller lines below it."""
+def _lines_of_cell(cell: CellSummary, metric: str) -> tuple[str, str, list[str]]:
+    """Return a cell's mean, how it stands, and the smaller lines below it."""
     found, paper = cell.metrics.get(metric), cell.papers.get(metric)
     small = []
     if found is not None and found.variance is not None:
@@ -144,10 +209,10 @@ def _lines_of_cell(cell: CellSummary, metric: str) -> tuple[str, bool, list[str]
         spread = "" if paper.variance is None else f" ({paper.variance:.3e})"
         small.append(f"paper {paper.mean:.4f}{spread}")
     if found is None:
-        return "–", False, small
+        return "–", "", small
     if found.difference is not None:
         small.append(f"{found.difference:+.4f}")
-    return f"{found.mean:.4f}", found.first, small
+    return f"{found.mean:.4f}", found.standing, small
 
 
 def _score_lines(summary: TableSummary, form: Callable[[CellSummary, str], str]) -> list[list[str]]:
@@ -197,8 +262,47 @@ def markdown_table(header: Sequence[str], lines: Iterable[Sequence[str]]) -> lis
 
 
 def _markdown_cell(cell: CellSummary, metric: str) -> str:
-    mean, best, small = _lines_of_cell(cell, metric)
-    return "<br>".join([f"**{mean}**" if best else mean, *small])
+    mean, standing, small = _lines_of_cell(cell, metric)
+    marked = {FIRST: f"**{mean}**", TIED: f"**{mean}** ="}.get(standing, mean)
+    return "<br>".join([marked, *small])
+
+
+def _lead_cell(cell: CellSummary, metric: str) -> str:
+    """Print how far we lead a method, and whether the draws can tell."""
+    found = cell.metrics.get(metric)
+    if found is None or found.lead is None:
+        return "–"
+    return _error(found.lead) + (" (tie)" if found.lead.tied else "")
+
+
+def _column_lines(summary: TableSummary) -> list[list[str]]:
+    """Say of each column what it is, what it sees, what to know, and how its runs ended."""
+    lines = []
+    for name in summary.methods:
+        known = METHODS.get(name)
+        stops: dict[str, int] = {}
+        for row in summary.rows:
+            for reason, count in row.cells[name].stops.items():
+                stops[reason] = stops.get(reason, 0) + count
+        lines.append(
+            [
+                name,
+                "" if known is None else known.description,
+                "" if known is None else known.on,
+                "" if known is None else known.notes,
+                ", ".join(f"{reason} {count}" for reason, count in sorted(stops.items())),
+            ]
+        )
+    return lines
+
+
+COLUMNS_HEADER = ["column", "what it is", "sees", "to know", "ended by"]
+
+
+def _older(summary: TableSummary) -> list[str]:
+    if not summary.older:
+        return []
+    return [OLDER.format(summary.older)]
 
 
 def table_markdown(summary: TableSummary) -> str:
@@ -217,13 +321,28 @@ def table_markdown(summary: TableSummary) -> str:
     lines = (
         [f"# {summary.title}", "", summary.note, ""] if summary.note else [f"# {summary.title}", ""]
     )
-    lines += [LEGEND, ""]
+    lines += [LEGEND, "", _runs_line(summary), ""]
+    if any(row.seen for row in summary.rows):
+        lines += [SPLIT_NOTE, ""]
     lines += markdown_table(["", "", *summary.methods], _score_lines(summary, _markdown_cell))
+    if OURS in summary.methods:
+        others = [method for method in summary.methods if method != OURS]
+        lines += ["", f"## {OURS} minus the others", ""]
+        lines += ["Mean and standard error of the differences, draw by draw.", ""]
+        lines += markdown_table(
+            ["", "", *others],
+            (
+                [row.name, metric, *(_lead_cell(row.cells[name], metric) for name in others)]
+                for row in summary.rows
+                for metric in METRICS
+            ),
+        )
+    lines += ["", "## Columns", "", *markdown_table(COLUMNS_HEADER, _column_lines(summary))]
     if summary.spread:
         lines += ["", "## Random starts", "", *markdown_table(STARTS_HEADER, _starts(summary))]
     lines += ["", "## Time", "", "Processor seconds of a fit, one thread, mean over the runs.", ""]
     lines += markdown_table(["", *summary.methods], _time_lines(summary))
-    gaps = _explanations(summary)
+    gaps = [*_explanations(summary), *_older(summary)]
     if gaps:
         lines += ["", "## Gaps", "", *(f"- {_one_line(gap)}" for gap in gaps)]
     if mixed := _mixed(summary):
@@ -244,7 +363,10 @@ def table_csv(summary: TableSummary) -> str:
         name = metric.lower()
         header += [
             f"{name}_{part}"
-            for part in ("mean", "variance", "low", "high", "best", "paper", "difference")
+            for part in (
+                *("mean", "variance", "low", "high", "standing", "lead", "lead_error", "pairs"),
+                *("paper", "difference"),
+            )
         ]
     lines: list[list[object]] = [[*header, "cpu_seconds", "explanation"]]
     for row in summary.rows:
@@ -254,9 +376,11 @@ def table_csv(summary: TableSummary) -> str:
                 found, paper = cell.metrics.get(metric), cell.papers.get(metric)
                 printed = None if paper is None else paper.mean
                 if found is None:
-                    line += [None] * 5 + [printed, None]
+                    line += [None] * 8 + [printed, None]
                 else:
-                    line += [found.mean, found.variance, found.worst, found.best, found.first]
+                    line += [found.mean, found.variance, found.worst, found.best, found.standing]
+                    lead = found.lead
+                    line += [None] * 3 if lead is None else [lead.mean, lead.error, lead.pairs]
                     line += [printed, found.difference]
             lines.append([*line, cell.seconds, _one_line(cell.explanation)])
     return csv_text(lines)
@@ -271,10 +395,14 @@ def _html_table(header: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
 
 
 def _html_cell(cell: CellSummary, metric: str) -> str:
-    mean, best, small = _lines_of_cell(cell, metric)
+    mean, standing, small = _lines_of_cell(cell, metric)
+    marked = {FIRST: f"<b>{mean}</b>", TIED: f"<b>{mean}</b> ="}.get(standing, mean)
+    found = cell.metrics.get(metric)
+    if found is not None and found.lead is not None:
+        small.append(f"ours {_lead_cell(cell, metric)}")
     rest = "".join(f"<small>{html.escape(line)}</small>" for line in small)
     title = f" title='{html.escape(cell.explanation, quote=True)}'" if cell.explanation else ""
-    return f"<span{title}>{f'<b>{mean}</b>' if best else mean}</span>{rest}"
+    return f"<span{title}>{marked}</span>{rest}"
 
 
 def table_html(summary: TableSummary) -> str:
@@ -287,14 +415,17 @@ def table_html(summary: TableSummary) -> str:
     parts = [
         f"<section id='{html.escape(summary.name)}'><h2>{html.escape(summary.title)}</h2>",
         f"<p>{html.escape(summary.note)}</p>",
+        f"<p>{html.escape(_runs_line(summary))}</p>",
         _html_table(["", "", *summary.methods], scores),
     ]
     if summary.spread:
         parts.append("<h3>Random starts</h3>")
         parts.append(_html_table(STARTS_HEADER, escaped(_starts(summary))))
+    parts.append("<h3>Columns</h3>")
+    parts.append(_html_table(COLUMNS_HEADER, escaped(_column_lines(summary))))
     parts.append("<h3>Processor seconds of a fit</h3>")
     parts.append(_html_table(["", *summary.methods], escaped(_time_lines(summary))))
-    remarks = [*_explanations(summary), *_mixed(summary)]
+    remarks = [*_explanations(summary), *_older(summary), *_mixed(summary)]
     if remarks:
         items = "".join(f"<li>{html.escape(_one_line(remark))}</li>" for remark in remarks)
         parts.append(f"<h3>Gaps</h3><ul>{items}</ul>")
@@ -360,12 +491,34 @@ def page_html(summaries: Iterable[TableSummary], figures: Mapping[str, tuple[str
     return "\n".join([*parts, "</body></html>"]) + "\n"
 
 
+VERDICTS = (FIRST, TIED, BEHIND, SINGLE)
+VERDICT_NOTE = (
+    f'Comparisons are rows times AC and NMI. "{FIRST}": {OURS} is more than two standard errors of '
+    f'the paired difference ahead of every rival; "{BEHIND}": a rival is so far ahead of it; '
+    f'"{TIED}": neither; "{SINGLE}": no standard error, nothing decided. Variants of a column and '
+    "ablations are no rivals."
+)
+
+
+def _ablations(summaries: Iterable[TableSummary]) -> list[list[str]]:
+    """Compare our method with its own variants, one line for each row, variant and metric."""
+    variants = [name for name, method in METHODS.items() if method.variant_of == OURS]
+    return [
+        [summary.name, row.name, name, metric, f"{found.mean:.4f}", _lead_cell(cell, metric)]
+        for summary in summaries
+        for row in summary.rows
+        for name, cell in row.cells.items()
+        for metric, found in cell.metrics.items()
+        if name in variants and found.lead is not None
+    ]
+
+
 def _answer(agrees: bool | None) -> str:
     return "single run" if agrees is None else "yes" if agrees else "no"
 
 
 def _by_table(found: list[Standing]) -> list[list[str]]:
-    """Count first places and give the range of the speed, one line for each table."""
+    """Count places, name winners, and give the range of the speed, one line for each table."""
     lines = []
     for table in dict.fromkeys(standing.table for standing in found):
         here = [standing for standing in found if standing.table == table]
@@ -374,12 +527,26 @@ def _by_table(found: list[Standing]) -> list[list[str]]:
         lines.append(
             [
                 table,
-                f"{sum(standing.place == 1 for standing in here)} of {len(here)}",
-                ", ".join(f"{s.row} {s.metric} to {s.rival}" for s in here if s.place > 1) or "–",
+                str(len(here)),
+                *(str(sum(s.verdict == verdict for s in here)) for verdict in VERDICTS),
+                "; ".join(
+                    f"{s.row} {s.metric} to {', '.join(s.winners)}"
+                    for s in here
+                    if s.verdict == BEHIND
+                )
+                or "–",
                 *([f"{value:.1f} ×" for value in spread] or ["–"] * 3),
             ]
         )
     return lines
+
+
+def _ablation_section(summaries: Iterable[TableSummary]) -> list[str]:
+    lines = _ablations(summaries)
+    if not lines:
+        return []
+    header = ["table", "row", "variant", "metric", "mean", f"{OURS} minus it"]
+    return [f"## {OURS} and its ablations", "", *markdown_table(header, lines), ""]
 
 
 def overview_markdown(summaries: Iterable[TableSummary]) -> str:
@@ -390,17 +557,20 @@ def overview_markdown(summaries: Iterable[TableSummary]) -> str:
         "# Overview",
         "",
         *markdown_table(
-            ["table", f"{OURS} first", "behind", "faster: least", "median", "most"],
+            ["table", "comparisons", *VERDICTS, "lost", "faster: least", "median", "most"],
             _by_table(standing),
         ),
         "",
-        '"first": in rows times AC and NMI.',
+        VERDICT_NOTE,
         f'"faster": processor time of {PAPERS_OWN} over that of {OURS}, row by row.',
         "",
         f"## {OURS} beside the best other method of each row",
         "",
         *markdown_table(
-            ["table", "row", "metric", OURS, "best other", "", "difference", "place", "faster"],
+            [
+                *("table", "row", "metric", OURS, "nearest rival", "", "difference ± error"),
+                *("draws", "stands", "tied with", "faster"),
+            ],
             (
                 [
                     found.table,
@@ -409,14 +579,17 @@ def overview_markdown(summaries: Iterable[TableSummary]) -> str:
                     f"{found.ours:.4f}",
                     found.rival + (f" ({found.missing} runs missing)" if found.missing else ""),
                     f"{found.theirs:.4f}",
-                    f"{found.ours - found.theirs:+.4f}",
-                    f"**{found.place}**" if found.place == 1 else str(found.place),
+                    _error(found.lead),
+                    str(found.lead.pairs),
+                    f"**{found.verdict}**" if found.verdict == FIRST else found.verdict,
+                    ", ".join(found.ties) or "–",
                     "–" if found.speedup is None else f"{found.speedup:.0f} ×",
                 ]
                 for found in standing
             ),
         ),
         "",
+        *_ablation_section(summaries),
         f"## {PAPERS_OWN} here and in the paper",
         "",
         *markdown_table(

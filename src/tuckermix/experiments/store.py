@@ -77,7 +77,9 @@ RECORD_FIELDS = (
     "fingerprint",
     "finished",
 )
-"""What the CSV of records holds; the store has the rest."""
+"""What the CSV of records must hold; the store has the rest."""
+SEEN = "seen"
+"""The last column of the CSV, which older files lack: how much of the draw tuning has seen."""
 INTEGERS = ("run", "seed", "n_samples", "peak_memory", "iterations")
 NUMBERS = ("ac", "nmi", "seconds", "cpu_seconds")
 OPTIONAL_TEXTS = ("stop_reason", "error")
@@ -156,6 +158,12 @@ class RunRecord(Record):
     def key(self) -> Key:
         """What identifies the record."""
         return (self.profile, self.experiment, self.row, self.method, self.run)
+
+    @property
+    def seen(self) -> float | None:
+        """Which share of the draw choices have looked at; None where that is not known."""
+        value = self.extras.get(SEEN)
+        return None if value is None else float(value)
 
 
 class Store:
@@ -396,11 +404,11 @@ class Store:
 
 def records_csv(records: Iterable[RunRecord]) -> str:
     """Render records as CSV, one line each, without what only the figures need."""
-    rows: list[Iterable[Any]] = [RECORD_FIELDS]
+    rows: list[Iterable[Any]] = [[*RECORD_FIELDS, SEEN]]
     for record in records:
         line = record.to_dict() | {"classes": " ".join(map(str, record.classes))}
         line["error"] = " ".join((record.error or "").split())
-        rows.append([line[name] for name in RECORD_FIELDS])
+        rows.append([*(line[name] for name in RECORD_FIELDS), record.seen])
     return csv_text(rows)
 
 
@@ -450,6 +458,7 @@ def _record_of(line: dict[str, str], path: object, number: int) -> RunRecord:
             values[name] = float(line[name]) if line[name] else None
         for name in OPTIONAL_TEXTS:
             values[name] = from_csv_cell(line[name]) or None
+        values["extras"] = {SEEN: float(line[SEEN])} if line.get(SEEN) else {}
         return RunRecord(**values)  # type: ignore[arg-type]
     except (TypeError, ValueError) as error:
         raise ValueError(f"Line {number} of {path} is no record: {error}.") from error

@@ -1,14 +1,19 @@
-"""Tables as a pure function of stored records."""
+"""Tables as a pure function of stored records.
+
+All methods of a row see the same draws, so columns are compared draw by draw: the mean of the
+paired differences, and its standard error. A method is *first* in a row if it is more than two
+standard errors ahead of every rival, and *tied first* if nobody is so far ahead of it.
+"""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from statistics import fmean, variance
 
 from tuckermix._records import Record
-from tuckermix.experiments.cells import FAILED, MISSING, OK, PAPER, TIMEOUT
+from tuckermix.experiments.cells import FAILED, MISSING, OK, PAPER, TIMEOUT, cells_of
 from tuckermix.experiments.methods import METHODS
 from tuckermix.experiments.store import RunRecord
 from tuckermix.experiments.tables import (
@@ -23,20 +28,102 @@ from tuckermix.experiments.tables import (
 __all__ = [
     "Agreement",
     "CellSummary",
+    "Difference",
     "MetricSummary",
     "RowSummary",
     "Standing",
     "TableSummary",
     "agreements",
+    "paired_difference",
     "standings",
     "summarize",
 ]
 
 METRICS = ("AC", "NMI")
-TIE = 5e-5
-"""Means that agree in the four digits printed are both the best of their row."""
 STANDARD_ERRORS = 2.0
 """Two means agree if they differ by at most so many standard errors of their difference."""
+ROUNDING = 1e-12
+"""Scores that differ by less are equal: they are quotients of small integers and logarithms."""
+
+FIRST, TIED, BEHIND, SINGLE = "first", "tied first", "behind", "single run"
+"""How a method stands in a row. A single run has no standard error and decides nothing."""
+
+
+@dataclass(frozen=True)
+class Difference(Record):
+    """One column minus another, draw by draw.
+
+    Attributes
+    ----------
+    mean : float
+        The mean of the differences over the draws that both have.
+    error : float or None
+        Its standard error; None for a single draw.
+    pairs : int
+        The number of these draws.
+    """
+
+    mean: float
+    error: float | None
+    pairs: int
+
+    @property
+    def ahead(self) -> bool:
+        """Whether the first column is more than two standard errors ahead."""
+        return self.error is not None and self.mean > STANDARD_ERRORS * self.error + ROUNDING
+
+    @property
+    def behind(self) -> bool:
+        """Whether the first column is more than two standard errors behind."""
+        return self.error is not None and -self.mean > STANDARD_ERRORS * self.error + ROUNDING
+
+    @property
+    def tied(self) -> bool:
+        """Whether the draws cannot tell the columns apart; equal single runs are tied too."""
+        if self.error is None:
+            return abs(self.mean) <= ROUNDING
+        return not self.ahead and not self.behind
+
+
+def paired_difference(ours: dict[int, float], theirs: dict[int, float]) -> Difference | None:
+    """Compare two columns draw by draw.
+
+    Parameters
+    ----------
+    ours, theirs : dict of int to float
+        Scores by the number of the run; equal numbers mean equal draws.
+
+    Returns
+    -------
+    difference : Difference or None
+        `ours` minus `theirs`: d̄ ± s / √n over the n common draws; None if there are none.
+    """
+    common = sorted(ours.keys() & theirs.keys())
+    if not common:
+        return None
+    found = [ours[run] - theirs[run] for run in common]
+    error = (variance(found) / len(found)) ** 0.5 if len(found) > 1 else None
+    return Difference(fmean(found), error, len(found))
+
+
+def _marks(scores: dict[str, dict[int, float]]) -> dict[str, str]:
+    """Say of each column whether it is first, tied first, or neither."""
+    marks = dict.fromkeys(scores, "")
+    columns = [name for name in scores if scores[name] and name not in _variants()]
+    if len(columns) < 2:
+        return marks
+    undecided = False
+    beaten = dict.fromkeys(columns, False)
+    for name in columns:
+        rivals = [paired_difference(scores[name], scores[o]) for o in columns if o != name]
+        known = [difference for difference in rivals if difference is not None]
+        if len(known) == len(columns) - 1 and all(difference.ahead for difference in known):
+            marks[name] = FIRST
+        beaten[name] = any(difference.behind for difference in known)
+        undecided |= any(d.error is None and not d.tied for d in known)
+    if FIRST not in marks.values() and not undecided:
+        marks |= {name: TIED for name in columns if not beaten[name]}
+    return marks
 
 
 @dataclass(frozen=True)
@@ -51,8 +138,11 @@ class MetricSummary(Record):
         The sample variance over the runs; None for a single one.
     worst, best : float
         The worst and the best run.
-    first : bool
-        Whether the mean is the highest of its row.
+    standing : {"first", "tied first", ""}
+        Whether the method is more than two standard errors ahead of every rival of its row, or is
+        so far behind none of them where nobody is.
+    lead : Difference or None
+        Our method minus this one, draw by draw; None for our own column.
     paper : PaperScore or None
         What the paper prints.
     difference : float or None
@@ -63,7 +153,8 @@ class MetricSummary(Record):
     variance: float | None
     worst: float
     best: float
-    first: bool
+    standing: str
+    lead: Difference | None
     paper: PaperScore | None
     difference: float | None
 
@@ -84,6 +175,8 @@ class CellSummary(Record):
         What the paper prints, also where there is no score here.
     seconds : float or None
         Processor time of a fit, the mean over the runs.
+    stops : dict of str to int
+        How often the method ended for which reason, where it names one.
     explanation : str
         Why there is no score or not every run has one; empty for a complete cell.
     """
@@ -94,16 +187,34 @@ class CellSummary(Record):
     metrics: dict[str, MetricSummary]
     papers: dict[str, PaperScore]
     seconds: float | None
+    stops: dict[str, int]
     explanation: str
 
 
 @dataclass(frozen=True)
 class RowSummary(Record):
-    """A row: its name, the classes drawn where they are the same in all runs, and its cells."""
+    """A row of a table.
+
+    Attributes
+    ----------
+    name, note : str
+        From the specification.
+    classes : tuple of int
+        The classes drawn, where they are the same in all runs.
+    seen : float or None
+        Which share of the samples belongs to the part of the dataset that choices look at, the mean
+        over the draws; None where it was not recorded.
+    paper_runs : int
+        The number of runs behind the paper's means.
+    cells : dict of str to CellSummary
+        By method.
+    """
 
     name: str
     note: str
     classes: tuple[int, ...]
+    seen: float | None
+    paper_runs: int
     cells: dict[str, CellSummary]
 
 
@@ -126,6 +237,8 @@ class TableSummary(Record):
         mixes versions.
     spread : str
         A row whose best and worst runs are shown as well.
+    older : int
+        How many of the records belong to other draws or settings than the present specification.
     """
 
     name: str
@@ -137,6 +250,7 @@ class TableSummary(Record):
     versions: tuple[str, ...]
     codes: dict[str, tuple[str, ...]]
     spread: str
+    older: int
 
 
 def _explanation(records: list[RunRecord], expected: int) -> str:
@@ -157,18 +271,27 @@ def _explanation(records: list[RunRecord], expected: int) -> str:
     return " ".join(parts)
 
 
-def _scores(records: list[RunRecord], metric: str) -> list[float]:
-    found = [record.ac if metric == "AC" else record.nmi for record in records]
-    return [score for score in found if score is not None]
+def _scores(records: list[RunRecord], metric: str) -> dict[int, float]:
+    """Return the scores by the number of the run."""
+    found = {
+        record.run: record.ac if metric == "AC" else record.nmi
+        for record in sorted(records, key=lambda record: record.run)
+        if record.status == OK
+    }
+    return {run: score for run, score in found.items() if score is not None}
 
 
 def _cell(
-    table: Experiment, row: Row, method: str, records: list[RunRecord], best: dict[str, float]
+    table: Experiment,
+    row: Row,
+    method: str,
+    records: list[RunRecord],
+    scored: dict[str, dict[str, dict[int, float]]],
+    marks: dict[str, dict[str, str]],
 ) -> CellSummary:
     good = [record for record in records if record.status == OK]
     # More runs than the specification asks for are welcome; fewer are explained.
-    asked = METHODS[method].runs_in(row.runs) if method in METHODS else row.runs
-    expected = max(asked, len(records))
+    expected = max(table.runs_of(row, method), len(records))
     metrics, papers = {}, {}
     for metric in METRICS:
         paper = paper_score(
@@ -176,19 +299,23 @@ def _cell(
         )
         if paper is not None:
             papers[metric] = paper
-        scores = _scores(good, metric)
-        if scores:
+        by_run = scored[metric].get(method, {})
+        if by_run:
+            scores = list(by_run.values())
             mean = fmean(scores)
+            ours = scored[metric].get(OURS, {}) if method != OURS else {}
             metrics[metric] = MetricSummary(
                 mean=mean,
                 variance=variance(scores) if len(scores) > 1 else None,
                 worst=min(scores),
                 best=max(scores),
-                first=mean >= best[metric] - TIE,
+                standing=marks[metric].get(method, ""),
+                lead=paired_difference(ours, by_run),
                 paper=paper,
                 difference=mean - paper.mean if paper and row.comparable else None,
             )
     times = [record.cpu_seconds for record in good if record.cpu_seconds is not None]
+    stops = Counter(record.stop_reason for record in good if record.stop_reason)
     return CellSummary(
         method=method,
         done=len(good),
@@ -196,6 +323,7 @@ def _cell(
         metrics=metrics,
         papers=papers,
         seconds=fmean(times) if times else None,
+        stops={reason: stops[reason] for reason in sorted(stops)},
         explanation=_explanation(records, expected),
     )
 
@@ -206,18 +334,24 @@ def _row(
     by_method: dict[str, list[RunRecord]] = defaultdict(list)
     for record in records:
         by_method[record.method].append(record)
-    best = {}
-    for metric in METRICS:
-        means = [
-            fmean(scores) for found in by_method.values() if (scores := _scores(found, metric))
-        ]
-        best[metric] = max(means, default=float("nan"))
+    scored = {
+        metric: {method: _scores(by_method[method], metric) for method in methods}
+        for metric in METRICS
+    }
+    marks = {metric: _marks(scored[metric]) for metric in METRICS}
+    # One draw a run, whatever the number of methods that saw it.
+    seen = {record.run: record.seen for record in records if record.seen is not None}
     drawn = {tuple(record.classes) for record in records if record.classes}
     return RowSummary(
         name=row.name,
         note=row.note,
         classes=drawn.pop() if len(drawn) == 1 else (),
-        cells={method: _cell(table, row, method, by_method[method], best) for method in methods},
+        seen=fmean(seen[run] for run in sorted(seen)) if seen else None,
+        paper_runs=row.paper_runs,
+        cells={
+            method: _cell(table, row, method, by_method[method], scored, marks)
+            for method in methods
+        },
     )
 
 
@@ -247,6 +381,9 @@ def summarize(
     ]
     extra = dict.fromkeys(record.method for record in mine)
     methods = tuple(dict.fromkeys((*table.methods, *extra)))
+    known = [method for method in methods if method in METHODS]
+    cells = cells_of([table], [], {}, methods=known, profile=profile)
+    today = {cell.key: cell.digest for cell in cells}
     codes: dict[str, set[str]] = defaultdict(set)
     for record in mine:
         if record.status == OK:
@@ -260,15 +397,18 @@ def summarize(
             _row(table, row, methods, [record for record in mine if record.row == row.name])
             for row in table.rows
         ),
-        machines=tuple(dict.fromkeys(record.machine for record in mine)),
+        # Records that came through a CSV file know neither machine nor versions.
+        machines=tuple(dict.fromkeys(record.machine for record in mine if record.machine)),
         versions=tuple(
             dict.fromkeys(
                 ", ".join(f"{name} {number}" for name, number in record.versions.items())
                 for record in mine
+                if record.versions
             )
         ),
         codes={method: tuple(sorted(found)) for method, found in codes.items()},
         spread=table.spread,
+        older=sum(record.digest != today.get(record.key, record.digest) for record in mine),
     )
 
 
@@ -283,13 +423,19 @@ class Standing(Record):
     ours : float
         Our mean.
     rival : str
-        The best of the other methods, variants of the paper's own aside.
+        The one that we lead least, or that leads us most, draw by draw; variants aside.
     missing : int
         How many of its runs are not there yet.
     theirs : float
         Its mean.
-    place : int
-        Our place, 1 for the first; equal means share it.
+    lead : Difference
+        Ours minus its, over the draws that both have.
+    verdict : {"first", "tied first", "behind", "single run"}
+        "first" if we are more than two standard errors ahead of every rival, "behind" if one of
+        them is so far ahead of us, "tied first" otherwise; a single run decides nothing.
+    winners, ties : tuple of str
+        The rivals that are more than two standard errors ahead of us, and those that the draws
+        cannot tell from us.
     speedup : float or None
         Processor time of the paper's own method over ours.
     """
@@ -301,7 +447,10 @@ class Standing(Record):
     rival: str
     missing: int
     theirs: float
-    place: int
+    lead: Difference
+    verdict: str
+    winners: tuple[str, ...]
+    ties: tuple[str, ...]
     speedup: float | None
 
 
@@ -343,6 +492,15 @@ def _speedup(row: RowSummary) -> float | None:
     return theirs.seconds / ours.seconds
 
 
+def _verdict(leads: Collection[Difference]) -> str:
+    """Say how we stand, given our lead over each rival."""
+    if any(lead.behind for lead in leads):
+        return BEHIND
+    if any(lead.error is None and not lead.tied for lead in leads):
+        return SINGLE
+    return FIRST if all(lead.ahead for lead in leads) else TIED
+
+
 def standings(summaries: Iterable[TableSummary]) -> list[Standing]:
     """Compare our method with the best other one in each row that has both.
 
@@ -361,43 +519,47 @@ def standings(summaries: Iterable[TableSummary]) -> list[Standing]:
     for summary in summaries:
         for row in summary.rows:
             for metric in METRICS:
-                means = {
-                    method: cell.metrics[metric].mean
+                ours = row.cells[OURS].metrics.get(metric) if OURS in row.cells else None
+                leads = {
+                    method: cell.metrics[metric].lead
                     for method, cell in row.cells.items()
-                    if metric in cell.metrics and method not in variants
+                    if metric in cell.metrics and method not in (OURS, *variants)
                 }
-                ours = means.pop(OURS, None)
-                if ours is None or not means:
+                known = {method: lead for method, lead in leads.items() if lead is not None}
+                if ours is None or not known:
                     continue
-                rival = max(means, key=lambda method: means[method])
-                place = 1 + sum(round(mean, 4) > round(ours, 4) for mean in means.values())
+                rival = min(known, key=lambda method: known[method].mean)
                 found.append(
                     Standing(
-                        summary.name,
-                        row.name,
-                        metric,
-                        ours,
-                        rival,
-                        row.cells[rival].expected - row.cells[rival].done,
-                        means[rival],
-                        place,
-                        _speedup(row),
+                        table=summary.name,
+                        row=row.name,
+                        metric=metric,
+                        ours=ours.mean,
+                        rival=rival,
+                        missing=row.cells[rival].expected - row.cells[rival].done,
+                        theirs=row.cells[rival].metrics[metric].mean,
+                        lead=known[rival],
+                        verdict=_verdict(known.values()),
+                        winners=tuple(method for method, lead in known.items() if lead.behind),
+                        ties=tuple(method for method, lead in known.items() if lead.tied),
+                        speedup=_speedup(row),
                     )
                 )
     return found
 
 
-def _agreement(table: str, row: str, metric: str, cell: CellSummary) -> Agreement | None:
+def _agreement(table: str, row: RowSummary, metric: str, cell: CellSummary) -> Agreement | None:
     found = cell.metrics.get(metric)
     if found is None or found.paper is None or found.difference is None:
         return None
     error = agrees = None
     if found.variance is not None and found.paper.variance is not None:
-        # The paper's mean is over as many runs as its row has; ours over those done.
-        variance = found.variance / cell.done + found.paper.variance / cell.expected
-        error = variance**0.5
+        spread = found.variance / cell.done + found.paper.variance / row.paper_runs
+        error = spread**0.5
         agrees = abs(found.difference) <= STANDARD_ERRORS * error
-    return Agreement(table, row, cell.method, metric, found.mean, found.paper.mean, error, agrees)
+    return Agreement(
+        table, row.name, cell.method, metric, found.mean, found.paper.mean, error, agrees
+    )
 
 
 def agreements(summaries: Iterable[TableSummary]) -> list[Agreement]:
@@ -408,5 +570,5 @@ def agreements(summaries: Iterable[TableSummary]) -> list[Agreement]:
             for method in (PAPERS_OWN, *_variants()):
                 if method in row.cells:
                     cell = row.cells[method]
-                    found += [_agreement(summary.name, row.name, m, cell) for m in METRICS]
+                    found += [_agreement(summary.name, row, m, cell) for m in METRICS]
     return [agreement for agreement in found if agreement is not None]
