@@ -5,6 +5,7 @@
 #   make lint     style, formatting and types
 #   make stress   Ctrl-C, kill -9 and odd fits at random, by the thousand (an hour)
 #   make bench    speed against other libraries, as ratios from one run (kept out of version control)
+#   make fuzz     spoilt files for every reader (COUNT=10000 SEED=0)
 #   make docs     build the documentation into docs/_build/html
 #   make clean    remove what builds and tests left; `make distclean` the environment too
 #
@@ -31,7 +32,7 @@ PYTEST := $(BIN)/python -m pytest -n auto --maxprocesses $(TEST_PROCESSES) --dis
 export SCIPY_ARRAY_API = 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all stress lint format bench docs clean distclean
+.PHONY: help demo test test-all stress lint format bench fuzz docs clean distclean
 
 help:
 	@sed -n 's/^#   \(make .*\)/\1/p' Makefile
@@ -62,6 +63,11 @@ format: $(STAMPS)/lint
 
 bench: $(STAMPS)/bench
 	$(BIN)/python -m benchmarks
+
+COUNT ?= 10000
+SEED ?= 0
+fuzz: $(STAMPS)/test
+	$(BIN)/python -m fuzz --count $(COUNT) --seed $(SEED)
 
 docs: $(STAMPS)/docs
 	$(BIN)/python -m sphinx --fail-on-warning --keep-going --nitpicky -q -b html docs docs/_build/html

@@ -1,0 +1,1 @@
+"""Mutated files for every reader and for model files: ``python -m fuzz``."""

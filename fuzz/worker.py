@@ -1,0 +1,154 @@
+"""Read spoilt inputs one after the other, in a process that may die of them."""
+
+from __future__ import annotations
+
+import pickle
+import resource
+import shutil
+import signal
+import sys
+import tempfile
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import tuckermix
+from fuzz.corpus import Seed
+from fuzz.mutators import spoil
+from tuckermix.datasets import ReadError, read
+from tuckermix.persistence import ModelFileError
+
+__all__ = ["MAX_BYTES", "SECONDS", "SPARE_BYTES", "run"]
+
+MAX_BYTES = 16 * 2**20
+"""The limit that each reading is given."""
+
+SPARE_BYTES = 64 * 2**20
+"""What a reading may take beyond the limit, by the most memory that the process held."""
+
+SECONDS = 10
+"""The longest that one reading may take; the system ends the process then."""
+
+ADDRESS_SPACE = 4 * 2**30
+"""Bytes that the process may claim beyond what it has at the start."""
+
+LAZY_SHARE = 0.3
+"""Share of the readings that are lazy where the reader can."""
+
+FORBIDDEN = ("subprocess.Popen", "os.system", "os.exec", "os.posix_spawn")
+FORBIDDEN += ("os.fork", "socket.connect", "socket.getaddrinfo", "ctypes.dlopen")
+"""What no reading may do, by the names under which Python announces it."""
+
+
+UNPICKLED = ("dask", "cloudpickle", "numpy", "tuckermix")
+"""Packages whose objects Dask pickles and unpickles when it names a lazy array."""
+
+
+class _Watch:
+    """Note what a reading does, as far as Python announces it."""
+
+    def __init__(self) -> None:
+        self.on = False
+        self.seen = ""
+        sys.addaudithook(self)
+
+    def __call__(self, event: str, arguments: tuple[Any, ...]) -> None:
+        if not self.on:
+            return
+        if event in FORBIDDEN:
+            self.seen = event
+        if event == "pickle.find_class" and arguments[0].split(".")[0] not in UNPICKLED:
+            self.seen = f"unpickle {arguments[0]}.{arguments[1]}"
+        if event == "open" and isinstance(arguments[1], str) and set(arguments[1]) & set("wax+"):
+            self.seen = f"open {arguments[0]!r} for writing"
+
+
+def _status(name: str) -> int:
+    """Return a number of bytes that the system keeps about this process."""
+    with open("/proc/self/status") as stream:
+        line = next(line for line in stream if line.startswith(name))
+    return 1024 * int(line.split()[1])
+
+
+def _forget_peak() -> None:
+    with open("/proc/self/clear_refs", "w") as stream:
+        stream.write("5")
+
+
+def _read(seed: Seed, target: Path, lazy: bool) -> None:
+    if seed.reader == "model":
+        tuckermix.load(target, max_bytes=MAX_BYTES)
+        return
+    lazy = lazy and seed.reader in ("npy", "hdf5", "zarr", "mat")
+    try:
+        X = read(target, max_bytes=MAX_BYTES, lazy=lazy, **seed.options).X
+    except ReadError as error:
+        if not lazy or "cannot be left on disk" not in str(error):
+            raise
+        X = read(target, max_bytes=MAX_BYTES, **seed.options).X
+    if hasattr(X, "dask"):
+        if X.nbytes > MAX_BYTES:
+            X = X[:1]
+        X.compute(scheduler="synchronous")
+
+
+def one(seeds: list[Seed], number: int, start: int, watch: _Watch, folder: Path) -> str:
+    """Make and read the input with a number; return what became of it."""
+    rng = np.random.default_rng([start, number])
+    readers = sorted({seed.reader for seed in seeds})
+    reader = readers[number % len(readers)]
+    mine = [seed for seed in seeds if seed.reader == reader]
+    seed = mine[int(rng.integers(len(mine)))]
+    target = spoil(seed, mine, folder, rng)
+    _forget_peak()
+    before = _status("VmRSS")
+    outcome = "read"
+    watch.seen, watch.on = "", True
+    signal.alarm(SECONDS)
+    try:
+        _read(seed, target, lazy=bool(rng.random() < LAZY_SHARE))
+    except (ReadError, ModelFileError) as error:
+        outcome = "refused"
+        if isinstance(error.__cause__, MemoryError):
+            outcome = "memory"
+    except BaseException as error:
+        outcome = f"error {type(error).__name__}: {str(error)[:200]}".replace("\n", " ")
+    finally:
+        signal.alarm(0)
+        watch.on = False
+    if watch.seen:
+        outcome = f"code {watch.seen}"
+    elif _status("VmHWM") - before > MAX_BYTES + SPARE_BYTES:
+        outcome = f"memory {(_status('VmHWM') - before) / 2**20:.0f} MiB"
+    return f"{reader}\t{outcome}"
+
+
+def run(seeds: list[Seed], start: int, numbers: range) -> None:
+    """Read the inputs with some numbers; print a line before and one after each."""
+    warnings.simplefilter("ignore")
+    watch = _Watch()
+    folder = Path(tempfile.mkdtemp(prefix="fuzz-"))
+    for seed in seeds:  # each valid input once, so that everything is loaded that readers need
+        for name, content in seed.files.items():
+            (folder / seed.reader / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / seed.reader / name).write_bytes(content)
+        for lazy in (True, False):
+            _read(seed, folder / seed.reader / seed.target, lazy)
+    most = _status("VmSize") + ADDRESS_SPACE
+    resource.setrlimit(resource.RLIMIT_AS, (most, most))
+    for number in numbers:
+        place = folder / str(number)
+        place.mkdir()
+        print(f"begin\t{number}", flush=True)
+        print(f"end\t{number}\t{one(seeds, number, start, watch, place)}", flush=True)
+        shutil.rmtree(place)
+    shutil.rmtree(folder)
+
+
+if __name__ == "__main__":
+    with open(sys.argv[1], "rb") as stored:
+        # Written by the parent a moment ago.
+        given = [Seed(**fields) for fields in pickle.load(stored)]
+    run(given, int(sys.argv[2]), range(int(sys.argv[3]), int(sys.argv[4])))
