@@ -43,7 +43,7 @@ demo: $(STAMPS)/demo
 test: $(STAMPS)/test
 	$(PYTEST) -m "not slow"
 
-# What `make test` leaves out or skips: long tests, PyTorch, the datasets, a browser.
+# What `make test` leaves out or skips: long tests, PyTorch, JAX, the datasets, a browser.
 test-all: $(STAMPS)/test-all
 	$(PYTEST) -m "slow or torch or data or browser"
 
@@ -101,7 +101,7 @@ $(STAMPS)/test: pyproject.toml constraints.txt | $(STAMPS)/base
 	@touch $@
 
 $(STAMPS)/test-all: $(STAMPS)/test
-	$(INSTALL) --editable ".[all,torch]" --group browser
+	$(INSTALL) --editable ".[all,torch]" --group browser --group jax
 	@touch $@
 
 $(STAMPS)/lint: pyproject.toml constraints.txt | $(STAMPS)/base

@@ -394,3 +394,29 @@ def test_parameters_can_be_checked_before_any_data_are_read():
     TuckerClustering(3).check_params()
     with pytest.raises(ValueError, match="'solver' parameter of TuckerClustering must be one of"):
         TuckerClustering(3, solver="newton").check_params()
+
+
+@pytest.mark.slow  # JAX compiles every operation for every shape
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_jax_gives_what_numpy_gives(dtype):
+    jax = pytest.importorskip("jax", reason="JAX is not installed")
+    before = jax.config.jax_enable_x64
+    jax.config.update("jax_enable_x64", True)  # without it, JAX has no float64 for our sums
+    try:
+        X = planted(0).X.astype(dtype)
+        J = jax.numpy.asarray(X)
+        tolerance = 1e-3 if dtype == "float32" else 1e-7
+        model = TuckerClustering(4, random_state=0).fit(X)
+        other = TuckerClustering(4, random_state=0).fit(J)
+        assert isinstance(other.labels_, jax.Array)
+        assert other.core_.dtype == dtype
+        np.testing.assert_array_equal(other.labels_, model.labels_)
+        np.testing.assert_array_equal(other.predict(J), model.labels_)
+        assert other.cost_ == pytest.approx(model.cost_, rel=tolerance)
+        for method in ("predict_proba", "transform"):
+            np.testing.assert_allclose(
+                getattr(other, method)(J), getattr(model, method)(X), atol=tolerance
+            )
+        assert other.score(J) == pytest.approx(model.score(X), rel=tolerance)
+    finally:
+        jax.config.update("jax_enable_x64", before)

@@ -19,7 +19,7 @@ SOURCE = ROOT / "src" / "tuckermix"
 TESTS = ROOT / "tests"
 
 HEAVY = (
-    *("torch", "dask", "matplotlib", "typer", "rich", "h5py", "pymanopt", "jinja2"),
+    *("torch", "jax", "dask", "matplotlib", "typer", "rich", "h5py", "pymanopt", "jinja2"),
     *("PIL", "av", "numcodecs", "tifffile", "pandas"),
 )
 

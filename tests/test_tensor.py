@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import tuckermix
 from tuckermix import tensor
 from tuckermix.decomposition import result
 from tuckermix.numerics import tensor as home
@@ -24,3 +25,8 @@ def test_importing_by_name_works_as_before():
 def test_other_names_are_unknown():
     with pytest.raises(AttributeError, match="has no attribute 'refold'"):
         tensor.refold  # noqa: B018
+
+
+def test_it_is_still_found_in_the_package_but_no_longer_offered():
+    assert tuckermix.__getattr__("tensor") is tensor
+    assert "tensor" not in tuckermix.__all__

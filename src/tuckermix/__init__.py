@@ -32,7 +32,6 @@ __all__ = [
     "save",
     "solvers",
     "sources",
-    "tensor",
 ]
 
 _HOMES = {
@@ -48,7 +47,7 @@ def __getattr__(name: str) -> Any:
     """Import public names when they are first used, so that ``import tuckermix`` is quick."""
     if name in _HOMES:
         return getattr(importlib.import_module(_HOMES[name]), name)
-    if name in __all__:
+    if name in __all__ or name == "tensor":  # `tensor` has moved, and says so itself
         return importlib.import_module(f"tuckermix.{name}")
     raise AttributeError(f"module 'tuckermix' has no attribute {name!r}")
 

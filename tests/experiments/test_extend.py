@@ -1,12 +1,16 @@
-"""The examples of the page "add your own method or dataset" are this test."""
+"""The examples of the page "add something of your own" are this test."""
 
 import re
+import sys
 import textwrap
 from pathlib import Path
 
 import pytest
 
+from tuckermix.datasets._read import BY_SUFFIX
+from tuckermix.decomposition import SOLVERS
 from tuckermix.experiments import DATASETS, METHODS, Store
+from tuckermix.labels import LABELLINGS
 
 PAGE = Path(__file__).parents[2] / "docs" / "extend.rst"
 
@@ -21,16 +25,18 @@ def blocks():
 
 def test_the_examples_run_and_say_what_the_page_says(blocks, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    before = set(METHODS), set(DATASETS)
-    assert len(blocks) == 2
+    tables = (METHODS, DATASETS, SOLVERS, LABELLINGS, BY_SUFFIX)
+    before = [set(table) for table in tables]
+    assert len(blocks) == 8
     names: dict = {"__name__": "example"}
     try:
         for block in blocks:
             exec(compile(block, str(PAGE), "exec"), names)
     finally:
-        for registry, known in zip((METHODS, DATASETS), before, strict=True):
-            for name in set(registry) - known:
-                del registry[name]
+        for table, known in zip(tables, before, strict=True):
+            for name in set(table) - known:
+                del table[name]
+        sys.modules.pop("my_solvers", None)
     printed = capsys.readouterr().out
     assert "mixture" in printed
     assert "Stripes of three phases" in printed
@@ -40,3 +46,4 @@ def test_the_examples_run_and_say_what_the_page_says(blocks, tmp_path, monkeypat
         assert all(record.status == "ok" for record in stripes), [r.error for r in stripes]
         assert all(record.ac == 1.0 for record in stripes if record.method == "mixture")
     assert (tmp_path / "mine" / "stripes.md").is_file()
+    assert (tmp_path / "sizes.png").stat().st_size > 0

@@ -107,9 +107,9 @@ def kmeans(
         The number of clusters, at most `n_samples`.
     n_init : int, default=10
         The number of starts; ignored with `init`.
-    rng : numpy.random.Generator, optional
+    rng : numpy.random.Generator or None, default=None
         The source of random numbers for the starts; needed unless `init` is given.
-    init : array of shape (n_clusters, n_features), optional
+    init : array of shape (n_clusters, n_features) or None, default=None
         Begin from these centres, once.
     max_iter : int, default=300
         The limit on the number of iterations.
