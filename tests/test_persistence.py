@@ -10,10 +10,13 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 import tuckermix
 from tuckermix import TuckerClustering, baselines
 from tuckermix.datasets import make_tensor_clusters
+from tuckermix.features import Scale, Scattering
 from tuckermix.persistence import CLASSES, FORMAT_VERSION, ModelFileError
 
 X = make_tensor_clusters(60, (6, 5), 3, positive=True, random_state=0).X
@@ -520,3 +523,80 @@ def test_an_edited_baseline_is_refused(tmp_path, name):
                 continue
             if hasattr(loaded, "predict"):
                 assert set(loaded.predict(NEW)) <= {0, 1, 2}
+
+
+@pytest.fixture(scope="module")
+def pipeline():
+    steps = (Scale("dataset", percentiles=(1, 99)), Scattering(J=1, log=True))
+    return make_pipeline(*steps, TuckerClustering(3, random_state=0)).fit(X)
+
+
+def test_a_pipeline_answers_the_same(tmp_path, pipeline):
+    tuckermix.save(pipeline, tmp_path / "model")
+    loaded = tuckermix.load(tmp_path / "model")
+    assert type(loaded) is Pipeline
+    assert [name for name, _ in loaded.steps] == [name for name, _ in pipeline.steps]
+    for before, after in zip(pipeline, loaded, strict=True):
+        assert type(before) is type(after)
+        assert before.get_params() == after.get_params()
+        assert set(vars(before)) == set(vars(after))
+    assert np.array_equal(loaded.predict(X), pipeline[-1].labels_)
+    assert np.array_equal(loaded.predict_proba(NEW), pipeline.predict_proba(NEW))
+    with pytest.raises(ValueError, match="per-sample shape"):
+        loaded.predict(NEW[:, :3])
+    tuckermix.save(loaded, tmp_path / "again")
+    assert (tmp_path / "again").read_bytes() == (tmp_path / "model").read_bytes()
+    clone(loaded).fit(X)
+
+
+def test_what_is_known_of_the_input_goes_with_the_model(tmp_path, pipeline, model):
+    for one in (pipeline, clone(model).fit(X)):
+        one.reading_ = {"size": (6, 5), "grey": True}
+        tuckermix.save(one, tmp_path / "model")
+        assert tuckermix.load(tmp_path / "model").reading_ == {"size": (6, 5), "grey": True}
+        del one.reading_
+
+
+def test_steps_that_are_left_out_are_not_stored(tmp_path):
+    steps = [("scale", "passthrough"), ("none", None), ("model", TuckerClustering(3))]
+    tuckermix.save(Pipeline(steps).fit(X), tmp_path / "model")
+    assert [name for name, _ in tuckermix.load(tmp_path / "model").steps] == ["model"]
+
+
+def test_pipelines_that_are_not_saved(tmp_path, model):
+    flat = X.reshape(60, -1)
+    foreign = make_pipeline(StandardScaler(), TuckerClustering(3)).fit(flat)
+    with pytest.raises(TypeError, match=r"save takes Scale, Scattering. Got sklearn.*Standard"):
+        tuckermix.save(foreign, tmp_path / "model")
+    with pytest.raises(TypeError, match=r"save takes TuckerClustering, .*Got .*Scale instead"):
+        tuckermix.save(make_pipeline(Scale()).fit(X), tmp_path / "model")
+    with pytest.raises(NotFittedError):
+        tuckermix.save(make_pipeline(Scale(), TuckerClustering(3)), tmp_path / "model")
+    assert not (tmp_path / "model").exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda h: h.update(steps=[]), "its pipeline has no steps"),
+        (lambda h: h.pop("steps"), "its pipeline has no steps"),
+        (lambda h: h["steps"].__setitem__(0, 5), "step 0 of its pipeline is damaged"),
+        (lambda h: h["steps"][1].pop("state"), "step 1 of its pipeline is damaged"),
+        (lambda h: h["steps"][0].update(state={}), "step 0 of its pipeline is not fitted"),
+        (lambda h: h["steps"][0].update({"class": "Pipeline"}), "class 'Pipeline' is not known"),
+        (lambda h: h["steps"].pop(), "its class 'Scattering' is not known"),
+        (lambda h: h["state"].update(steps=[]), "'steps' is no fitted attribute of Pipeline"),
+    ],
+)
+def test_hostile_pipelines(tmp_path, pipeline, change, message):
+    tuckermix.save(pipeline, tmp_path / "model")
+    with zipfile.ZipFile(tmp_path / "model") as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    header = json.loads(members["header.json"])
+    change(header)
+    members["header.json"] = json.dumps(header).encode()
+    with zipfile.ZipFile(tmp_path / "model", "w") as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    with pytest.raises(ModelFileError, match=message):
+        tuckermix.load(tmp_path / "model")

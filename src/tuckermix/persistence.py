@@ -61,6 +61,12 @@ CLASSES = {
 }
 """The estimators that can be stored, with their modules. A file cannot name any other class."""
 
+TRANSFORMERS = dict.fromkeys(("Scale", "Scattering"), "tuckermix.features")
+"""What may stand before an estimator in a pipeline, with their modules."""
+
+PIPELINE = "Pipeline"
+"""How a header calls a pipeline of scikit-learn; its steps are described like estimators."""
+
 PACKAGES = ("numpy", "scipy", "scikit-learn")
 """Packages whose versions are noted in the header."""
 
@@ -81,8 +87,9 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
 
     Parameters
     ----------
-    model : TuckerClustering or one of tuckermix.baselines
-        The fitted estimator.
+    model : TuckerClustering, one of tuckermix.baselines, or a Pipeline
+        The fitted estimator, or a scikit-learn pipeline of transformers of `tuckermix.features`
+        that ends in one.
     path : str or path
         The file to write, with any ending.
 
@@ -92,24 +99,12 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     >>> tuckermix.save(model, "model.tuckermix")  # doctest: +SKIP
     >>> tuckermix.load("model.tuckermix").predict(X_new)  # doctest: +SKIP
     """
-    name = type(model).__name__
-    if name not in CLASSES or type(model) is not _class(name):
-        raise TypeError(
-            f"save takes {', '.join(CLASSES)}. Got {type(model).__module__}.{name} instead."
-        )
-    check_is_fitted(model)
-    encoder = Encoder(name)
-    given = model.get_params(deep=False)
+    encoder = Encoder(type(model).__name__)
+    described = _describe_pipeline(model, encoder) if _is_pipeline(model) else None
     header = {
         "format": FORMAT,
         "version": FORMAT_VERSION,
-        "class": name,
-        "parameters": {key: encoder.parameter(key, value) for key, value in given.items()},
-        "state": {
-            key: encoder.encode(value, key)
-            for key, value in vars(model).items()
-            if key not in given
-        },
+        **(described or _describe(model, encoder, CLASSES)),
         "arrays": {
             key: {"shape": list(array.shape), "dtype": array.dtype.str}
             for key, array in encoder.arrays.items()
@@ -170,6 +165,46 @@ def load(path: str | os.PathLike[str], *, max_bytes: int | None = None) -> Any:
         ) from error
 
 
+def _is_pipeline(model: Any) -> bool:
+    """Tell whether a model is a pipeline of scikit-learn, and of no class derived from it."""
+    return type(model).__name__ == PIPELINE and type(model) is _class(PIPELINE)
+
+
+def _describe(model: Any, encoder: Encoder, classes: dict[str, str]) -> dict[str, Any]:
+    """Describe an estimator: class, parameters and fitted values; its arrays go to the encoder."""
+    name = type(model).__name__
+    if name not in classes or type(model) is not _class(name):
+        raise TypeError(
+            f"save takes {', '.join(classes)}. Got {type(model).__module__}.{name} instead."
+        )
+    check_is_fitted(model)
+    given = model.get_params(deep=False)
+    return {
+        "class": name,
+        "parameters": {key: encoder.parameter(key, value) for key, value in given.items()},
+        "state": {
+            key: encoder.encode(value, key)
+            for key, value in vars(model).items()
+            if key not in given
+        },
+    }
+
+
+def _describe_pipeline(model: Any, encoder: Encoder) -> dict[str, Any]:
+    """Describe a pipeline: its steps, and fitted values of its own."""
+    steps = []
+    for place, (label, step) in enumerate(model.steps):
+        if step is None or step == "passthrough":
+            continue
+        encoder.owner = type(step).__name__
+        allowed = CLASSES if place == len(model.steps) - 1 else TRANSFORMERS
+        steps.append({"name": label, **_describe(step, encoder, allowed)})
+    encoder.owner = PIPELINE
+    own = {key: value for key, value in vars(model).items() if key.endswith("_")}
+    state = {key: encoder.encode(value, key) for key, value in own.items()}
+    return {"class": PIPELINE, "parameters": {}, "state": state, "steps": steps}
+
+
 def _wrong(path: str | os.PathLike[str], problem: str, remedy: str) -> ModelFileError:
     return ModelFileError(f"Cannot load {os.fspath(path)}: {problem}. {remedy}.")
 
@@ -180,7 +215,8 @@ def _versions() -> dict[str, str]:
 
 
 def _class(name: str) -> Any:
-    return getattr(import_module(CLASSES[name]), name, None)
+    places = {**CLASSES, **TRANSFORMERS, PIPELINE: "sklearn.pipeline"}
+    return getattr(import_module(places[name]), name, None)
 
 
 def _read_header(
@@ -255,23 +291,69 @@ def _read_arrays(
 def _build(
     path: str | os.PathLike[str], header: dict[str, Any], arrays: dict[str, np.ndarray]
 ) -> Any:
-    """Make the estimator and set its fitted attributes."""
-    name = header.get("class")
-    cls = _class(name) if isinstance(name, str) and name in CLASSES else None
-    if cls is None:
-        raise _wrong(path, f"its class {name!r} is not known", f"Known are {', '.join(CLASSES)}")
+    """Make the estimator, or the pipeline, and set the fitted attributes."""
     decoder = Decoder(arrays)
-    parameters = {key: decoder.decode(value) for key, value in header["parameters"].items()}
+    if header.get("class") != PIPELINE:
+        return _checked(path, _build_one(path, header, decoder, CLASSES), header)
+    described = header.get("steps")
+    if not isinstance(described, list) or not described:
+        raise _wrong(path, "its pipeline has no steps", "Save the model anew")
+    steps = []
+    for place, step in enumerate(described):
+        last = place == len(described) - 1
+        if not isinstance(step, dict) or not all(
+            isinstance(step.get(key), kind)
+            for key, kind in (("name", str), ("parameters", dict), ("state", dict))
+        ):
+            raise _wrong(path, f"step {place} of its pipeline is damaged", "Save the model anew")
+        built = _build_one(path, step, decoder, CLASSES if last else TRANSFORMERS)
+        if last:
+            _checked(path, built, header)
+        elif not isinstance(getattr(built, "sample_shape_", None), tuple):
+            raise _wrong(path, f"step {place} of its pipeline is not fitted", "Save it anew")
+        steps.append((step["name"], built))
+    model = _class(PIPELINE)(steps)
+    _set_state(path, model, header["state"], decoder)
+    return model
+
+
+def _build_one(
+    path: str | os.PathLike[str],
+    described: dict[str, Any],
+    decoder: Decoder,
+    classes: dict[str, str],
+) -> Any:
+    """Make an estimator of one of `classes` and set its fitted attributes."""
+    name = described.get("class")
+    cls = _class(name) if isinstance(name, str) and name in classes else None
+    if cls is None:
+        raise _wrong(path, f"its class {name!r} is not known", f"Known are {', '.join(classes)}")
+    parameters = {key: decoder.decode(value) for key, value in described["parameters"].items()}
     unknown = sorted(set(parameters) - set(cls().get_params(deep=False)))
     if unknown:
         raise _wrong(path, f"{name} has no parameter {unknown[0]!r}", "Save the model anew")
     model = cls(**parameters)
-    for key, value in header["state"].items():
-        # Fitted attributes only: nothing that the class itself defines may be covered.
+    _set_state(path, model, described["state"], decoder)
+    return model
+
+
+def _set_state(
+    path: str | os.PathLike[str], model: Any, state: dict[str, Any], decoder: Decoder
+) -> None:
+    """Set fitted attributes, and nothing that the class itself defines."""
+    for key, value in state.items():
         fitted = key.isidentifier() and (key.endswith("_") or key.startswith("_"))
-        if not fitted or key.startswith("__") or hasattr(cls, key):
-            raise _wrong(path, f"{key!r} is no fitted attribute of {name}", "Save the model anew")
+        if not fitted or key.startswith("__") or hasattr(type(model), key):
+            raise _wrong(
+                path,
+                f"{key!r} is no fitted attribute of {type(model).__name__}",
+                "Save the model anew",
+            )
         setattr(model, key, decoder.decode(value))
+
+
+def _checked(path: str | os.PathLike[str], model: Any, header: dict[str, Any]) -> Any:
+    """Return an estimator whose fitted values fit together, or raise."""
     if header["version"] == 2 and hasattr(model, "_labeller_"):
         model._model_ = replace(model._model_, labeller=vars(model).pop("_labeller_"))
     try:

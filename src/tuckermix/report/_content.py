@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tuckermix._array_api import to_numpy
+from tuckermix._array_api import blocks, to_numpy
 from tuckermix._records import Record
 from tuckermix.metrics import matched_table
 from tuckermix.plots.convergence import history_column
@@ -44,6 +44,8 @@ class Subject(Record):
     names: list[str]
     truth: Any = None
     kind: str = "auto"
+    images: Any = None
+    """What to show in place of `X`, where `X` holds features of images."""
 
 
 @dataclass(frozen=True)
@@ -85,12 +87,15 @@ def cards(subject: Subject) -> list[Card]:
     """Describe each cluster.
 
     Typical members have the highest confidence and, among equals, lie nearest to the centroid;
-    doubtful ones have the lowest confidence and, among equals, lie farthest.
+    doubtful ones have the lowest confidence and, among equals, lie farthest. Where there are images
+    beside the features, each cluster is shown by the mean of its images.
     """
     X, labels, truth, kind = subject.X, subject.labels, subject.truth, subject.kind
     centroids = to_numpy(subject.model.centroids_)
     confidence = subject.proba[np.arange(len(labels)), labels]
     distances = distances_to(X, centroids, labels)
+    if subject.images is not None:
+        X, centroids = subject.images, mean_images(subject.images, labels, len(centroids))
     limits = value_range(rows_of(X, even_subsample(X.shape[0], SCALE_SAMPLES)))
     shown = views(centroids, kind, limits=limits)
     result = []
@@ -128,6 +133,17 @@ def cards(subject: Subject) -> list[Card]:
     return result
 
 
+def mean_images(images: Any, labels: np.ndarray, n_clusters: int) -> np.ndarray:
+    """Return the mean image of each cluster, block by block of the images; zeros where none is."""
+    size = int(np.prod(images.shape[1:]))
+    total = np.zeros((n_clusters, size))
+    for part in blocks(images.shape[0], 8 * size):
+        flat = to_numpy(images[part]).reshape(-1, size)
+        total += np.eye(n_clusters)[labels[part]].T @ flat
+    counts = np.maximum(np.bincount(labels, minlength=n_clusters), 1)
+    return (total / counts[:, None]).reshape(n_clusters, *images.shape[1:])
+
+
 def _truth_note(truth: Any, index: int) -> str:
     return "" if truth is None else f", class {truth[index]}"
 
@@ -149,7 +165,7 @@ def sample_map(subject: Subject) -> Map:
     positions = _svg.map_positions(neighbor_map(subspace_of(subject.model, part), labels[chosen]))
     order = np.argsort(labels[chosen], kind="stable")
     chosen, positions = chosen[order], positions[order]
-    samples = rows_of(X, chosen)
+    samples = rows_of(X if subject.images is None else subject.images, chosen)
     limits = value_range(samples[even_subsample(len(samples), SCALE_SAMPLES)])
     thumbs = resized(picture(samples, subject.kind, limits), _images.THUMB_SIDE)
     sheet = _images.sprite_sheet(thumbs)
@@ -252,14 +268,25 @@ def confusion(truth: Any, labels: np.ndarray) -> dict[str, Any] | None:
     }
 
 
-def snippet(model: Any) -> str:
-    """Return the lines of Python that repeat the fit."""
-    defaults = type(model)().get_params()
-    given = {k: v for k, v in model.get_params().items() if repr(defaults[k]) != repr(v)}
-    given = {"n_clusters": model.get_params()["n_clusters"], **given}
-    arguments = ", ".join(f"{name}={value!r}" for name, value in given.items())
+def snippet(model: Any, transformers: Any = ()) -> str:
+    """Return the lines of Python that repeat the fit, with the transformers before it if any."""
+    name = type(model).__name__
+    call = _call(model, ("n_clusters",))
+    if not transformers:
+        return f"from tuckermix import {name}\n\nmodel = {call}\nlabels = model.fit_predict(X)"
+    kinds = ", ".join(sorted({type(step).__name__ for step in transformers}))
+    steps = ", ".join([*(_call(step) for step in transformers), call])
     return (
-        f"from tuckermix import {type(model).__name__}\n\n"
-        f"model = {type(model).__name__}({arguments})\n"
-        "labels = model.fit_predict(X)"
+        f"from sklearn.pipeline import make_pipeline\nfrom tuckermix import {name}\n"
+        f"from tuckermix.features import {kinds}\n\n"
+        f"model = make_pipeline({steps})\nlabels = model.fit_predict(X)"
     )
+
+
+def _call(estimator: Any, always: tuple[str, ...] = ()) -> str:
+    """Write the call that makes an estimator: parameters that differ from the defaults."""
+    defaults, given = type(estimator)().get_params(), estimator.get_params()
+    shown = {key: given[key] for key in always}
+    shown |= {key: value for key, value in given.items() if repr(defaults[key]) != repr(value)}
+    arguments = ", ".join(f"{key}={value!r}" for key, value in shown.items())
+    return f"{type(estimator).__name__}({arguments})"

@@ -73,13 +73,15 @@ def render_report(
     command: str | None = None,
     kind: str = "auto",
     summary: FitSummary | None = None,
+    features: Any = None,
 ) -> str:
     """Return the report on a fitted clustering as one page of HTML.
 
     Parameters
     ----------
-    model : TuckerClustering
-        The fitted clustering.
+    model : TuckerClustering or Pipeline
+        The fitted clustering, or a pipeline of features and a clustering: the report then shows the
+        samples and their means in each cluster, not the features.
     X : array of shape (n_samples, d_1, ...)
         The samples that it was fitted on.
     truth : array-like of shape (n_samples,), default=None
@@ -100,6 +102,8 @@ def render_report(
         How a sample is shown; see the displays.
     summary : FitSummary, default=None
         The figures of the fit, where they are known already; None computes them.
+    features : array of shape (n_samples, ...), default=None
+        What the transformers of a pipeline make of `X`; None computes it.
 
     Returns
     -------
@@ -110,6 +114,11 @@ def render_report(
     import jinja2
     from markupsafe import Markup
 
+    images, transformers = None, ()
+    if hasattr(model, "steps"):
+        images, transformers = X, tuple(step for _, step in model.steps[:-1])
+        X = model[:-1].transform(X) if features is None else features
+        model = model[-1]
     labels = labels_of(model, X, "The report")
     proba = to_numpy(model.predict_proba(as_fitted(model, X)) if proba is None else proba)
     named = sample_names(names, X.shape[0])
@@ -129,7 +138,7 @@ def render_report(
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    subject = _content.Subject(model, X, labels, proba, named, truth, kind)
+    subject = _content.Subject(model, X, labels, proba, named, truth, kind, images)
     cards = _content.cards(subject)
     if summary is None:
         summary = summarize_fit(model, X, proba, labels=labels, truth=truth, seconds=seconds)
@@ -144,7 +153,7 @@ def render_report(
         charts=_content.charts(model),
         settings=[(name, repr(value)) for name, value in summary.settings.items()],
         versions=list(summary.versions.items()),
-        snippet=_content.snippet(model),
+        snippet=_content.snippet(model, transformers),
         command=None if command is None else printable(command),
         colours=COLOURS,
         dark=[DARK_COLOURS.get(colour, colour) for colour in COLOURS],
@@ -162,12 +171,12 @@ def write_report(path: str | os.PathLike[str], model: Any, X: Any, **options: An
     ----------
     path : str or path
         The HTML file to write.
-    model : TuckerClustering
-        The fitted clustering.
+    model : TuckerClustering or Pipeline
+        The fitted clustering, or a pipeline that ends in one.
     X : array of shape (n_samples, d_1, ...)
         The samples that it was fitted on.
     **options
         The options of `render_report`: `truth`, `names`, `title`, `source`, `seconds`, `proba`,
-        `command`, `kind`, `summary`.
+        `command`, `kind`, `summary`, `features`.
     """
     write_text(path, render_report(model, X, **options))
