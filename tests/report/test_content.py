@@ -56,3 +56,31 @@ def test_confusion_of_many_classes_is_left_out():
     y = np.arange(100)
     assert _content.confusion(y, y) is None
     assert _content.confusion(None, y) is None
+
+
+def test_images_are_shown_in_place_of_features(samples, model):
+    X, _ = samples
+    rest = parts(samples, model)
+    plain = _content.cards(*rest)
+    inverted = X.max() - X
+    shown = _content.cards(*rest, images=inverted)
+    for before, after in zip(plain, shown, strict=True):
+        assert [one.name for one in before.typical] == [one.name for one in after.typical]
+        assert before.typical[0].address != after.typical[0].address
+        assert before.centroid != after.centroid
+    means = _content.mean_images(X, model.labels_, len(plain))
+    for cluster, mean in enumerate(means):
+        np.testing.assert_allclose(mean, X[model.labels_ == cluster].mean(axis=0))
+    assert np.array_equal(_content.mean_images(X[:3], np.array([0, 0, 2]), 4)[[1, 3]], 0 * X[:2])
+    same, other = (_content.sample_map(*rest, images=images) for images in (X, inverted))
+    assert same.groups == other.groups
+    assert same.sheet != other.sheet
+
+
+def test_the_snippet_of_a_pipeline(model):
+    from tuckermix.features import Scale, Scattering
+
+    text = _content.snippet(model, (Scale(), Scattering(J=2)))
+    assert "from tuckermix.features import Scale, Scattering" in text
+    assert "model = make_pipeline(Scale(), Scattering(J=2), TuckerClustering(" in text
+    compile(text, "snippet", "exec")

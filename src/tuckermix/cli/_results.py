@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,14 @@ from tuckermix._array_api import to_numpy
 from tuckermix._files import atomic_paths, csv_text, made_folder, write_text
 from tuckermix._version import __version__
 from tuckermix.cli._console import UsageError
-from tuckermix.summary import FitSummary, duration, printable, sample_names, summarize_fit
+from tuckermix.summary import (
+    FitSummary,
+    duration,
+    printable,
+    sample_names,
+    settings,
+    summarize_fit,
+)
 
 LABELS, MODEL, REPORT, SUMMARY = "labels.csv", "model.tuckermix", "report.html", "summary.json"
 
@@ -93,8 +101,12 @@ def write_results(
     title: str,
     command: str,
     kind: str,
+    features: Any = None,
 ) -> tuple[FitSummary, dict[str, Any]]:
     """Write labels, model, report and summary: all of them, or none.
+
+    `model` may be a pipeline, with the `features` of the samples beside it: figures are those of
+    the features, pictures those of the samples.
 
     Returns
     -------
@@ -106,7 +118,11 @@ def write_results(
     from tuckermix.persistence import save
     from tuckermix.report import render_report
 
-    summary = summarize_fit(model, X, proba, truth=truth, seconds=seconds)
+    fitted, seen = (model, X) if features is None else (model[-1], features)
+    summary = summarize_fit(fitted, seen, proba, truth=truth, seconds=seconds)
+    if features is not None:
+        before = {name: settings(step) for name, step in model.steps[:-1]}
+        summary = replace(summary, settings={**before, **summary.settings})
     page = render_report(
         model,
         X,
@@ -119,8 +135,9 @@ def write_results(
         command=command,
         kind=kind,
         summary=summary,
+        features=features,
     )
-    labels = labels_text(names, proba, to_numpy(model.labels_))
+    labels = labels_text(names, proba, to_numpy(fitted.labels_))
     files = {"labels": LABELS, "model": MODEL, "report": REPORT, "summary": SUMMARY}
     place = {"input": source, "command": command, "folder": str(folder)}
     values = {

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
+from tuckermix._array_api import to_numpy
 from tuckermix.cli import _options as options
 from tuckermix.cli._console import EXIT_DONE, EXIT_NOT_CONVERGED, Console
 
@@ -55,6 +56,22 @@ def cluster(
     grey: options.Grey = None,
     frames: options.Frames = None,
     chunk: options.Chunk = None,
+    features: Annotated[
+        str,
+        typer.Option(
+            help="What is clustered: pixels, scattering (strokes and edges, which may move a "
+            "little), or log-scattering (their contrast by its ratio).",
+            rich_help_panel=MODEL,
+        ),
+    ] = "pixels",
+    scale: Annotated[
+        str,
+        typer.Option(
+            help="Intensities first: none (as they are), sample (each from 0 to 1), dataset (all "
+            "from 0 to 1) or unit (norm one).",
+            rich_help_panel=MODEL,
+        ),
+    ] = "none",
     n_components: Annotated[
         int | None,
         typer.Option(
@@ -113,7 +130,7 @@ def cluster(
 ) -> int:
     """Read samples, cluster them and write what came out."""
     from tuckermix._array_api import is_dask
-    from tuckermix.cli import _input, _large, _results
+    from tuckermix.cli import _features, _input, _large, _results
     from tuckermix.clustering import TuckerClustering
     from tuckermix.report import require_packages
 
@@ -131,6 +148,7 @@ def cluster(
         random_state=seed,
     )
     model.check_params()  # before minutes of reading
+    whole = _features.with_features(model, features, scale)
     reading = options.reading(key, sample_axis, sample_shape, size, grey, frames)
     require_packages()  # before minutes of fitting
     console = Console(quiet)
@@ -144,15 +162,18 @@ def cluster(
             data = _input.read_input(
                 source, label_key=label_key, chunk=chunk, on_disk=on_disk, **reading
             )
+            _features.refuse_mixed_depths(data, scale)
             classes = _input.known_classes(truth, data)
-            X = _input.floating(data.X)
+            # Transformers convert integers piece by piece.
+            X = data.X if _features.is_pipeline(whole) else _input.floating(data.X)
+            whole.reading_ = _features.reading_of(source, data, reading)
         shape = " × ".join(map(str, data.sample_shape))
         where = ", left on disk" if is_dask(X) else ""
         console.note(f"{data.n_samples} samples of shape {shape}{where}")
         if truth is None and data.labels is not None:
             console.note("The input carries labels: add --truth labels to compare with them.")
         code = fit_and_write(
-            model,
+            whole,
             X,
             folder,
             console=console,
@@ -183,16 +204,21 @@ def fit_and_write(
 
     What is known `about` the samples goes to `write_results`.
     """
-    from tuckermix.cli import _input, _large, _results
+    from tuckermix.cli import _features, _input, _large, _results
 
     moved = _input.to_device(X, device)
+    start = time.perf_counter()
+    if _features.is_pipeline(model):
+        with console.stage("Features"):
+            moved = _features.fit_features(model, moved)
     with console.stage("Fitting"):
-        start = time.perf_counter()
-        model.fit(moved)
+        _features.final(model).fit(moved)
         seconds = time.perf_counter() - start
     with console.stage("Soft labels"):
-        proba = _large.soft_labels(model, moved)
+        proba = _large.soft_labels(_features.final(model), moved)
     with console.stage("Writing"):
+        if _features.is_pipeline(model):
+            about["features"] = to_numpy(moved) if device != "cpu" else moved
         summary, values = _results.write_results(
             folder, model, X, proba=proba, seconds=seconds, **about
         )

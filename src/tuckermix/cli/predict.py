@@ -44,15 +44,17 @@ def predict(
     """
     from tuckermix._array_api import to_numpy
     from tuckermix._files import write_text
-    from tuckermix.cli import _input, _results
+    from tuckermix.cli import _features, _input, _results
     from tuckermix.persistence import load
 
     console = Console(quiet)
     reading = options.reading(key, sample_axis, sample_shape, size, grey, frames)
     model = load(model_path)
     with console.stage(f"Reading {source}"):
+        reading = _features.reading_as_before(model, source, reading)
         data = _input.read_input(source, **reading)
-        X = _input.floating(data.X)
+        _features.refuse_mixed_depths(data, _features.scale_of(model))
+        X = data.X if _features.is_pipeline(model) else _input.floating(data.X)
     with console.stage("Labelling"):
         proba = to_numpy(model.predict_proba(X))
     text = _results.labels_text(data.names, proba, proba.argmax(axis=1))

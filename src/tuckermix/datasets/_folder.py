@@ -76,6 +76,7 @@ def stack_files(
     """
     labels, class_names = _classes(folder, names, kind)
     X: np.ndarray | None = None
+    dtypes: dict[str, str] = {}
     for index, name in enumerate(names):
         path = folder / name
         with reading(path):
@@ -88,6 +89,7 @@ def stack_files(
         if not np.can_cast(sample.dtype, X.dtype, "safe"):
             X = X.astype(np.result_type(sample.dtype, X.dtype))
         X[index] = sample
+        dtypes.setdefault(str(sample.dtype), name)
     assert X is not None
     return Dataset(
         X=X,
@@ -95,6 +97,9 @@ def stack_files(
         names=list(names),
         class_names=class_names,
         name=folder.resolve().name,
+        # Which types of numbers there were, each with the first file that has it: values of files
+        # with 8 and with 16 bits cannot be compared as they are.
+        extra={"dtypes": dtypes},
     )
 
 

@@ -1,0 +1,96 @@
+"""From --features and --scale to a pipeline, and how its input was read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from tuckermix._array_api import is_dask
+from tuckermix._reading import default_limit
+from tuckermix.cli._console import UsageError
+from tuckermix.datasets import Dataset
+
+PIXELS, FEATURES = "pixels", ("pixels", "scattering", "log-scattering")
+NONE, SCALES = "none", ("none", "sample", "dataset", "unit")
+
+SAME_KIND = ("key", "sample_axis", "sample_shape")
+"""Options for reading that speak of a file's inside: they serve for files of the same kind."""
+
+
+def with_features(model: Any, features: str, scale: str) -> Any:
+    """Put what --scale and --features ask for before a model; return a pipeline, or the model."""
+    from sklearn.pipeline import make_pipeline
+
+    from tuckermix.features import Scale, Scattering
+
+    for option, value, allowed in (("features", features, FEATURES), ("scale", scale, SCALES)):
+        if value not in allowed:
+            raise UsageError(f"--{option} must be one of {', '.join(allowed)}. Got {value!r}.")
+    steps: list[Any] = [] if scale == NONE else [Scale(scale)]
+    if features != PIXELS:
+        steps.append(Scattering(log=features == "log-scattering"))
+    return make_pipeline(*steps, model) if steps else model
+
+
+def is_pipeline(model: Any) -> bool:
+    """Tell whether features are computed before the model sees the samples."""
+    return hasattr(model, "steps")
+
+
+def final(model: Any) -> Any:
+    """Return the estimator that a pipeline ends in, or the model itself."""
+    return model[-1] if is_pipeline(model) else model
+
+
+def scale_of(model: Any) -> str:
+    """Return how a model scales intensities first, in the words of --scale."""
+    steps = [step for _, step in model.steps] if is_pipeline(model) else []
+    return next((step.mode for step in steps if type(step).__name__ == "Scale"), NONE)
+
+
+def fit_features(model: Any, X: Any) -> Any:
+    """Fit the transformers of a pipeline and return the features; `X` itself where there are none.
+
+    Features of samples on disk are kept in memory if they fit there: they would be computed anew
+    in every pass.
+    """
+    if not is_pipeline(model):
+        return X
+    features = model[:-1].fit_transform(X)
+    if is_dask(features) and features.nbytes <= default_limit():
+        return features.persist()
+    return features
+
+
+def refuse_mixed_depths(data: Dataset, scale: str) -> None:
+    """Raise if images of several bit depths are to be compared by their raw values."""
+    kinds = data.extra.get("dtypes") or {}
+    if len(kinds) < 2 or scale in ("sample", "unit"):
+        return
+    examples = ", ".join(f"{name} ({kind})" for kind, name in kinds.items())
+    raise UsageError(
+        f"The images differ in bit depth, such as {examples}, and would be clustered by it: "
+        "add --scale sample to bring each of them to the range from 0 to 1."
+    )
+
+
+def reading_of(source: str, data: Dataset, options: dict[str, Any]) -> dict[str, Any]:
+    """Return how the input was read, to be stored with the model: what was asked for or found."""
+    found = {key: value for key, value in options.items() if value is not None}
+    if Path(source).is_dir() and data.names and "grey" not in found:
+        # Pictures in a folder are grey if all of them are; new ones follow the old.
+        colour = len(data.sample_shape) == 3 and data.sample_shape[-1] in (3, 4)
+        if colour or len(data.sample_shape) == 2:
+            found["grey"] = not colour
+    return {"suffix": Path(source).suffix.lower(), **found}
+
+
+def reading_as_before(model: Any, source: str, options: dict[str, Any]) -> dict[str, Any]:
+    """Complete the options for reading by those with which the model's own input was read."""
+    known = dict(getattr(model, "reading_", None) or {})
+    same = known.pop("suffix", None) == Path(source).suffix.lower()
+    if not Path(source).exists():
+        return options  # a dataset by name
+    before = {key: value for key, value in known.items() if same or key not in SAME_KIND}
+    given = {key: value for key, value in options.items() if value is not None}
+    return {**dict.fromkeys(options), **{k: v for k, v in before.items() if k in options}, **given}

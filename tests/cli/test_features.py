@@ -1,0 +1,169 @@
+"""``--features`` and ``--scale``: pipelines on the command line, saved with how they read."""
+
+import csv
+import io
+import json
+
+import numpy as np
+import pytest
+
+import tuckermix
+from tuckermix.cli import _features
+from tuckermix.cli._console import UsageError
+from tuckermix.clustering import TuckerClustering
+from tuckermix.datasets import Dataset
+from tuckermix.features import Scale, Scattering
+from tuckermix.metrics import clustering_accuracy
+
+PIL = pytest.importorskip("PIL.Image")
+
+
+def table(text):
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+@pytest.fixture
+def textures(rng):
+    """Three kinds of waves at random places, as bytes, and their kinds."""
+    y, x = np.mgrid[:16, :16]
+    kind = np.tile([0, 1, 2], 15)
+    angle, phase = np.array([0.0, 1.0, 2.0])[kind], rng.uniform(0, 2 * np.pi, 45)
+    wave = np.cos(angle)[:, None, None] * x + np.sin(angle)[:, None, None] * y
+    X = 120 + 80 * np.sin(1.5 * wave + phase[:, None, None]) + 5 * rng.normal(size=(45, 16, 16))
+    return np.clip(X, 0, 255).astype(np.uint8), kind
+
+
+@pytest.mark.parametrize("features", ["scattering", "log-scattering"])
+def test_textures_are_told_apart_by_their_waves(run, tmp_path, textures, features):
+    X, kind = textures
+    np.savez(tmp_path / "waves.npz", images=X, kinds=kind)
+    words = (tmp_path / "waves.npz", "-k", 3, "--key", "images", "--features", features, "-q")
+    code, _, err = run("cluster", *words, "--scale", "sample", "-o", tmp_path / "out")
+    assert (code, err) == (0, "")
+    rows = table((tmp_path / "out" / "labels.csv").read_text())
+    assert clustering_accuracy(kind, [int(row["label"]) for row in rows]) == 1
+    summary = json.loads((tmp_path / "out" / "summary.json").read_text())
+    assert summary["sample_shape"] == [217, 2, 2]
+    assert summary["settings"]["scale"]["mode"] == "sample"
+    assert summary["settings"]["scattering"]["log"] is (features == "log-scattering")
+    model = tuckermix.load(tmp_path / "out" / "model.tuckermix")
+    assert [type(step) for step in model][:2] == [Scale, Scattering]
+    assert model.reading_["key"] == "images"
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert "make_pipeline(Scale(), Scattering(" in page
+    # The same file needs no options any more, and gives the same labels.
+    code, out, _ = run(
+        "predict", tmp_path / "out" / "model.tuckermix", tmp_path / "waves.npz", "-q"
+    )
+    assert code == 0
+    assert out == (tmp_path / "out" / "labels.csv").read_text()
+
+
+def test_new_pictures_are_read_as_the_old_ones(run, tmp_path, textures):
+    X, _ = textures
+    for folder, images in (("old", X), ("new", X.repeat(2, axis=1).repeat(2, axis=2))):
+        (tmp_path / folder).mkdir()
+        for index, image in enumerate(images):
+            PIL.fromarray(image).convert("RGB").save(tmp_path / folder / f"{index:02}.png")
+    words = ("-k", 3, "--features", "scattering", "--size", "16", "--grey", "-q")
+    code, _, _ = run("cluster", tmp_path / "old", *words, "-o", tmp_path / "out")
+    assert code == 0
+    code, out, _ = run("predict", tmp_path / "out" / "model.tuckermix", tmp_path / "new", "-q")
+    assert code == 0
+    before = table((tmp_path / "out" / "labels.csv").read_text())
+    assert [row["label"] for row in table(out)] == [row["label"] for row in before]
+
+
+@pytest.fixture
+def mixed(tmp_path, textures):
+    """A folder with the same pictures in 8 and in 16 bits."""
+    X, kind = textures
+    (tmp_path / "mixed").mkdir()
+    for index, image in enumerate(X):
+        deep = image.astype(np.uint16) * 257 if index % 2 else image
+        PIL.fromarray(deep).save(tmp_path / "mixed" / f"{index:02}.png")
+    return tmp_path / "mixed", kind
+
+
+@pytest.mark.parametrize("scale", ["none", "dataset"])
+def test_a_folder_of_mixed_bit_depths_names_the_option(run, mixed, scale, tmp_path):
+    folder, _ = mixed
+    words = ("-k", 3, "--scale", scale, "-o", tmp_path / "out", "-q")
+    code, _, err = run("cluster", folder, *words)
+    assert code != 0
+    for part in ("differ in bit depth", "00.png (uint8)", "01.png (uint16)", "--scale sample"):
+        assert part in " ".join(err.split())
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("scale", ["sample", "unit"])
+def test_a_scaled_folder_of_mixed_bit_depths_clusters_by_content(run, mixed, scale, tmp_path):
+    folder, kind = mixed
+    words = ("-k", 3, "--scale", scale, "--features", "scattering", "-o", tmp_path / "out", "-q")
+    code, _, err = run("cluster", folder, *words)
+    assert (code, err) == (0, "")
+    rows = table((tmp_path / "out" / "labels.csv").read_text())
+    assert clustering_accuracy(kind, [int(row["label"]) for row in rows]) == 1
+    code, out, _ = run("predict", tmp_path / "out" / "model.tuckermix", folder, "-q")
+    assert code == 0
+    assert out == (tmp_path / "out" / "labels.csv").read_text()
+
+
+def test_samples_on_disk(run, tmp_path, textures):
+    pytest.importorskip("dask")
+    X, _ = textures
+    np.save(tmp_path / "waves.npy", X)
+    for name, more in (("memory", ()), ("disk", ("--chunk", 10))):
+        words = ("-k", 3, "--features", "scattering", *more, "-o", tmp_path / name, "-q")
+        assert run("cluster", tmp_path / "waves.npy", *words)[0] == 0
+    assert [row["label"] for row in table((tmp_path / "disk" / "labels.csv").read_text())] == [
+        row["label"] for row in table((tmp_path / "memory" / "labels.csv").read_text())
+    ]
+
+
+def test_features_too_large_for_memory_stay_lazy(monkeypatch, rng):
+    da = pytest.importorskip("dask.array", reason="Dask is not installed")
+    X = da.from_array(rng.random((6, 8, 8)), chunks=(3, 8, 8))
+    pipeline = _features.with_features(TuckerClustering(2), "scattering", "none")
+    kept = _features.fit_features(pipeline, X)
+    assert all(not callable(task) for task in kept.dask.values())
+    monkeypatch.setattr(_features, "default_limit", lambda: 10)
+    lazy = _features.fit_features(pipeline, X)
+    assert len(lazy.dask) > len(kept.dask)
+    assert np.allclose(lazy.compute(), kept.compute())
+
+
+def test_pixels_need_no_pipeline():
+    model = TuckerClustering(2)
+    assert _features.with_features(model, "pixels", "none") is model
+    assert _features.final(model) is model
+    assert _features.scale_of(model) == "none"
+    pipeline = _features.with_features(model, "pixels", "unit")
+    assert _features.scale_of(pipeline) == "unit"
+    assert _features.final(pipeline) is model
+
+
+@pytest.mark.parametrize(("features", "scale"), [("edges", "none"), ("pixels", "both")])
+def test_unknown_words_are_refused(features, scale):
+    with pytest.raises(UsageError, match=r"must be one of .*\. Got"):
+        _features.with_features(TuckerClustering(2), features, scale)
+
+
+def test_how_the_input_was_read(tmp_path):
+    grey = Dataset(X=np.zeros((2, 4, 4)), names=["a.png", "b.png"])
+    colour = Dataset(X=np.zeros((2, 4, 4, 3)), names=["a.png", "b.png"])
+    assert _features.reading_of(str(tmp_path), grey, {"size": (4, 4), "key": None}) == {
+        "suffix": "",
+        "size": (4, 4),
+        "grey": True,
+    }
+    assert _features.reading_of(str(tmp_path), colour, {})["grey"] is False
+    model = TuckerClustering(2)
+    options = {"key": None, "size": None, "grey": None}
+    assert _features.reading_as_before(model, str(tmp_path), options) == options
+    model.reading_ = {"suffix": ".npz", "key": "images", "size": (4, 4)}
+    found = _features.reading_as_before(model, str(tmp_path), {**options, "size": (8, 8)})
+    assert found == {"key": None, "size": (8, 8), "grey": None}  # a folder has no key
+    (tmp_path / "new.npz").touch()
+    found = _features.reading_as_before(model, str(tmp_path / "new.npz"), options)
+    assert found == {"key": "images", "size": (4, 4), "grey": None}
