@@ -309,8 +309,12 @@ def _build(
         built = _build_one(path, step, decoder, CLASSES if last else TRANSFORMERS)
         if last:
             _checked(path, built, header)
-        elif not isinstance(getattr(built, "sample_shape_", None), tuple):
-            raise _wrong(path, f"step {place} of its pipeline is not fitted", "Save it anew")
+        else:
+            try:
+                built._check_state()
+            except ValueError as error:
+                problem = f"step {place} of its pipeline is damaged: {error}".rstrip(".")
+                raise _wrong(path, problem, "Save the model anew") from error
         steps.append((step["name"], built))
     model = _class(PIPELINE)(steps)
     _set_state(path, model, header["state"], decoder)

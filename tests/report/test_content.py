@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 
 from tuckermix.report import _content
@@ -60,10 +62,10 @@ def test_confusion_of_many_classes_is_left_out():
 
 def test_images_are_shown_in_place_of_features(samples, model):
     X, _ = samples
-    rest = parts(samples, model)
-    plain = _content.cards(*rest)
+    features = subject(samples, model)
     inverted = X.max() - X
-    shown = _content.cards(*rest, images=inverted)
+    plain = _content.cards(features)
+    shown = _content.cards(replace(features, images=inverted))
     for before, after in zip(plain, shown, strict=True):
         assert [one.name for one in before.typical] == [one.name for one in after.typical]
         assert before.typical[0].address != after.typical[0].address
@@ -72,7 +74,7 @@ def test_images_are_shown_in_place_of_features(samples, model):
     for cluster, mean in enumerate(means):
         np.testing.assert_allclose(mean, X[model.labels_ == cluster].mean(axis=0))
     assert np.array_equal(_content.mean_images(X[:3], np.array([0, 0, 2]), 4)[[1, 3]], 0 * X[:2])
-    same, other = (_content.sample_map(*rest, images=images) for images in (X, inverted))
+    same, other = (_content.sample_map(replace(features, images=one)) for one in (X, inverted))
     assert same.groups == other.groups
     assert same.sheet != other.sheet
 

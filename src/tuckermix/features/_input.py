@@ -21,7 +21,7 @@ from tuckermix._array_api import (
 )
 from tuckermix._validation import check_same_library, check_sample_shape
 
-__all__ = ["as_float", "check_samples", "map_rows", "over_chunks"]
+__all__ = ["as_float", "check_samples", "check_stored_samples", "map_rows", "over_chunks"]
 
 EXACT_IN_SINGLE = ("bool", "int8", "uint8", "int16", "uint16", "float16", "bfloat16", "float32")
 """Types whose values float32 holds exactly: they become float32, all others float64."""
@@ -81,6 +81,21 @@ def check_samples(estimator: Any, X: Any, *, reset: bool) -> Array:
     else:
         check_same_library(X, estimator._like_, f"{name}.transform()")
     return X
+
+
+def check_stored_samples(estimator: Any) -> None:
+    """Raise if what `check_samples` stored is none of it: a file may claim what it likes."""
+    shape = getattr(estimator, "sample_shape_", None)
+    if (
+        not isinstance(shape, tuple)
+        or not shape
+        or not all(type(size) is int and size > 0 for size in shape)
+    ):
+        raise ValueError(f"sample_shape_ is {shape!r}")
+    if getattr(estimator, "n_features_in_", None) != shape[0]:
+        raise ValueError(f"n_features_in_ is none of samples of shape {shape}")
+    if not is_numpy(getattr(estimator, "_like_", None)):
+        raise ValueError("its library is unknown")
 
 
 def as_float(X: Array) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import numbers
 from functools import partial
 from typing import Any
@@ -11,7 +12,12 @@ from sklearn.base import BaseEstimator, TransformerMixin
 
 from tuckermix._array_api import Array, asarray_like, get_namespace
 from tuckermix._validation import check_option
-from tuckermix.features._input import check_samples, map_rows, over_chunks
+from tuckermix.features._input import (
+    check_samples,
+    check_stored_samples,
+    map_rows,
+    over_chunks,
+)
 from tuckermix.features._ranges import dataset_range, sample_ranges
 
 __all__ = ["Scale"]
@@ -109,6 +115,17 @@ class Scale(TransformerMixin, BaseEstimator):
         if self.mode == "unit":
             return over_chunks(X, partial(_unit, percentiles=percentiles))
         return over_chunks(X, partial(_ranged, percentiles=percentiles, fixed=self.range_))
+
+    def _check_state(self) -> None:
+        """Raise if what a file gave cannot be what `fit` sets."""
+        check_option(self.mode, "mode", type(self).__name__, MODES)
+        self._percentiles()
+        check_stored_samples(self)
+        found: Any = getattr(self, "range_", None)
+        pair = isinstance(found, tuple) and len(found) == 2
+        pair = pair and all(type(value) is float and math.isfinite(value) for value in found)
+        if pair != (self.mode == "dataset") or (found is not None and not pair):
+            raise ValueError(f"range_ is {found!r}")
 
     def _percentiles(self) -> tuple[float, float] | None:
         given = self.percentiles

@@ -14,7 +14,13 @@ from tuckermix._threads import one_blas_thread
 from tuckermix._validation import check_integer, check_option
 from tuckermix.features._borders import BORDERS
 from tuckermix.features._cascade import Cascade
-from tuckermix.features._input import as_float, check_samples, map_rows, over_chunks
+from tuckermix.features._input import (
+    as_float,
+    check_samples,
+    check_stored_samples,
+    map_rows,
+    over_chunks,
+)
 
 __all__ = ["Scattering"]
 
@@ -164,6 +170,15 @@ class Scattering(TransformerMixin, BaseEstimator):
                 f"The 'log' parameter of {name} must be True or False. Got {self.log!r} instead."
             )
         check_option(self.border, "border", name, BORDERS)
+
+    def _check_state(self) -> None:
+        """Raise if what a file gave cannot be what `fit` sets."""
+        self._check_params()
+        check_stored_samples(self)
+        self._space(len(self.sample_shape_) + 1)
+        scale = getattr(self, "scale_", None)
+        if type(scale) is not float or not 0 < scale < math.inf:
+            raise ValueError(f"scale_ is {scale!r}")
 
     def _space(self, ndim: int) -> tuple[int, ...]:
         """Return the axes of space, counted from the front, or raise if they are none."""
