@@ -36,7 +36,7 @@ SAVED = 10
 EXTREME = 150
 """Samples may be this many powers of ten away from 1: the squares of such numbers overflow."""
 
-DIGITS = 6
+DIGITS = {"float64": 6, "float32": 2}
 """Samples that agree to so many digits where labels look at them need not get different labels."""
 
 KINDS = ("noise", "planted", "copies", "constant", "one-hot", "outliers", "low-rank", "integers")
@@ -159,8 +159,8 @@ def _fit(X: np.ndarray, parameters: dict[str, Any], name: str) -> dict[str, np.n
     if few:
         # Samples that differ may be the same in what labels look at.
         weights = model.assign_labels in ("memberships", "argmax")
-        seen = model.transform(X) if weights else model._subspace(X)
-        distinct = len(np.unique(np.round(seen, DIGITS), axis=0))
+        seen = model.transform(X) if weights else model.place(X)
+        distinct = len(np.unique(np.round(seen, DIGITS[seen.dtype.name]), axis=0))
         _demand(distinct < model.n_clusters, f"labels are lost with distinct samples: {sizes}")
     if parameters["random_state"] % SAVED == 0:
         _check_saved(model, X, proba)

@@ -2,6 +2,7 @@
 
 import pickle
 import warnings
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -113,7 +114,9 @@ def test_scale_changes_nothing_but_the_cost(scale, seed):
 def test_a_cost_outside_the_range_of_floats_stops_nothing(scale, cost, seed):
     X = planted(seed).X
     model = TuckerClustering(4, random_state=0).fit(X)
-    scaled = TuckerClustering(4, random_state=0).fit(X * scale)
+    expected = pytest.warns(RuntimeWarning, match="The cost of numbers") if cost else nullcontext()
+    with expected:
+        scaled = TuckerClustering(4, random_state=0).fit(X * scale)
     np.testing.assert_array_equal(scaled.labels_, model.labels_)
     np.testing.assert_array_equal(scaled.predict(X * scale), model.labels_)
     assert scaled.cost_ == cost
@@ -420,3 +423,32 @@ def test_jax_gives_what_numpy_gives(dtype):
         assert other.score(J) == pytest.approx(model.score(X), rel=tolerance)
     finally:
         jax.config.update("jax_enable_x64", before)
+
+
+@pytest.mark.parametrize("shape", [(30, 1), (30, 2, 1)])
+def test_the_largest_weight_loses_no_label(rng, shape):
+    X = rng.standard_normal(shape)
+    model = TuckerClustering(3, assign_labels="argmax", random_state=0).fit(X)
+    assert set(model.labels_) == {0, 1, 2}
+    assert np.array_equal(model.predict(X), model.labels_)
+
+
+@pytest.mark.parametrize("solver", ["exact", "trust-region"])
+@pytest.mark.parametrize("exponent", [-230, -150, 60, 75, 90, 150])
+def test_the_size_of_numbers_changes_no_label(rng, solver, exponent):
+    X = rng.standard_normal((30, 4, 5)) + 5 * (np.arange(30) % 3)[:, None, None]
+    options = {"ranks": 3, "solver": solver, "random_state": 0}
+    usual = TuckerClustering(3, **options).fit(X).labels_
+    assert np.array_equal(
+        TuckerClustering(3, **options).fit(2.0 ** round(3.3 * exponent) * X).labels_, usual
+    )
+
+
+@pytest.mark.parametrize("assign_labels", ["graph", "subspace", "memberships", "argmax"])
+@pytest.mark.parametrize("size", [2, 3, 6])
+def test_two_samples_that_differ_get_two_labels(assign_labels, size):
+    model = TuckerClustering(2, assign_labels=assign_labels, random_state=0)
+    for places in [(0, 1), (1, 0), (0, size - 1)]:
+        X = np.eye(size)[list(places)]
+        assert sorted(model.fit(X).labels_) == [0, 1]
+        assert sorted(model.fit(X.reshape(2, -1, 1)).labels_) == [0, 1]

@@ -16,7 +16,37 @@ if os.name != "posix":
 
 from threadpoolctl import threadpool_limits
 
-from stress import interrupts, kills
+from stress import fits, interrupts, kills
+
+
+@pytest.mark.parametrize("first", [0, 100_000])
+def test_random_fits_hold_what_is_promised(first):
+    for seed in range(first, first + 40):
+        fits.check(seed)
+
+
+def test_random_fits_are_of_many_kinds():
+    drawn = [fits.draw(seed) for seed in range(200)]
+    assert {X.ndim for X, _ in drawn} == {2, 3, 4}
+    assert {X.dtype.name for X, _ in drawn} == {"float32", "float64", "int64", "int8", "bool"}
+    for name, count in (("solver", 3), ("init", 3), ("assign_labels", 4), ("n_clusters", 8)):
+        assert len({parameters[name] for _, parameters in drawn}) == count
+
+
+@pytest.mark.parametrize("attribute", ["labels_", "cost_", "memberships_"])
+def test_random_fits_notice_what_must_not_happen(monkeypatch, attribute):
+    fit = fits.TuckerClustering.fit
+
+    def spoilt(model, X):
+        fit(model, X)
+        value = getattr(model, attribute)
+        wrong = 1 - value if attribute == "labels_" else value * float("nan")
+        setattr(model, attribute, wrong)
+        return model
+
+    monkeypatch.setattr(fits.TuckerClustering, "fit", spoilt)
+    with pytest.raises(fits.Broken):
+        fits.check(1)
 
 
 @pytest.fixture(scope="module")

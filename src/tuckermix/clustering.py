@@ -96,7 +96,8 @@ class TuckerClustering(
     assign_labels : {"graph", "subspace", "memberships", "argmax"}, default="graph"
         How samples get labels: by a graph of nearest neighbours in the subspace and the directions
         next to it, by k-means in the subspace, by k-means on the mixing weights (the paper), or by
-        the largest weight.
+        the largest weight (by k-means on the weights where there are fewer components than
+        clusters).
     n_neighbors : int, default=20
         The number of neighbours in the graph and in votes.
     n_init : int, default=10

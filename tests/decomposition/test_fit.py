@@ -137,3 +137,15 @@ def test_another_entry_is_another_solver(X, monkeypatch):
     monkeypatch.setitem(SOLVERS, "missing", type(again)(again.function, package="no_such_package"))
     with pytest.raises(ImportError, match=r'solver="missing" needs no_such_package: install'):
         decompose(X, 3, 2, solver="missing")
+
+
+@pytest.mark.parametrize("factor", [1e155, 1e300])
+def test_a_cost_beyond_the_range_is_said_and_all_else_holds(rng, factor):
+    X = rng.standard_normal((20, 4, 3))
+    with pytest.warns(RuntimeWarning, match=r"The cost of numbers .* Divide X by a constant"):
+        large = decompose(factor * X, 3, 2)
+    usual = decompose(X, 3, 2)
+    assert large.cost == np.inf
+    assert large.gap <= 1e-12
+    for one, other in zip(large.factors, usual.factors, strict=True):
+        np.testing.assert_allclose(np.abs(one.T @ other), np.eye(2), atol=1e-6)

@@ -271,13 +271,24 @@ def test_argmax_raises_components_that_are_nobodys_largest(xp, seed):
     np.testing.assert_array_equal(to_numpy(labeller.order)[labels][kept], U.argmax(axis=1)[kept])
 
 
-def test_argmax_with_fewer_components_than_clusters(rng):
+def test_argmax_with_fewer_components_than_clusters_loses_no_label(rng):
     U = rng.dirichlet(np.ones(3), size=40)
-    with pytest.warns(ConvergenceWarning, match="Only 3 of n_clusters=4"):
-        labeller = fit_labels("argmax", U, 4, rng=rng)
-    P = labeller.predict_proba(U)
+    P = fit_labels("argmax", U, 4, rng=rng).predict_proba(U)
     assert P.shape == (40, 4)
-    assert (P[:, 3] == 0).all()
+    assert set(P.argmax(axis=1)) == {0, 1, 2, 3}
+
+
+def test_argmax_with_a_component_that_nobody_has_loses_no_label(rng):
+    U = np.concatenate([rng.dirichlet(np.ones(2), size=40), np.zeros((40, 1))], axis=1)
+    assert set(fit_labels("argmax", U, 3, rng=rng).predict_proba(U).argmax(axis=1)) == {0, 1, 2}
+
+
+def test_argmax_raises_a_component_that_most_samples_have_not(rng):
+    # Weights of zero among those of the component must not be divided by.
+    U = np.concatenate([rng.dirichlet(np.ones(2), size=40), np.zeros((40, 1))], axis=1)
+    U[7] = [0.6, 0.3, 0.1]
+    P = fit_labels("argmax", U, 3, rng=rng).predict_proba(U)
+    assert np.flatnonzero(P.argmax(axis=1) == 2).tolist() == [7]
 
 
 def test_argmax_with_more_components_than_clusters_is_an_error(rng):

@@ -7,6 +7,8 @@ The solvers are declared in `SOLVERS`. Each is a function
 from __future__ import annotations
 
 import importlib
+import math
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -224,7 +226,19 @@ def decompose_source(
         if best is None or result.cost < best.cost:
             best = result
     assert best is not None
+    if math.isinf(best.cost):
+        warnings.warn(
+            "The cost of numbers as large as these is beyond the range of floating point: it is "
+            "given as infinity, all else holds. Divide X by a constant for a finite one.",
+            RuntimeWarning,
+            stacklevel=3,
+        )
     return best
+
+
+LEAST_KEPT = 0.5
+"""The share of the centred energy that a single direction of a mode must keep, lest it be that of
+the mean and samples that differ look the same."""
 
 
 def ranks_from_energy(source: Source, grams: list[Array], share: float) -> tuple[int, ...]:
@@ -257,7 +271,12 @@ def ranks_from_energy(source: Source, grams: list[Array], share: float) -> tuple
             ranks.append(1)
             continue
         kept = np.cumsum(energy) / total
-        ranks.append(min(int(np.searchsorted(kept, share)) + 1, gram.shape[0]))
+        rank = min(int(np.searchsorted(kept, share)) + 1, gram.shape[0])
+        if rank == 1:
+            # The one direction must not be spent on the mean, where all samples are the same.
+            vector = to_numpy(leading_eigenvectors(gram, 1)[1])[:, 0]
+            rank = 1 if vector @ centred @ vector > LEAST_KEPT * total else 2
+        ranks.append(rank)
     return tuple(ranks)
 
 

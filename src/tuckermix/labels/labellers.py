@@ -370,8 +370,12 @@ def _fit_centers(
     return labeller, to_numpy(get_namespace(rows).argmax(labeller.predict_proba(rows), axis=1))
 
 
-def _fit_argmax(rows: Array, n_clusters: int, **others: Any) -> tuple[ArgmaxLabels, np.ndarray]:
-    """Take components as clusters, and raise those that nobody has as the largest."""
+def _fit_argmax(rows: Array, n_clusters: int, **options: Any) -> tuple[Labeller, np.ndarray]:
+    """Take components as clusters, and raise those that nobody has as the largest.
+
+    Where there are fewer components than clusters, or one has no weight in any sample, the largest
+    weight cannot give every label: k-means on the weights does.
+    """
     xp = get_namespace(rows)
     n_components = int(rows.shape[1])
     if n_components > n_clusters:
@@ -379,8 +383,10 @@ def _fit_argmax(rows: Array, n_clusters: int, **others: Any) -> tuple[ArgmaxLabe
             f"assign_labels='argmax' needs n_components={n_components} <= n_clusters={n_clusters}: "
             "set n_components, or use assign_labels='memberships'."
         )
-    scale = np.ones(n_components)
     weights = double(rows)
+    if n_components < n_clusters or not np.all(to_numpy(xp.max(weights, axis=0)) > 0):
+        return _fit_centers(rows, n_clusters, uses="weights", **options)
+    scale = np.ones(n_components)
     for _ in range(MAX_RAISES * n_components):
         scaled = weights * asarray_like(scale, weights)
         owner = to_numpy(xp.argmax(scaled, axis=1))
@@ -389,12 +395,13 @@ def _fit_argmax(rows: Array, n_clusters: int, **others: Any) -> tuple[ArgmaxLabe
             break
         name = int(empty[0])
         # The least factor that makes the component the largest of some sample, and a bit more.
-        needed = to_numpy(xp.min(xp.max(scaled, axis=1) / weights[:, name]))
-        scale[name] = float(needed) * (1 + 1e-9)
-    order = np.concatenate([np.arange(n_components), np.zeros(n_clusters - n_components, int)])
-    scale = np.concatenate([scale, np.zeros(n_clusters - n_components)])
+        own = weights[:, name]
+        some = own > 0
+        ratios = xp.where(some, xp.max(scaled, axis=1) / xp.where(some, own, 1.0), xp.inf)
+        scale[name] = float(xp.min(ratios)) * (1 + 1e-9)
     labeller = ArgmaxLabels(
-        order=asarray_like(order, rows, dtype=xp.int64), scale=asarray_like(scale, weights)
+        order=asarray_like(np.arange(n_components), rows, dtype=xp.int64),
+        scale=asarray_like(scale, weights),
     )
     return labeller, to_numpy(xp.argmax(labeller.predict_proba(rows), axis=1))
 
@@ -489,7 +496,7 @@ def fit_labels(
             f"Only {len(names)} of n_clusters={n_clusters} clusters have samples: there are not "
             "that many distinct ones. Lower n_clusters, or look for duplicates in X.",
             ConvergenceWarning,
-            stacklevel=2,
+            stacklevel=3,
         )
     return labeller.renumbered(np.lexsort((first, -sizes)))
 

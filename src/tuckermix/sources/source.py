@@ -13,6 +13,7 @@ alone once the mean is known.
 from __future__ import annotations
 
 import math
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -279,9 +280,10 @@ class Source:
         self.lazy = samples.lazy
         self.scale = 1.0
         total, summed = samples.reduce(_moments, add_parts)
-        # Squares of squares must stay within the range of the floating type.
+        # Squares of squares must stay within the range of the floating type, and the square of
+        # a gradient, which is their square again over small weights, within that of doubles.
         limit = float(get_namespace(self.like).finfo(self.like.dtype).max)
-        largest = limit ** (2 * SAFE_EXPONENT)
+        largest = min(limit ** (2 * SAFE_EXPONENT), sys.float_info.max**SAFE_EXPONENT)
         if not 1.0 / largest < total < largest:
             self.scale = choose_scale(samples.reduce(_peak, _larger), self.like)
             samples = ScaledBlocks(samples, self.scale)
