@@ -70,6 +70,7 @@ fuzz: $(STAMPS)/test
 	$(BIN)/python -m fuzz --count $(COUNT) --seed $(SEED)
 
 docs: $(STAMPS)/docs
+	$(BIN)/python docs/check_numbers.py
 	$(BIN)/python -m sphinx --fail-on-warning --keep-going --nitpicky -q -b html docs docs/_build/html
 	@echo "The documentation is in docs/_build/html/index.html"
 

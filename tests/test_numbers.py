@@ -1,0 +1,135 @@
+"""Figures in README, CHANGELOG and docs equal the stored results that they come from."""
+
+import importlib.util
+import json
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+SCRIPT = ROOT / "docs" / "check_numbers.py"
+
+README = """\
+| What | Result | Command |
+|---|---|---|
+| a fit of 3 kinds | 4.6 times faster {source} | `make bench` |
+| nothing to count | [a page](docs/12.md) with `n_init=10` | `make bench` |
+"""
+
+
+@pytest.fixture(scope="module")
+def check():
+    if not SCRIPT.is_file():
+        pytest.skip("the documentation is not part of this copy")
+    spec = importlib.util.spec_from_file_location("check_numbers", SCRIPT)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def root(tmp_path):
+    rows = [{"ratio": "4.62× faster", "seconds": 0.0351, "many": 1234567}]
+    (tmp_path / "r.json").write_text(json.dumps({"rows": rows}))
+    (tmp_path / "o.md").write_text(
+        "# A\n\n| table | first | tied first |\n|---|---|---|\n"
+        "| table2 | 3 | 1 |\n| table3 | 15 × | 1 |\n| table4 | 7 | 0 |\n\n"
+        "| table | other |\n|---|---|\n| table2 | 9 |\n"
+    )
+    (tmp_path / "t.csv").write_text("row,method,ac\nK=4,MM,0.7167\nK=4,ALS,0.5\n")
+    return tmp_path
+
+
+def test_every_figure_with_a_source_is_what_is_stored(check):
+    problems = []
+    for path in check.pages():
+        name = path.relative_to(ROOT).as_posix()
+        problems += check.check_text(path.read_text(encoding="utf-8"), name)
+    assert problems == []
+
+
+@pytest.mark.parametrize("figure", ["4.6 times", "31,", "2.1 s"])
+def test_a_changed_figure_of_the_readme_fails(check, figure):
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert figure in text
+    digit = "9" if figure[0] != "9" else "8"
+    assert check.check_text(text.replace(figure, digit + figure[1:]), "README.md")
+
+
+@pytest.mark.parametrize(
+    ("source", "place", "value"),
+    [
+        ("r.json", "rows.0.ratio", 4.62),
+        ("r.json", "rows.0.seconds*1000", 35.1),
+        ("o.md", "table2 tied first", 1),
+        ("o.md", "table3 first", 15),
+        ("o.md", "table2..table3 first", 18),
+        ("o.md", "table2 other", 9),
+        ("t.csv", "row=K=4, method=MM > ac", 0.7167),
+    ],
+)
+def test_a_place_in_a_file(check, root, source, place, value):
+    assert check.stored(source, place, root) == pytest.approx(value)
+
+
+@pytest.mark.parametrize(
+    ("figure", "value", "right"),
+    [
+        ("4.6", 4.62, True),
+        ("4.6", 4.66, False),
+        ("0.72", 0.7167, True),
+        ("0.71", 0.7167, False),
+        ("1,234,567", 1234567, True),
+        ("-0.03", -0.0312, True),
+        ("36", 36, True),
+        ("36", 35, False),
+    ],
+)
+def test_a_figure_is_the_stored_value_rounded(check, figure, value, right):
+    assert check.rounds_to(value, figure) is right
+
+
+def test_a_right_source_passes_and_a_wrong_one_is_named(check, root):
+    right = README.format(source="<!-- 4.6 = r.json: rows.0.ratio -->")
+    assert check.check_text(right, "README.md", root) == []
+    wrong = README.format(source="<!-- 4.6 = r.json: rows.0.seconds -->")
+    (problem,) = check.check_text(wrong, "README.md", root)
+    assert problem.startswith("README.md, line 3: it says 4.6, but r.json has 0.0351")
+
+
+def test_a_figure_without_a_source_fails_in_tables_of_results_only(check, root):
+    bare = README.format(source="")
+    assert check.check_text(bare, "README.md", root) == [
+        "README.md, line 3: the figure 4.6 has no source."
+    ]
+    assert check.check_text(bare, "docs/other.md", root) == []
+
+
+def test_a_source_for_a_figure_that_is_not_there_fails(check, root):
+    text = "It takes 5 s. <!-- 4.6 = r.json: rows.0.ratio -->"
+    (problem,) = check.check_text(text, "docs/other.md", root)
+    assert "the figure 4.6 has a source but is not there" in problem
+
+
+def test_comments_of_restructured_text_speak_of_the_paragraph_above(check, root):
+    text = "Much text.\n\nIt is 4.6 times\nfaster.\n\n.. {} = r.json: rows.0.ratio\n"
+    assert check.check_text(text.format("4.6"), "docs/a.rst", root) == []
+    (problem,) = check.check_text(text.replace("4.6", "4.8").format("4.8"), "docs/a.rst", root)
+    assert "it says 4.8" in problem
+    (problem,) = check.check_text(text.format("4.7"), "docs/a.rst", root)
+    assert "not there" in problem
+
+
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        ("4.6 = no.json: rows", "there is no no.json"),
+        ("4.6 = r.json: rows.7.ratio", "r.json has no 'rows.7.ratio'"),
+        ("4.6 = o.md: table9 first", "o.md has no row 'table9' with a column 'first'"),
+        ("4.6 = t.csv: row=K=5 > ac", "t.csv has no line 'row=K=5' with a column 'ac'"),
+        ("4.6 = t.csv: row=K=4 > method", "'MM' holds no number"),
+    ],
+)
+def test_a_source_that_cannot_be_found_is_named(check, root, source, words):
+    (problem,) = check.check_text(f"4.6 <!-- {source} -->", "docs/a.md", root)
+    assert words in problem
