@@ -99,7 +99,7 @@ class Assault:
         return place
 
     def cluster(self, place: Path, ranks: str = "4x4") -> int:
-        words = ("cluster", str(self.data), "-k", "4", "-o", str(place), "--quiet")
+        words = ("cluster", str(self.data), "-k", "4", "-o", str(place), "--quiet", "--force")
         return self.command(*words, "--ranks", ranks)
 
     def reproduce(self, place: Path) -> int:

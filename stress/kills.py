@@ -116,7 +116,16 @@ class Kills:
         before = _digests(place)
         seconds = rng.uniform(0, 1.1 * self.seconds)
         if seed % OWN_PROCESS == 0:
-            words = ("cluster", str(self.assault.data), "-k", "4", "-o", str(out), "--quiet")
+            words = (
+                "cluster",
+                str(self.assault.data),
+                "-k",
+                "4",
+                "-o",
+                str(out),
+                "--quiet",
+                "--force",
+            )
             cut = killed_command(words, rng.uniform(0, START_SECONDS))
         else:
             cut = killed(lambda: self.assault.cluster(out), seconds)

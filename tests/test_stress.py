@@ -19,7 +19,7 @@ from threadpoolctl import threadpool_limits
 from stress import fits, interrupts, kills
 
 
-@pytest.mark.parametrize("first", [0, 100_000])
+@pytest.mark.parametrize("first", [0, 5180])  # 5186: samples that are as near to two centres
 def test_random_fits_hold_what_is_promised(first):
     for seed in range(first, first + 40):
         fits.check(seed)

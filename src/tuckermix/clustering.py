@@ -479,7 +479,9 @@ class TuckerClustering(
             xp = get_namespace(sums)
             places = asarray_like(order, sums, dtype=xp.int64)
             sums, counts = xp.take(sums, places, axis=0), xp.take(counts, places, axis=0)
-            if samples.lazy:
+            # Other numbers round and break ties otherwise, so that labels are found again where
+            # that is cheap; votes of many samples are not, and their shares do not round so.
+            if samples.lazy or samples.n_samples <= MAX_LANDMARKS or not way.looks_beyond:
                 labels = samples.map(model.label)
             else:
                 labels = xp.take(asarray_like(np.argsort(order), labels), labels, axis=0)
