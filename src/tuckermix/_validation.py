@@ -14,7 +14,15 @@ from typing import Any, TypeVar
 import numpy as np
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from tuckermix._array_api import Array, device, get_namespace, is_array, is_dask, is_numpy
+from tuckermix._array_api import (
+    Array,
+    device,
+    get_namespace,
+    is_array,
+    is_dask,
+    is_numpy,
+    to_numpy,
+)
 
 __all__ = [
     "as_tensor",
@@ -265,6 +273,13 @@ def check_tensor(
             check_sample_shape(estimator, X.shape, reset)
         if is_numpy(X):
             _check_kind(X, name)
+        if isinstance(X, np.ma.MaskedArray) and np.any(np.ma.getmaskarray(X)):
+            samples = np.any(np.ma.getmaskarray(X).reshape(X.shape[0], -1), axis=1)
+            raise ValueError(
+                f"Input X has masked entries, which {name} does not accept: sample "
+                f"{int(np.argmax(samples))} is the first. Set missing='impute' where the method "
+                "has it, or leave such samples out."
+            )
         X = validate_data(
             estimator,
             X,
@@ -272,7 +287,10 @@ def check_tensor(
             allow_nd=True,
             dtype=[np.float64, np.float32],
             ensure_min_samples=min_samples,
+            ensure_all_finite=False,
         )
+    if not is_dask(X):
+        _check_finite(X, estimator)
     check_sample_shape(estimator, X.shape, reset, named=is_numpy(X))
     if positive:
         xp = get_namespace(X)
@@ -335,9 +353,27 @@ def _check_foreign(X: Array, name: str, min_samples: int) -> Array:
         )
     if X.dtype not in (xp.float32, xp.float64):
         X = xp.astype(X, xp.float64)
-    if not bool(xp.isfinite(xp.sum(X))) and not bool(xp.all(xp.isfinite(X))):
-        raise ValueError(f"Input X contains NaN or infinity, which {name} does not accept.")
     return X
+
+
+def _check_finite(X: Array, estimator: Any) -> None:
+    """Raise for entries that are not finite; name the first sample that has one."""
+    xp = get_namespace(X)
+    with np.errstate(over="ignore", invalid="ignore"):
+        if bool(xp.isfinite(xp.sum(X))):
+            return
+    bad = ~xp.isfinite(X)
+    if not bool(xp.any(bad)):
+        return
+    samples = to_numpy(xp.any(xp.reshape(bad, (X.shape[0], -1)), axis=1))
+    kind = "NaN" if bool(xp.any(xp.isnan(X))) else "infinity"
+    remedy = "Leave such samples out, or fill their gaps."
+    if kind == "NaN" and getattr(estimator, "missing", "impute") is None:
+        remedy = "Set missing='impute' to fill gaps by the model, or leave such samples out."
+    raise ValueError(
+        f"Input X contains {kind}, which {type(estimator).__name__} does not accept: sample "
+        f"{int(np.argmax(samples))} is the first of {int(np.sum(samples))}. {remedy}"
+    )
 
 
 def _check_kind(X: Array, name: str) -> None:

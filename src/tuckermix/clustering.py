@@ -35,6 +35,7 @@ from tuckermix._validation import (
 )
 from tuckermix.decomposition import INITS, SOLVERS
 from tuckermix.decomposition.fit import DEFAULT_ENERGY, decompose_source
+from tuckermix.decomposition.missing import fill_gaps, impute, ridge_of, split_gaps
 from tuckermix.decomposition.result import SweepRecord
 from tuckermix.labels import LABELLINGS, fit_labels
 from tuckermix.memberships import SIMPLICES
@@ -93,6 +94,9 @@ class TuckerClustering(
     outside : float, default=0.0
         For ``memberships="min-volume"``, the largest share of samples that may lie outside and
         are projected: for noise and outliers.
+    missing : {None, "impute"}, default=None
+        What to do with NaN and with entries that a NumPy mask covers: refuse them, or fill them by
+        the model. Then `predict` and the other methods take samples with gaps too.
     assign_labels : {"graph", "subspace", "memberships", "argmax"}, default="graph"
         How samples get labels: by a graph of nearest neighbours in the subspace and the directions
         next to it, by k-means in the subspace, by k-means on the mixing weights (the paper), or by
@@ -132,6 +136,10 @@ class TuckerClustering(
     gap_ : float
         How far the mixing weights are from the optimum for these factors, relative to it: 0 up to
         rounding for a simplex that holds all samples.
+    imputation_ : Imputation
+        How well gaps were filled, where there were any: the error at observed entries that were
+        hidden from the model, and that of filling with means. `cost_` is that of the filled
+        samples then.
     history_ : list of records
         Cost, relative error and time for each sweep, the start first.
     n_iter_ : int
@@ -181,6 +189,7 @@ class TuckerClustering(
         init: str = "hosvd",
         memberships: str = "anchored",
         outside: float = 0.0,
+        missing: str | None = None,
         assign_labels: str = "graph",
         n_neighbors: int = 20,
         n_init: int = 10,
@@ -195,6 +204,7 @@ class TuckerClustering(
         self.init = init
         self.memberships = memberships
         self.outside = outside
+        self.missing = missing
         self.assign_labels = assign_labels
         self.n_neighbors = n_neighbors
         self.n_init = n_init
@@ -224,12 +234,17 @@ class TuckerClustering(
         try:
             self.check_params()
             rng = check_random_state(self.random_state)
+            for left in ("imputation_", "_ridge_"):  # by an earlier fit to samples with gaps
+                self.__dict__.pop(left, None)
+            observed = None
+            if self.missing is not None:
+                X, observed = split_gaps(X, type(self).__name__)
             X = check_tensor(self, X, reset=True, lazy=True)
             if X.shape[0] < self.n_clusters:
                 raise ValueError(f"n_samples={X.shape[0]} must be >= n_clusters={self.n_clusters}.")
             name = type(self).__name__
             ranks = check_ranks(self.ranks, self.sample_shape_, name, default=DEFAULT_ENERGY)
-            self._fit(X, ranks, rng)
+            self._fit(X, ranks, rng, observed)
         except BaseException:
             # A failed fit must not leave half of a new model beside half of an old one; what
             # scikit-learn notes of callbacks it clears away itself, after closing them.
@@ -343,6 +358,25 @@ class TuckerClustering(
 
     @explain_shortage
     @one_blas_thread
+    def fill_missing(self, X: Any) -> Array:
+        """Fill the gaps of samples by the model.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, d_1, ...)
+            Samples of the shape on which the model was fitted, with NaN or masked entries; needs
+            ``missing="impute"``.
+
+        Returns
+        -------
+        filled : array of shape (n_samples, d_1, ...)
+            The samples; what was observed is as it was.
+        """
+        samples = self._samples(X, "fill_missing")
+        return samples.take(np.arange(samples.n_samples))
+
+    @explain_shortage
+    @one_blas_thread
     def place(self, X: Any) -> Array:
         """Find the points by which labels compare samples.
 
@@ -403,6 +437,8 @@ class TuckerClustering(
                 "outside must be a share in [0, 1), and 0 unless memberships='min-volume'. Got "
                 f"outside={self.outside!r} with memberships={self.memberships!r}."
             )
+        if self.missing is not None:
+            check_option(self.missing, "missing", name, ("impute",))
         check_option(self.assign_labels, "assign_labels", name, LABELLINGS)
         check_integer(self.n_neighbors, "n_neighbors", name)
         check_integer(self.n_init, "n_init", name)
@@ -428,17 +464,27 @@ class TuckerClustering(
         check_stored(self.centroids_, "centroids_", (self.n_clusters, *self.sample_shape_))
         check_stored(self.memberships_, "memberships_", (len(self.labels_), n_components))
 
-    def _fit(self, X: Array, ranks: tuple[int, ...] | float, rng: np.random.Generator) -> None:
+    def _fit(
+        self,
+        X: Array,
+        ranks: tuple[int, ...] | float,
+        rng: np.random.Generator,
+        observed: Array | None = None,
+    ) -> None:
         """Read the samples, sweep, place them and label them."""
         way = LABELLINGS[self.assign_labels]
         # How many sweeps there will be is not known: several random starts may each take some.
         context = self._init_callback_context(max_subtasks=None)
         context.call_on_fit_task_begin(estimator=self, X=X)
         watched = hasattr(self, "_skl_callbacks")
+        n_components = self.n_components or way.per_cluster * self.n_clusters + way.further
+        given = X
+        if observed is not None:
+            X, self.imputation_ = impute(X, observed, n_components, ranks, rng)
         samples = as_blocks(X)
         fit = decompose_source(
             Source(samples),
-            self.n_components or way.per_cluster * self.n_clusters + way.further,
+            n_components,
             ranks,
             solver=self.solver,
             init=self.init,
@@ -451,6 +497,16 @@ class TuckerClustering(
         model, self.memberships_, self.gap_, self.cost_ = Model.from_decomposition(
             fit, self.memberships, rng, self.outside
         )
+        if self.missing is not None:
+            self._ridge_ = ridge_of(fit)
+        if observed is not None:
+            # From here on as for new samples, so that labels are what `predict` says.
+            X = fill_gaps(
+                given, observed, model.factors, model.mean, model.directions, self._ridge_
+            )
+            samples = as_blocks(X)
+            self.memberships_ = samples.map(model.weigh)
+            self.cost_ = 0.5 * samples.reduce(model.squared_error, add_parts)[0]
         chosen = X
         if samples.n_samples > MAX_LANDMARKS:
             some = rng.choice(samples.n_samples, MAX_LANDMARKS, replace=False, shuffle=False)
@@ -515,13 +571,21 @@ class TuckerClustering(
 
     def _samples(self, X: Any, method: str) -> Blocks:
         """Validate new samples and bring them to the library and type of the model."""
+        observed = None
+        if hasattr(self, "_ridge_"):
+            X, observed = split_gaps(X, type(self).__name__)
         X = check_tensor(self, X, reset=False, lazy=True)
         check_same_library(X, self.core_, f"{type(self).__name__}.{method}()")
-        return as_blocks(X.astype(self.core_.dtype) if is_dask(X) else asarray_like(X, self.core_))
+        X = X.astype(self.core_.dtype) if is_dask(X) else asarray_like(X, self.core_)
+        if observed is not None:
+            model = self._model_
+            X = fill_gaps(X, observed, model.factors, model.mean, model.directions, self._ridge_)
+        return as_blocks(X)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.three_d_array = True
+        tags.input_tags.allow_nan = self.missing is not None
         tags.array_api_support = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags

@@ -1,0 +1,205 @@
+"""Gaps: filled as well as the model allows, judged by hidden entries, the same for new samples."""
+
+import numpy as np
+import pytest
+from sklearn.metrics import adjusted_rand_score
+
+from tuckermix import TuckerClustering, load, save
+from tuckermix._array_api import to_numpy
+from tuckermix.datasets import make_tensor_clusters
+from tuckermix.decomposition import decompose
+from tuckermix.decomposition.missing import fill_gaps, impute, ridge_of, split_gaps
+
+
+def low_rank(seed, n_samples=200, shape=(10, 9), n_directions=4, noise=0.01):
+    """Return samples of a Tucker subspace with a mean far from zero, and a little noise."""
+    rng = np.random.default_rng(seed)
+    factors = [np.linalg.qr(rng.standard_normal((size, 4)))[0] for size in shape]
+    directions = rng.standard_normal((n_directions, 4, 4))
+    small = np.tensordot(rng.standard_normal((n_samples, n_directions)), directions, 1)
+    X = np.einsum("mab,ia,jb->mij", small + 3.0, *factors)
+    return X + noise * rng.standard_normal(X.shape)
+
+
+def gaps_of(kind, X, seed):
+    rng = np.random.default_rng(seed + 100)
+    observed = np.ones(X.shape, dtype=bool)
+    if kind == "entries":
+        observed = rng.random(X.shape) < 0.7
+    elif kind == "half":
+        observed = rng.random(X.shape) < 0.5
+    elif kind == "rows":
+        for sample, first in enumerate(rng.integers(0, X.shape[1] - 2, size=len(X))):
+            observed[sample, first : first + 3] = False
+    else:  # one pixel is missing everywhere, and half the samples miss another
+        observed[:, 3, 3] = False
+        observed[: len(X) // 2, 5, 5] = False
+    return observed
+
+
+def means_of(X, observed):
+    counts = np.maximum(observed.sum(axis=0), 1)
+    return np.where(observed, X, 0).sum(axis=0) / counts
+
+
+@pytest.mark.parametrize("kind", ["entries", "half", "rows"])
+def test_gaps_are_filled_nearly_to_the_noise(kind, seed):
+    X = low_rank(seed)
+    observed = gaps_of(kind, X, seed)
+    filled, report = impute(
+        np.where(observed, X, 1e3), observed, 5, (4, 4), np.random.default_rng(seed)
+    )
+    np.testing.assert_array_equal(filled[observed], X[observed])
+    error = np.sqrt(np.mean((filled - X)[~observed] ** 2))
+    means = np.sqrt(np.mean((means_of(X, observed) - X)[~observed] ** 2))
+    assert error < 0.1 * means
+    # Samples with hidden entries have larger gaps than the others: their error is an upper bound.
+    assert 0.8 * error < report.held_out_error < 0.2 * means
+    assert report.held_out_error_of_means == pytest.approx(means, rel=0.2)
+    assert report.n_missing == np.sum(~observed)
+    assert report.n_hidden > 0
+
+
+def test_a_pixel_that_nobody_has_is_filled_with_something_finite(seed):
+    X = low_rank(seed)
+    observed = gaps_of("pixels", X, seed)
+    filled, report = impute(X, observed, 5, (4, 4), np.random.default_rng(seed))
+    assert np.all(np.isfinite(filled))
+    half = slice(0, len(X) // 2)
+    assert np.sqrt(np.mean((filled - X)[half, 5, 5] ** 2)) < 0.1 * np.std(X[:, 5, 5])
+    assert report.n_missing == len(X) + len(X) // 2
+
+
+def test_more_components_than_the_data_bear_do_no_harm(seed):
+    X = low_rank(seed, n_samples=60, noise=0.2)
+    observed = gaps_of("rows", X, seed)
+    errors = []
+    for n_components in (5, 40):
+        filled, _ = impute(X, observed, n_components, (10, 9), np.random.default_rng(seed))
+        errors.append(np.sqrt(np.mean((filled - X)[~observed] ** 2)))
+    assert errors[1] < 1.5 * errors[0]
+
+
+@pytest.mark.parametrize("unit", [1e-30, 1e30])
+def test_the_unit_of_the_samples_does_not_matter(unit):
+    X = low_rank(0)
+    observed = gaps_of("entries", X, 0)
+    expected, _ = impute(X, observed, 5, (4, 4), np.random.default_rng(0))
+    found, _ = impute(X * unit, observed, 5, (4, 4), np.random.default_rng(0))
+    np.testing.assert_allclose(found / unit, expected, rtol=1e-5, atol=1e-5)
+
+
+def test_new_samples_are_filled_by_regularised_least_squares(xp, seed):
+    X = low_rank(seed)
+    fit = decompose(X, 5, 4, random_state=0)
+    observed = gaps_of("half", X, seed)[:20]
+    ridge = ridge_of(fit)
+    given = (*[[xp.asarray(f) for f in fit.factors]], xp.asarray(fit.mean))
+    filled = fill_gaps(
+        xp.asarray(X[:20]),
+        xp.asarray(observed),
+        *given,
+        xp.asarray(fit.directions),
+        xp.asarray(ridge),
+    )
+    lift = np.einsum("kab,ia,jb->ijk", fit.directions.T.reshape(-1, 4, 4), *fit.factors)
+    centre = np.einsum("ab,ia,jb->ij", fit.mean.reshape(4, 4), *fit.factors)
+    for x, seen, found in zip(X[:20], observed, to_numpy(filled), strict=True):
+        A, b = lift[seen], (x - centre)[seen]
+        offsets = np.linalg.solve(A.T @ A + np.diag(ridge), A.T @ b)
+        np.testing.assert_allclose(found[~seen], (centre + lift @ offsets)[~seen], atol=1e-6)
+        np.testing.assert_array_equal(found[seen], x[seen])
+
+
+@pytest.fixture
+def with_gaps(seed):
+    data = make_tensor_clusters(n_samples=160, shape=(8, 7), n_clusters=4, random_state=seed)
+    observed = np.random.default_rng(seed).random(data.X.shape) < 0.7
+    return data, observed
+
+
+def test_the_estimator_takes_nan_and_masks(with_gaps, seed):
+    data, observed = with_gaps
+    X = np.where(observed, data.X, np.nan)
+    model = TuckerClustering(4, missing="impute", random_state=seed).fit(X)
+    assert adjusted_rand_score(data.labels, model.labels_) > 0.9
+    np.testing.assert_array_equal(model.predict(X), model.labels_)
+    np.testing.assert_allclose(model.transform(X), model.memberships_, atol=1e-8)
+    np.testing.assert_array_equal(np.argmax(model.predict_proba(X), axis=1), model.labels_)
+    filled = model.fill_missing(X)
+    np.testing.assert_array_equal(filled[observed], data.X[observed])
+    rebuilt = model.inverse_transform(model.memberships_)
+    assert model.cost_ == pytest.approx(0.5 * np.sum((filled - rebuilt) ** 2), rel=1e-6)
+    assert model.imputation_.held_out_error < model.imputation_.held_out_error_of_means
+    masked = np.ma.MaskedArray(np.where(observed, data.X, 7.0), mask=~observed)
+    again = TuckerClustering(4, missing="impute", random_state=seed).fit(masked)
+    np.testing.assert_array_equal(again.labels_, model.labels_)
+    np.testing.assert_array_equal(again.predict(masked), model.labels_)
+
+
+def test_without_gaps_the_option_changes_nothing(with_gaps):
+    data, _ = with_gaps
+    plain = TuckerClustering(4, random_state=0).fit(data.X)
+    ready = TuckerClustering(4, missing="impute", random_state=0).fit(data.X)
+    np.testing.assert_array_equal(ready.labels_, plain.labels_)
+    assert ready.cost_ == plain.cost_
+    assert not hasattr(ready, "imputation_")
+
+
+def test_a_second_fit_forgets_the_gaps_of_the_first(with_gaps):
+    data, observed = with_gaps
+    model = TuckerClustering(4, missing="impute", random_state=0)
+    model.fit(np.where(observed, data.X, np.nan))
+    model.set_params(missing=None).fit(data.X)
+    assert not hasattr(model, "imputation_")
+    with pytest.raises(ValueError, match="contains NaN"):
+        model.predict(np.where(observed, data.X, np.nan))
+
+
+def test_saved_models_fill_gaps_too(with_gaps, tmp_path):
+    data, observed = with_gaps
+    X = np.where(observed, data.X, np.nan)
+    model = TuckerClustering(4, missing="impute", random_state=0).fit(X)
+    save(model, tmp_path / "model")
+    again = load(tmp_path / "model")
+    np.testing.assert_array_equal(again.predict(X), model.labels_)
+    assert again.imputation_.held_out_error == model.imputation_.held_out_error
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_other_libraries_agree_with_numpy(xp, dtype, with_gaps):
+    data, observed = with_gaps
+    X = np.where(observed, data.X, np.nan)
+    expected = TuckerClustering(4, missing="impute", random_state=0).fit(X)
+    given = xp.asarray(X, dtype=getattr(xp, dtype))
+    found = TuckerClustering(4, missing="impute", random_state=0).fit(given)
+    assert adjusted_rand_score(to_numpy(found.labels_), expected.labels_) > 0.95
+    tolerance = 1e-6 if dtype == "float64" else 1e-2
+    np.testing.assert_allclose(
+        to_numpy(found.fill_missing(given)), expected.fill_missing(X), atol=tolerance
+    )
+
+
+def test_dask_arrays_are_refused():
+    da = pytest.importorskip("dask.array")
+    model = TuckerClustering(4, missing="impute")
+    with pytest.raises(TypeError, match="needs the samples in memory"):
+        model.fit(da.ones((20, 4, 4), chunks=5))
+
+
+def test_samples_without_any_entry_are_refused(with_gaps):
+    X = with_gaps[0].X.copy()
+    X[7] = np.nan
+    with pytest.raises(ValueError, match="Sample 7 has no observed entry"):
+        split_gaps(X, "TuckerClustering")
+
+
+def test_lists_integers_and_whole_samples_pass_through():
+    X, observed = split_gaps([[1.0, 2.0], [3.0, np.nan]], "TuckerClustering")
+    np.testing.assert_array_equal(X, [[1.0, 2.0], [3.0, 0.0]])
+    np.testing.assert_array_equal(observed, [[True, True], [True, False]])
+    assert split_gaps(np.ones((2, 3)), "TuckerClustering")[1] is None
+    whole = np.ma.MaskedArray(np.arange(6).reshape(2, 3), mask=np.eye(2, 3))
+    np.testing.assert_array_equal(
+        split_gaps(whole, "TuckerClustering")[1], ~np.eye(2, 3, dtype=bool)
+    )
