@@ -99,9 +99,9 @@ class TuckerClustering(
         the model. Then `predict` and the other methods take samples with gaps too.
     assign_labels : {"graph", "subspace", "memberships", "argmax"}, default="graph"
         How samples get labels: by a graph of nearest neighbours in the subspace and the directions
-        next to it, by k-means in the subspace, by k-means on the mixing weights (the paper), or by
-        the largest weight (by k-means on the weights where there are fewer components than
-        clusters).
+        next to it, by k-means in the subspace, by k-means on the mixing weights (the paper's last
+        step, here on exact weights, which are flatter than those of its solver), or by the largest
+        weight (by k-means on the weights where there are fewer components than clusters).
     n_neighbors : int, default=20
         The number of neighbours in the graph and in votes.
     n_init : int, default=10
@@ -296,7 +296,9 @@ class TuckerClustering(
 
         For ``assign_labels="graph"`` they are the rank-weighted share of votes of the nearest
         fitted samples; for k-means they fall with the distance to the cluster means, as a Gaussian
-        of the mean spread does; for ``"argmax"`` they are the mixing weights.
+        of the mean spread does; for ``"argmax"`` they are the mixing weights. They tell clear
+        samples from doubtful ones, and are not calibrated: 0.9 does not mean right nine times out
+        of ten.
 
         Parameters
         ----------

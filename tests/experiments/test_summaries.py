@@ -5,6 +5,7 @@ import pytest
 from scipy.stats import ttest_rel
 
 from tuckermix.experiments.cells import cells_of
+from tuckermix.experiments.methods import METHODS, Method, register_method
 from tuckermix.experiments.store import RunRecord
 from tuckermix.experiments.summaries import agreements, paired_difference, standings, summarize
 from tuckermix.experiments.tables import EXPERIMENTS, Experiment, Row
@@ -262,6 +263,15 @@ def test_a_variant_stands_beside_the_same_column_of_the_paper():
         ("PCA-Multinomial-1", 0.6800),
         ("PCA-Multinomial-1", 0.4360),
     ]
+
+
+def test_variants_of_other_columns_are_not_compared_as_the_papers_own():
+    register_method(Method("MM again", "tuckermix.baselines:MultiplicativeNMF", variant_of="MM"))
+    try:
+        found = agreements([summarize(EXPERIMENTS["table3"], [record("MM again", 0, 0.7)])])
+    finally:
+        del METHODS["MM again"]
+    assert found == []
 
 
 def test_single_runs_neither_agree_nor_disagree():

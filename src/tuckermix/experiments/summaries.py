@@ -480,9 +480,13 @@ class Agreement(Record):
     agrees: bool | None
 
 
-def _variants() -> list[str]:
-    """Return the columns that repeat one of the paper's with another choice."""
-    return [name for name, method in METHODS.items() if method.variant_of]
+def _variants(of: str = "") -> list[str]:
+    """Return the columns that repeat another one, or the one named, with another choice."""
+    return [
+        name
+        for name, method in METHODS.items()
+        if method.variant_of and of in ("", method.variant_of)
+    ]
 
 
 def _speedup(row: RowSummary) -> float | None:
@@ -567,7 +571,7 @@ def agreements(summaries: Iterable[TableSummary]) -> list[Agreement]:
     found = []
     for summary in summaries:
         for row in summary.rows:
-            for method in (PAPERS_OWN, *_variants()):
+            for method in (PAPERS_OWN, *_variants(PAPERS_OWN)):
                 if method in row.cells:
                     cell = row.cells[method]
                     found += [_agreement(summary.name, row, m, cell) for m in METRICS]

@@ -66,7 +66,7 @@ class MembershipDisplay:
         X : array of shape (n_samples, d_1, ...)
             The samples.
         response : {"predict_proba", "memberships"}, default="predict_proba"
-            Soft labels, which say how sure a label is, or the model's mixing weights, which are
+            Soft labels, which say how clear a label is, or the model's mixing weights, which are
             flatter because a simplex around all samples is wide.
         style : {"auto", "bars", "ternary"}, default="auto"
             "auto" takes the triangle for three columns.
