@@ -1,9 +1,15 @@
 """Accuracy on the datasets with the defaults: ``TUCKERMIX_DATA=… python -m benchmarks.quality``.
 
+<<<<<<< HEAD
 Only the core size is given; every draw of classes and images is fixed by its seed, and comes from
 the part of each dataset that no choice looks at. Cases that need everybody are called "full set",
 with the share of their images that choices may look at. The second row of each dataset leaves the
 ranks to the default. Results go to `quality.json` and `quality.md`.
+=======
+Only the core size is given; every draw of classes and images is fixed by its seed. The second row
+of each dataset leaves the ranks to the default. Results go to `quality.json` and `quality.md`.
+Then the same on scattering features, with pixels beside: see `benchmarks.feature_quality`.
+>>>>>>> becf722 (Report on scattering features, with pixels beside, on the part of the data kept for it; MNIST on a GPU through it; a picture of the wavelets and an example)
 """
 
 from __future__ import annotations
@@ -15,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks import reporting
+from benchmarks import feature_quality, reporting
 from tuckermix import TuckerClustering
 from tuckermix.datasets import DatasetNotFound, load
 from tuckermix.experiments.splits import EVERYTHING, REPORTING, restrict, seen_share
@@ -152,6 +158,7 @@ def main() -> None:
             print(reporting.lines_of(rows[-1:])[-1], flush=True)
     command = "TUCKERMIX_DATA=… python -m benchmarks.quality"
     reporting.store(rows, options.out, "quality", command)
+    feature_quality.run(options.out, options.only)
 
 
 if __name__ == "__main__":

@@ -12,11 +12,13 @@ import matplotlib
 
 matplotlib.use("Agg")
 
+import matplotlib.pyplot as plt
 import numpy as np
 from PIL import Image
 
 from tuckermix import TuckerClustering
 from tuckermix.datasets import load
+from tuckermix.features._wavelets import morlet
 from tuckermix.plots import (
     CentroidDisplay,
     ConfusionDisplay,
@@ -63,6 +65,21 @@ def moving_blobs(n_samples=90, n_frames=12, side=16):
             blob = light * np.exp(-((y - centre[0]) ** 2 + (x - centre[1]) ** 2) / size**2)
             videos.append(blob + 0.05 * rng.normal(size=(side, side)))
     return np.reshape(videos, (n_samples, n_frames, side, side))
+
+
+def draw_wavelets(n_angles=8, n_scales=3, side=48):
+    """Draw the real parts of the wavelets of the scattering transform, by scale and angle."""
+    figure, axes = plt.subplots(n_scales, n_angles, figsize=(n_angles, n_scales + 0.3))
+    for j in range(n_scales):
+        for angle in range(n_angles):
+            wavelet = np.fft.fftshift(np.fft.ifft2(morlet((side, side), j, angle, n_angles)).real)
+            limit = np.abs(wavelet).max()
+            axes[j, angle].imshow(wavelet, cmap="RdBu", vmin=-limit, vmax=limit)
+            axes[j, angle].set(xticks=[], yticks=[])
+        axes[j, 0].set_ylabel(f"scale {j}")
+    figure.tight_layout()
+    figure.savefig(HERE / "wavelets.png", dpi=DOTS_PER_INCH)
+    shrink(HERE / "wavelets.png")
 
 
 def boxes(n_samples=90, side=18):
@@ -128,6 +145,7 @@ def main():
     keep(CentroidDisplay.from_estimator(videos, kind="video"), "centroids-video")
     volumes = TuckerClustering(3, assign_labels="subspace", random_state=0).fit(boxes())
     keep(CentroidDisplay.from_estimator(volumes), "centroids-volume")
+    draw_wavelets()
     with tempfile.TemporaryDirectory() as folder:
         page = Path(folder) / "report.html"
         write_report(

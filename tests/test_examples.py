@@ -45,6 +45,23 @@ def test_more_data_than_memory(run, capsys):
     assert "clusters of" in capsys.readouterr().out
 
 
+def test_digits_by_strokes(run, capsys, data_home):
+    names = run("digits_by_strokes.py")
+    assert names["digits"].name == "mnist"
+    assert names["accuracies"]["strokes"] > 0.9
+    assert names["accuracies"]["strokes"] > names["accuracies"]["pixels"] + 0.1
+    assert "digits in the cluster of their class, by strokes" in capsys.readouterr().out
+
+
+def test_digits_by_strokes_without_mnist(run, capsys, monkeypatch, tmp_path):
+    monkeypatch.setenv("TUCKERMIX_DATA", str(tmp_path))
+    monkeypatch.setattr("tuckermix.datasets._registry._cache_folder", lambda: tmp_path)
+    names = run("digits_by_strokes.py")
+    assert names["digits"].name == "digits"
+    assert min(names["accuracies"].values()) > 0.8
+    assert len(names["labels"]) == 5
+
+
 @pytest.mark.parametrize("page", ["gpu.rst", "out_of_core.rst", "cost_model.rst"])
 def test_pages_show_files_that_exist(page):
     text = (ROOT / "docs" / page).read_text(encoding="utf-8")
