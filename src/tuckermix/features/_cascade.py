@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import functools
 import math
+from typing import Any
 
 import numpy as np
 
@@ -249,6 +250,7 @@ class MatrixWavelets:
         self, layout: Layout, level: int, scales: list[int], like: Array, pads: list[Array] | None
     ):
         self._n_filters = layout.n_angles
+        self._scratch = Scratch()
         self._level = level
         orders = layout.orders(level)
         self._analysis = [asarray_like(basis(len(order), order), like) for order in orders]
@@ -292,7 +294,7 @@ class MatrixWavelets:
             spectrum = xp.permute_dims(spectrum, (0, 2, 1, 3, 4))
         spectrum = xp.reshape(spectrum, (*groups, members, columns))
         filtered = self._filter(blocks, spectrum)
-        filtered = along_axes(self._synthesis[j], filtered)
+        filtered = along_axes(self._synthesis[j], filtered, self._scratch)
         sizes = filtered.shape[:-1]
         return root_of_squares(xp.reshape(filtered, (*sizes, 2, self._n_filters * columns)))
 
@@ -307,7 +309,8 @@ class MatrixWavelets:
         rows //= 4
         if is_numpy(spectrum):
             # Each product goes straight to its place, which saves a pass over the largest array.
-            out = np.empty((groups[0], 2, groups[1], 2, rows, columns), dtype=spectrum.dtype)
+            shape = (groups[0], 2, groups[1], 2, rows, columns)
+            out = self._scratch("filtered", shape, spectrum.dtype)
             parts = np.reshape(blocks, (*groups, 2, 2, rows, -1))
             for first in range(2):
                 for second in range(2):
@@ -359,11 +362,31 @@ class FourierWavelets:
         return xp.concat(maps, axis=-1)
 
 
-def along_axes(matrices: list[Array], maps: Array) -> Array:
+class Scratch:
+    """Arrays of NumPy that are used again: fresh memory costs more than what is done with it."""
+
+    def __init__(self) -> None:
+        self._arrays: dict[str, np.ndarray] = {}
+
+    def __call__(self, name: str, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
+        """Return an array with any content, the memory of which the next call may use again."""
+        size = math.prod(shape)
+        if name not in self._arrays or self._arrays[name].size < size:
+            self._arrays[name] = np.empty(size, dtype=dtype)
+        return self._arrays[name][:size].reshape(shape)
+
+
+def along_axes(matrices: list[Array], maps: Array, scratch: Scratch | None = None) -> Array:
     """Apply a matrix along each of the leading axes of ``(n_1[, n_2], columns)``."""
     xp = get_namespace(maps)
     first, *rest = matrices
     tail = maps.shape[1:]
+    if scratch is not None and is_numpy(maps) and rest:
+        half = scratch("half", (first.shape[0], *tail), maps.dtype)
+        flat = maps.reshape(maps.shape[0], -1)
+        np.matmul(first, flat, out=half.reshape(first.shape[0], -1))
+        whole = scratch("whole", (first.shape[0], rest[0].shape[0], *tail[1:]), maps.dtype)
+        return np.matmul(rest[0], half, out=whole)
     maps = xp.reshape(first @ xp.reshape(maps, (maps.shape[0], -1)), (first.shape[0], *tail))
     return rest[0] @ maps if rest else maps
 
