@@ -1,15 +1,10 @@
 """Accuracy on the datasets with the defaults: ``TUCKERMIX_DATA=… python -m benchmarks.quality``.
 
-<<<<<<< HEAD
 Only the core size is given; every draw of classes and images is fixed by its seed, and comes from
 the part of each dataset that no choice looks at. Cases that need everybody are called "full set",
 with the share of their images that choices may look at. The second row of each dataset leaves the
 ranks to the default. Results go to `quality.json` and `quality.md`.
-=======
-Only the core size is given; every draw of classes and images is fixed by its seed. The second row
-of each dataset leaves the ranks to the default. Results go to `quality.json` and `quality.md`.
 Then the same on scattering features, with pixels beside: see `benchmarks.feature_quality`.
->>>>>>> becf722 (Report on scattering features, with pixels beside, on the part of the data kept for it; MNIST on a GPU through it; a picture of the wavelets and an example)
 """
 
 from __future__ import annotations
