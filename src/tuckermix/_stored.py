@@ -34,6 +34,7 @@ __all__ = ["Decoder", "Encoder", "StoredRecord", "bounded_json"]
 
 RECORDS = {
     "Model": "tuckermix.model:Model",
+    "Summary": "tuckermix.decomposition.stream:Summary",
     "Step": "tuckermix.baselines._run:Step",
     "SweepRecord": "tuckermix.decomposition.result:SweepRecord",
     "FittedModel": "tuckermix.model:Model",  # as version 0.1.0 called it

@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from scipy.optimize import linear_sum_assignment
 from sklearn.base import (
     BaseEstimator,
     ClassNamePrefixFeaturesOutMixin,
@@ -36,7 +37,8 @@ from tuckermix._validation import (
 from tuckermix.decomposition import INITS, SOLVERS
 from tuckermix.decomposition.fit import DEFAULT_ENERGY, decompose_source
 from tuckermix.decomposition.missing import fill_gaps, impute, ridge_of, split_gaps
-from tuckermix.decomposition.result import SweepRecord
+from tuckermix.decomposition.result import Decomposition, SweepRecord
+from tuckermix.decomposition.stream import Summary, decompose_summary
 from tuckermix.labels import LABELLINGS, fit_labels
 from tuckermix.memberships import SIMPLICES
 from tuckermix.model import Model
@@ -94,6 +96,9 @@ class TuckerClustering(
     outside : float, default=0.0
         For ``memberships="min-volume"``, the largest share of samples that may lie outside and
         are projected: for noise and outliers.
+    memory : float or None, default=None
+        For `partial_fit`, how many samples back their weight has fallen to 1/e, so that the model
+        follows what changes; None forgets nothing.
     missing : {None, "impute"}, default=None
         What to do with NaN and with entries that a NumPy mask covers: refuse them, or fill them by
         the model. Then `predict` and the other methods take samples with gaps too.
@@ -190,6 +195,7 @@ class TuckerClustering(
         memberships: str = "anchored",
         outside: float = 0.0,
         missing: str | None = None,
+        memory: float | None = None,
         assign_labels: str = "graph",
         n_neighbors: int = 20,
         n_init: int = 10,
@@ -205,6 +211,7 @@ class TuckerClustering(
         self.memberships = memberships
         self.outside = outside
         self.missing = missing
+        self.memory = memory
         self.assign_labels = assign_labels
         self.n_neighbors = n_neighbors
         self.n_init = n_init
@@ -234,7 +241,7 @@ class TuckerClustering(
         try:
             self.check_params()
             rng = check_random_state(self.random_state)
-            for left in ("imputation_", "_ridge_"):  # by an earlier fit to samples with gaps
+            for left in ("imputation_", "_ridge_", "_summary_"):  # of an earlier fit
                 self.__dict__.pop(left, None)
             observed = None
             if self.missing is not None:
@@ -250,6 +257,58 @@ class TuckerClustering(
             # scikit-learn notes of callbacks it clears away itself, after closing them.
             noted = {key: value for key, value in vars(self).items() if "callback" in key}
             self.__dict__ = before | noted  # in one step: another Ctrl-C finds no half of it
+            raise
+        return self
+
+    @one_blas_thread
+    @explain_shortage
+    def partial_fit(self, X: Any, y: Any = None) -> TuckerClustering:
+        """Update the model with a batch of samples.
+
+        What is kept of all batches is a summary of fixed size: mean, Gram matrices, a few
+        directions, and at most 4096 samples that stand for the others. The model is fitted to the
+        summary and clusters keep their numbers as far as they can. `labels_` and `memberships_`
+        are those of the batch. A model that was fitted as a whole starts anew.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, d_1, ...)
+            The samples, in memory. The first batch needs at least `n_clusters` of them.
+        y : Ignored
+            Present for scikit-learn's sake.
+
+        Returns
+        -------
+        self : TuckerClustering
+            The updated estimator.
+        """
+        name = type(self).__name__
+        self.check_params()
+        if SOLVERS[self.solver].gives != "subspace" or self.missing is not None or is_dask(X):
+            raise ValueError(
+                f"{name}.partial_fit takes batches in memory, without gaps, and solver='exact'. "
+                f"Got solver={self.solver!r}, missing={self.missing!r} and a "
+                f"{type(X).__name__}: pass Dask arrays chunk by chunk, and fill gaps first."
+            )
+        before = dict(vars(self))
+        summary = getattr(self, "_summary_", None)
+        try:
+            X = check_tensor(self, X, reset=summary is None)
+            if summary is None:
+                if X.shape[0] < self.n_clusters:
+                    raise ValueError(
+                        f"n_samples={X.shape[0]} must be >= n_clusters={self.n_clusters} in the "
+                        "first batch."
+                    )
+                summary = Summary.start(X)
+            else:
+                check_same_library(X, self.core_, f"{name}.partial_fit()")
+            rng = check_random_state(self.random_state)
+            rng = np.random.default_rng([int(rng.integers(2**63)), summary.n_seen])
+            self._update(X, summary, rng)
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
             raise
         return self
 
@@ -441,6 +500,8 @@ class TuckerClustering(
             )
         if self.missing is not None:
             check_option(self.missing, "missing", name, ("impute",))
+        if self.memory is not None:
+            check_real(self.memory, "memory", name, strict=True)
         check_option(self.assign_labels, "assign_labels", name, LABELLINGS)
         check_integer(self.n_neighbors, "n_neighbors", name)
         check_integer(self.n_init, "n_init", name)
@@ -496,6 +557,27 @@ class TuckerClustering(
             rng=rng,
             callback=partial(self._report, context, X) if watched else None,
         )
+        self._set_model(X, fit, rng, given, observed)
+        context.call_on_fit_task_end(estimator=self, X=X)
+        if fit.stop_reason is StopReason.MAX_ITER:
+            last = fit.history[-2].relative_error - fit.history[-1].relative_error
+            warnings.warn(
+                f"Stopped after max_iter={self.max_iter} sweeps, the last of which lowered the "
+                f"relative error by {last:.1e} > tol={self.tol:g}. Raise max_iter or tol.",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+
+    def _set_model(
+        self,
+        X: Array,
+        fit: Decomposition,
+        rng: np.random.Generator,
+        given: Array | None = None,
+        observed: Array | None = None,
+    ) -> None:
+        """Choose the simplex, learn labels and set what is fitted."""
+        way, samples = LABELLINGS[self.assign_labels], as_blocks(X)
         model, self.memberships_, self.gap_, self.cost_ = Model.from_decomposition(
             fit, self.memberships, rng, self.outside
         )
@@ -555,15 +637,43 @@ class TuckerClustering(
         self.history_ = fit.history
         self.n_iter_ = fit.n_iter
         self.stop_reason_ = fit.stop_reason
-        context.call_on_fit_task_end(estimator=self, X=X)
-        if fit.stop_reason is StopReason.MAX_ITER:
-            last = fit.history[-2].relative_error - fit.history[-1].relative_error
-            warnings.warn(
-                f"Stopped after max_iter={self.max_iter} sweeps, the last of which lowered the "
-                f"relative error by {last:.1e} > tol={self.tol:g}. Raise max_iter or tol.",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
+
+    def _update(self, X: Array, summary: Summary, rng: np.random.Generator) -> None:
+        """Add a batch to the summary, fit the model to it, and keep the numbers of clusters."""
+        name, way = type(self).__name__, LABELLINGS[self.assign_labels]
+        n_components = self.n_components or way.per_cluster * self.n_clusters + way.further
+        summary = summary.updated(X, n_components - 1, self.memory, rng)
+        ranks = check_ranks(self.ranks, self.sample_shape_, name, default=DEFAULT_ENERGY)
+        fit = decompose_summary(
+            summary,
+            n_components,
+            ranks,
+            solver=self.solver,
+            init=self.init,
+            n_init=self.n_init,
+            max_iter=self.max_iter,
+            tol=self.tol,
+            rng=rng,
+        )
+        old = self._model_ if summary.n_seen > X.shape[0] else None
+        self._set_model(summary.landmarks, fit, rng)
+        # What the simplex adds to the cost was found on the landmarks.
+        share = summary.weight / summary.landmarks.shape[0]
+        self.cost_ = fit.cost + share * (self.cost_ - fit.cost)
+        model, marks = self._model_, as_blocks(summary.landmarks)
+        if old is not None:
+            was, now = to_numpy(marks.map(old.label)), to_numpy(self.labels_)
+            shared = np.zeros((self.n_clusters, self.n_clusters))
+            np.add.at(shared, (was, now), 1.0)
+            order = linear_sum_assignment(-shared)[1]
+            assert model.labeller is not None
+            model = replace(model, labeller=model.labeller.renumbered(order))
+            xp = get_namespace(self.centroids_)
+            places = asarray_like(order, self.centroids_, dtype=xp.int64)
+            self.centroids_ = xp.take(self.centroids_, places, axis=0)
+        batch = as_blocks(asarray_like(X, self.core_))
+        self._model_, self._summary_ = model, summary
+        self.labels_, self.memberships_ = batch.map(model.label), batch.map(model.weigh)
 
     def _report(self, context: Any, X: Array, record: SweepRecord) -> bool:
         """Tell the callbacks of a sweep; return whether one asks to stop."""

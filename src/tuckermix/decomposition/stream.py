@@ -1,0 +1,200 @@
+r"""Samples that come in batches: a summary that stands for all of them.
+
+The model depends on the samples through their mean, their number and the scatter about the mean.
+The summary keeps the mean, the Gram matrix of each mode, and the scatter as a few rows :math:`R`
+with :math:`R^\top R \approx \sum_m (x_m - \mu)(x_m - \mu)^\top`. A batch of b samples with mean
+:math:`\mu_b` is appended below them, with one row more for the shift of the mean,
+
+.. math:: \sqrt{\tfrac{n b}{n + b}} \, (\mu - \mu_b) ,
+
+and the leading singular directions of the stack are kept. What is dropped lies beyond the model.
+With a memory of T samples everything before is first multiplied by :math:`e^{-b / T}`.
+
+The samples :math:`\mu \pm c R_k` then have the mean and, up to a factor, the scatter of all
+samples: a fit to them is a fit to the stream.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from tuckermix._array_api import Array, asarray_like, double, get_namespace
+from tuckermix._records import Record
+from tuckermix.decomposition.exact import widened
+from tuckermix.decomposition.fit import decompose_source, ranks_from_energy
+from tuckermix.decomposition.result import Decomposition, with_constant
+from tuckermix.numerics.linalg import leading_eigenvectors
+from tuckermix.numerics.tensor import mode_gram, multi_mode_dot, squared_norm
+from tuckermix.sources import as_source
+
+__all__ = ["MAX_LANDMARKS", "Summary", "decompose_summary"]
+
+MAX_LANDMARKS = 4096
+"""Samples of the stream that are kept, for labels and for the simplex of the mixing weights."""
+
+CHUNK = 256
+"""Samples that join the summary at a time: the cost of their Gram matrix grows with the square."""
+
+
+@dataclass(frozen=True)
+class Summary(Record):
+    """What is kept of a stream.
+
+    Attributes
+    ----------
+    n_seen : int
+        The number of samples so far.
+    weight : float
+        The number of samples that count, less than `n_seen` with a limited memory.
+    squared_norm : float
+        The weighted sum of squares of the samples.
+    mean : array of shape (d_1, ...)
+        Their weighted mean, in float64.
+    grams : list of arrays of shape (d_n, d_n)
+        The weighted Gram matrices of the feature modes, in float64.
+    rows : array of shape (k, d_1, ...)
+        The scatter about the mean, in float64.
+    landmarks : array of shape (n, d_1, ...)
+        Samples of the stream, drawn with the weights.
+    priorities : numpy.ndarray of shape (n,)
+        By which landmarks stay.
+    """
+
+    n_seen: int
+    weight: float
+    squared_norm: float
+    mean: Array
+    grams: list[Array]
+    rows: Array
+    landmarks: Array
+    priorities: np.ndarray
+
+    @classmethod
+    def start(cls, X: Array) -> Summary:
+        """Return the summary of no samples, for samples like those of `X`."""
+        xp = get_namespace(X)
+        mean = double(X[0, ...]) * 0.0
+        grams = [0.0 * mode_gram(mean[None, ...], mode) for mode in range(1, X.ndim)]
+        empty = xp.stack([mean])[:0, ...]
+        return cls(0, 0.0, 0.0, mean, grams, empty, X[:0, ...], np.zeros(0))
+
+    def updated(
+        self, X: Array, n_directions: int, memory: float | None, rng: np.random.Generator
+    ) -> Summary:
+        """Return the summary with further samples.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, d_1, ...)
+            The samples, in memory.
+        n_directions : int
+            The directions of the model that will be fitted: a few times as many are kept.
+        memory : float or None
+            How many samples back the weight has fallen to 1/e; None forgets nothing.
+        rng : numpy.random.Generator
+            By which landmarks are drawn.
+
+        Returns
+        -------
+        summary : Summary
+            The new one.
+        """
+        summary = self
+        for first in range(0, X.shape[0], CHUNK):
+            chunk = X[first : min(first + CHUNK, X.shape[0]), ...]
+            summary = summary._with_chunk(double(chunk), widened(n_directions), memory)
+        return summary._with_landmarks(X, memory, rng)
+
+    def _with_chunk(self, X: Array, width: int, memory: float | None) -> Summary:
+        xp = get_namespace(X)
+        count = X.shape[0]
+        fade = 1.0 if memory is None else math.exp(-count / memory)
+        before, weight = fade * self.weight, fade * self.weight + count
+        batch_mean = xp.mean(X, axis=0)
+        shift = (before * count / weight) ** 0.5 * (self.mean - batch_mean)
+        stack = xp.concat(
+            [fade**0.5 * self.rows, X - batch_mean[None, ...], shift[None, ...]], axis=0
+        )
+        flat = xp.reshape(stack, (stack.shape[0], -1))
+        _, vectors = leading_eigenvectors(xp.matmul(flat, flat.T), min(width, flat.shape[0]))
+        rows = xp.reshape(xp.matmul(vectors.T, flat), (vectors.shape[1], *X.shape[1:]))
+        return replace(
+            self,
+            n_seen=self.n_seen + count,
+            weight=weight,
+            squared_norm=fade * self.squared_norm + squared_norm(X),
+            mean=self.mean + (count / weight) * (batch_mean - self.mean),
+            grams=[
+                fade * gram + mode_gram(X, mode) for mode, gram in enumerate(self.grams, start=1)
+            ],
+            rows=rows,
+        )
+
+    def _with_landmarks(self, X: Array, memory: float | None, rng: np.random.Generator) -> Summary:
+        """Draw landmarks without replacement: the largest of Gumbel variates plus log weights."""
+        xp = get_namespace(X)
+        age = np.arange(self.n_seen - X.shape[0], self.n_seen) / (memory or math.inf)
+        priorities = np.concatenate([self.priorities, age + rng.gumbel(size=X.shape[0])])
+        kept = np.sort(np.argsort(-priorities)[:MAX_LANDMARKS])
+        all_of_them = xp.concat([self.landmarks, asarray_like(X, self.landmarks)], axis=0)
+        chosen = xp.take(all_of_them, asarray_like(kept, X, dtype=xp.int64), axis=0)
+        return replace(self, landmarks=chosen, priorities=priorities[kept])
+
+
+def decompose_summary(
+    summary: Summary, n_components: int, ranks: tuple[int, ...] | float, **options: Any
+) -> Decomposition:
+    """Fit the model to a summary.
+
+    Parameters
+    ----------
+    summary : Summary
+        What is kept of the stream.
+    n_components : int
+        The number of components.
+    ranks : tuple of int or float
+        The ranks, or the share of the energy of each mode to keep.
+    **options : dict
+        Further arguments of `decompose_source`.
+
+    Returns
+    -------
+    decomposition : Decomposition
+        The model of the stream. The rows of `Q` are those of the landmarks, and they are
+        orthonormal only as far as landmarks stand for all samples.
+    """
+    xp = get_namespace(summary.mean)
+    n_rows = max(1, summary.rows.shape[0])
+    share = 2 * n_rows / summary.weight  # how many samples stand for one of the stream
+    reach = (share / 2.0) ** 0.5 * summary.rows
+    pseudo = xp.concat([summary.mean[None, ...] + reach, summary.mean[None, ...] - reach], axis=0)
+    if summary.rows.shape[0] == 0:
+        pseudo = xp.stack([summary.mean, summary.mean])
+    source = as_source(pseudo)
+    if isinstance(ranks, float):
+        ranks = ranks_from_energy(source, [share * gram for gram in summary.grams], ranks)
+    fit = decompose_source(source, n_components, ranks, **options)
+    explained = max(0.0, squared_norm(pseudo) - 2.0 * fit.cost) / share
+    cost = 0.5 * max(0.0, summary.squared_norm - explained)
+    # Place the landmarks where the samples of the fit were.
+    like, n_landmarks = summary.landmarks, summary.landmarks.shape[0]
+    factors = [asarray_like(factor, like) for factor in fit.factors]
+    small = multi_mode_dot(like, factors, transpose=True)
+    rows = xp.reshape(small, (n_landmarks, -1)) - asarray_like(fit.mean, like)
+    sigma = fit.singular_values * (n_landmarks / (2 * n_rows)) ** 0.5
+    coordinates = xp.matmul(rows, asarray_like(fit.directions / sigma, like))
+    mean_row = fit.mean * n_landmarks**0.5
+    core = xp.concat([mean_row[None, :], fit.directions.T * sigma[:, None]], axis=0)
+    return replace(
+        fit,
+        factors=factors,
+        Q=with_constant(coordinates),
+        core=asarray_like(xp.reshape(core, fit.core.shape), like),
+        singular_values=sigma,
+        cost=cost,
+        relative_error=(2.0 * cost / max(summary.squared_norm, float(np.finfo(float).tiny))) ** 0.5,
+    )
