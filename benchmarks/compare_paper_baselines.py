@@ -98,17 +98,16 @@ REASONS: tuple[Reason, ...] = (
         None,
         higher=True,
         text=STARTS
-        + " For PCA-B half of the difference stays: its least squares are solved exactly "
-        "here, and how the paper solved them is not known.",
+        + " For PCA-B some of the difference stays; how the paper solved its least squares is "
+        "not known.",
     ),
     Reason(
         ("DRCC",),
         "table4",
         None,
         higher=True,
-        text="The k-means at the start of DRCC has ten starts here and the step respects the norms "
-        "of the columns. The paper does not say which penalties and graphs it used. The method "
-        "stays poor on PIE, as in the paper.",
+        text="The k-means at the start of DRCC has ten starts here. The paper does not say which "
+        "penalties and graphs it used.",
     ),
     Reason(
         ("DRCC",),

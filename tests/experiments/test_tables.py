@@ -94,7 +94,8 @@ def test_rows_are_drawn_from_the_reporting_part_unless_they_need_everybody():
     }
     voxels = {("table6", row.name) for row in EXPERIMENTS["table6"].rows if "Model" in row.name}
     persons = {("table4", f"K={count}") for count in (38, 48, 58, 68)}
-    assert full == voxels | persons | {("table5", "YaleB")}
+    sizes = {("sizes", row.name) for row in EXPERIMENTS["sizes"].rows}
+    assert full == voxels | persons | sizes | {("table5", "YaleB")}
     assert not any(row.part == "tuning" for t in EXPERIMENTS.values() for row in t.rows)
 
 
@@ -124,7 +125,7 @@ def test_targets_come_in_the_papers_order_and_once():
     assert [table.name for table in tables] == ["table1", "table3"]
     assert [figure.name for figure in figures] == ["figure4"]
     tables, figures = resolve_targets("all")
-    assert (len(tables), len(figures)) == (7, 2)
+    assert (len(tables), len(figures)) == (9, 2)
     assert resolve_targets("table2", quick=True)[0] == [QUICK_EXPERIMENTS["table2"]]
 
 

@@ -249,7 +249,7 @@ def execute(
             estimator = build(method, n_clusters, cell.row.ranks, cell.seed, cell.settings)
             start = _reset_peak()
             wall, cpu = time.perf_counter(), time.process_time()
-            estimator.fit(drawn.X)
+            estimator.fit(drawn.X, *([drawn.labels] if method.uses_truth else []))
             outcome["seconds"] = time.perf_counter() - wall
             outcome["cpu_seconds"] = time.process_time() - cpu
             outcome["peak_memory"] = _peak_since(start)

@@ -1,0 +1,127 @@
+"""Columns beyond the paper's: rivals and ablations."""
+
+import sys
+
+import numpy as np
+import pytest
+from sklearn.cluster import SpectralClustering
+from sklearn.datasets import load_digits
+from sklearn.decomposition import PCA
+
+from tuckermix import TuckerClustering
+from tuckermix.baselines import DRCC
+from tuckermix.baselines.drcc import penalty_grid
+from tuckermix.experiments.cells import QUICK, cells_of, execute
+from tuckermix.experiments.methods import METHODS, build
+from tuckermix.experiments.rivals import ABLATIONS, ON_MM, RIVALS, TRUER
+from tuckermix.experiments.tables import EXPERIMENTS, QUICK_EXPERIMENTS
+from tuckermix.metrics import clustering_accuracy
+
+RANKS = (4, 4)
+
+
+@pytest.fixture(scope="module")
+def digits():
+    data = load_digits(n_class=3)
+    return data.images[:90] / 16.0, data.target[:90]
+
+
+# Few samples make graphs of several parts, and the quick setting stops early.
+@pytest.mark.filterwarnings(
+    "ignore:Graph is not fully connected", "ignore:.*stopped after max_iter"
+)
+@pytest.mark.parametrize("name", [*RIVALS, *TRUER, *ABLATIONS, ON_MM, "HDBSCAN"])
+def test_columns_give_a_label_to_each_sample(digits, name):
+    X, y = digits
+    method = METHODS[name]
+    settings = {**method.settings, **method.quick_settings}
+    model = build(method, 3, RANKS, 0, settings)
+    model.fit(X, *([y] if method.uses_truth else []))
+    assert len(model.labels_) == 90
+    weak = {"HDBSCAN": 0.3, "SSC-OMP": 0.45, "PCA + spectral": 0.5}
+    assert clustering_accuracy(y, model.labels_) > weak.get(name, 0.6)
+    assert method.description
+    assert method.on
+
+
+@pytest.mark.parametrize("name", [*RIVALS, *ABLATIONS, ON_MM, *TRUER])
+def test_columns_stand_in_the_tables(name):
+    tables = ["table2", "table3", "table4", "table5", "extra"]
+    if name not in (ON_MM, *TRUER):
+        tables.append("table6")
+    assert all(name in EXPERIMENTS[table].methods for table in tables)
+
+
+@pytest.mark.parametrize("name", [*RIVALS, *ABLATIONS, ON_MM, *TRUER])
+@pytest.mark.parametrize("table", ["table2", "extra"])
+def test_quick_cells_succeed(name, table):
+    cells = cells_of(
+        [QUICK_EXPERIMENTS[table]], [], QUICK_EXPERIMENTS, methods=[name], runs=1, profile=QUICK
+    )
+    outcome = execute(cells[0])
+    assert outcome["status"] == "ok", outcome.get("error")
+
+
+@pytest.mark.filterwarnings("ignore:Graph is not fully connected")
+def test_whitened_components_go_to_scikit_learn(digits):
+    X, _ = digits
+    rows = PCA(50, whiten=True, random_state=0).fit_transform(X.reshape(90, -1))
+    theirs = SpectralClustering(
+        3, affinity="nearest_neighbors", n_neighbors=10, random_state=0
+    ).fit(rows)
+    ours = build(METHODS["PCA + spectral"], 3, RANKS, 0, {}).fit(X)
+    assert clustering_accuracy(theirs.labels_, ours.labels_) == 1
+
+
+def test_ablations_change_one_part(digits):
+    X, _ = digits
+    flat = build(METHODS["ours on pixels"], 3, RANKS, 0, {}).fit(X)
+    np.testing.assert_array_equal(
+        flat.labels_, TuckerClustering(3, random_state=0).fit_predict(X.reshape(90, -1))
+    )
+    method = METHODS["ours, k-means"]
+    model = build(method, 3, RANKS, 0, method.settings)
+    assert (model.assign_labels, model.ranks) == ("subspace", RANKS)
+
+
+def test_searched_setting_is_the_best_of_its_grid(digits):
+    X, y = digits
+    found = build(METHODS["DRCC (searched)"], 3, RANKS, 0, {"max_iter": 5, "n_settings": 4})
+    scores = [
+        clustering_accuracy(y, DRCC(3, max_iter=5, random_state=0, **choice).fit_predict(X))
+        for choice in penalty_grid()[:4]
+    ]
+    assert clustering_accuracy(y, found.fit(X, y).labels_) == max(scores)
+
+
+def test_umap_is_asked_for_by_name(monkeypatch):
+    monkeypatch.setitem(sys.modules, "umap", None)
+    with pytest.raises(ImportError, match=r"needs umap-learn: install tuckermix\[rivals\]"):
+        build(METHODS["UMAP + k-means"], 3, RANKS, 0, {}).fit(np.ones((4, 2, 2)))
+
+
+def test_umap_goes_before_kmeans(monkeypatch, digits):
+    X, y = digits
+
+    class Reducer:
+        def __init__(self, n_neighbors, n_components, min_dist, random_state):
+            self.settings = (n_neighbors, n_components, min_dist, random_state)
+
+        def fit_transform(self, rows):
+            assert self.settings == (15, 10, 0.0, 5)
+            return PCA(10, random_state=0).fit_transform(rows)
+
+    class Module:
+        UMAP = Reducer
+
+    monkeypatch.setitem(sys.modules, "umap", Module)
+    model = build(METHODS["UMAP + k-means"], 3, RANKS, 5, {}).fit(X)
+    assert clustering_accuracy(y, model.labels_) > 0.8
+
+
+def test_sweeps_of_the_first_experiment():
+    sizes, cores = EXPERIMENTS["sizes"], EXPERIMENTS["cores"]
+    assert [row.per_class for row in sizes.rows] == list(range(200, 1601, 100))
+    assert [row.ranks for row in cores.rows] == [(size, size) for size in range(4, 11)]
+    assert {row.per_class for row in cores.rows} == {600}
+    assert len({row.draw for row in cores.rows}) == 1
