@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse
 from scipy.optimize import linprog
 
+from tuckermix.memberships.archetypes import project_rows
 from tuckermix.numerics import simplex_least_squares
 
 SLP_ROUNDS = 60
@@ -66,6 +67,38 @@ def nfindr(X: np.ndarray, n_vertices: int, rng: np.random.Generator) -> np.ndarr
     return X[chosen]
 
 
+def archetypal_analysis(
+    X: np.ndarray, n_vertices: int, rng: np.random.Generator, rounds: int = 400
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return archetypes and weights by projected gradients in turn (Mørup and Hansen 2012).
+
+    It starts from samples far from each other, as the paper does, and works on all samples in the
+    full space.
+    """
+    centred = X - X.mean(axis=0)
+    chosen = [int(rng.integers(len(X)))]
+    for _ in range(2 * n_vertices):  # the first choices are exchanged for better ones
+        distance = sum(np.linalg.norm(X - X[index], axis=1) for index in chosen[-n_vertices + 1 :])
+        chosen.append(int(np.argmax(distance)))
+    chosen = chosen[-n_vertices:]
+    mixtures = np.zeros((n_vertices, len(X)))
+    mixtures[np.arange(n_vertices), chosen] = 1.0
+    vertices, weights = centred[chosen], np.full((len(X), n_vertices), 1.0 / n_vertices)
+    largest = np.linalg.eigvalsh(centred.T @ centred)[-1]
+    for _ in range(rounds):
+        gram, pull = vertices @ vertices.T, centred @ vertices.T
+        curvature = np.linalg.norm(gram, 2)
+        for _ in range(5):
+            weights = project_rows(weights - (weights @ gram - pull) / curvature)
+        overlap, pull = weights.T @ weights, weights.T @ centred
+        step = 1.0 / (np.linalg.norm(overlap, 2) * largest)
+        for _ in range(5):
+            slope = (overlap @ vertices - pull) @ centred.T
+            mixtures = project_rows(mixtures - step * slope)
+            vertices = mixtures @ centred
+    return vertices + X.mean(axis=0), weights
+
+
 def fcls(X: np.ndarray, vertices: np.ndarray) -> np.ndarray:
     """Return the best nonnegative weights with sum one (Heinz and Chang 2001), exactly."""
     centre = vertices.mean(axis=0)
@@ -92,9 +125,8 @@ def mvsa(Z: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """
     n_samples, n_vertices = len(Z), Z.shape[1] + 1
     lifted = np.column_stack([np.ones(n_samples), Z])
-    hull = _candidates(lifted)
     Q = _enclosing_start(Z, rng)
-    constraints = scipy.sparse.kron(scipy.sparse.eye(n_vertices), -lifted[hull], format="csr")
+    constraints = scipy.sparse.kron(scipy.sparse.eye(n_vertices), -lifted, format="csr")
     sums = scipy.sparse.kron(np.ones((1, n_vertices)), scipy.sparse.eye(n_vertices), format="csr")
     first = np.eye(n_vertices)[0]
     volume = -np.linalg.slogdet(Q)[1]
@@ -120,11 +152,6 @@ def mvsa(Z: np.ndarray, rng: np.random.Generator) -> np.ndarray:
             break
         Q, volume = Q + step * direction, -logarithm
     return np.linalg.inv(Q)[:, 1:]
-
-
-def _candidates(lifted: np.ndarray, limit: int = 600) -> np.ndarray:
-    """Return the samples whose constraints are handed to the linear program: all, for a few."""
-    return np.arange(len(lifted)) if len(lifted) <= 10**5 else np.arange(limit)
 
 
 def sisal(Z: np.ndarray, rng: np.random.Generator, tau: float = 1.0) -> np.ndarray:

@@ -20,7 +20,9 @@ from tuckermix import TuckerClustering
 from tuckermix.datasets import load
 from tuckermix.features._wavelets import morlet
 from tuckermix.plots import (
+    AbundanceDisplay,
     CentroidDisplay,
+    ComponentDisplay,
     ConfusionDisplay,
     ConvergenceDisplay,
     EnergyDisplay,
@@ -96,6 +98,17 @@ def boxes(n_samples=90, side=18):
     return np.stack(volumes)
 
 
+def scene(height=40, width=60, n_bands=30):
+    """Make a scene of three materials that pass into each other, with a spectrum each."""
+    rng = np.random.default_rng(0)
+    y, x = np.mgrid[:height, :width]
+    places = np.array([(10, 12), (28, 30), (12, 50)])
+    near = np.stack([np.exp(-np.hypot(y - a, x - b) / 6) for a, b in places], axis=-1)
+    abundances = near / near.sum(axis=-1, keepdims=True)
+    spectra = np.cumsum(rng.normal(size=(3, n_bands)), axis=1)
+    return abundances @ spectra + 0.01 * rng.normal(size=(height, width, n_bands))
+
+
 def screenshots(page):
     """Photograph the report at the width of a desktop and of a phone."""
     try:
@@ -143,6 +156,15 @@ def main():
     keep(ConvergenceDisplay.from_estimator(paper.fit(X)), "convergence")
     videos = TuckerClustering(3, random_state=0).fit(moving_blobs())
     keep(CentroidDisplay.from_estimator(videos, kind="video"), "centroids-video")
+    parts = TuckerClustering(3, n_components=3, memberships="archetypes", random_state=0)
+    keep(ComponentDisplay.from_estimator(parts.fit(moving_blobs()), kind="video"), "components")
+    for kind in ("anchored", "min-volume", "archetypes"):
+        parts = TuckerClustering(3, n_components=5, memberships=kind, random_state=0).fit(few)
+        keep(ComponentDisplay.from_estimator(parts), f"components-{kind}")
+    pixels = TuckerClustering(
+        3, n_components=3, memberships="min-volume", assign_labels="subspace", random_state=0
+    ).fit(scene().reshape(-1, 30))
+    keep(AbundanceDisplay.from_estimator(pixels, (40, 60)), "abundances")
     volumes = TuckerClustering(3, assign_labels="subspace", random_state=0).fit(boxes())
     keep(CentroidDisplay.from_estimator(volumes), "centroids-volume")
     draw_wavelets()

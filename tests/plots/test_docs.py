@@ -1,4 +1,4 @@
-"""The examples of the pages on plots and the report run from top to bottom."""
+"""The examples of the pages on plots, the report, weights, gaps and streams run."""
 
 import re
 import textwrap
@@ -15,7 +15,10 @@ def python_blocks(text):
         yield textwrap.dedent(block)
 
 
-@pytest.mark.parametrize("page", ["plots.rst", "report.rst"])
+PAGES = ["plots.rst", "report.rst", "memberships.rst", "missing.rst", "streams.rst"]
+
+
+@pytest.mark.parametrize("page", PAGES)
 def test_examples_run(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     scope = {}

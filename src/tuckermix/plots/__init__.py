@@ -6,7 +6,9 @@ so on. Nothing here calls ``plt.show``. Colours are those of Okabe and Ito, doub
 line styles or hatches, so that every picture can be read in grey.
 """
 
+from tuckermix.plots.abundances import AbundanceDisplay
 from tuckermix.plots.centroids import CentroidDisplay
+from tuckermix.plots.components import ComponentDisplay
 from tuckermix.plots.confusion import ConfusionDisplay
 from tuckermix.plots.convergence import ConvergenceDisplay
 from tuckermix.plots.energy import EnergyDisplay
@@ -22,4 +24,6 @@ __all__ = [
     "ConvergenceDisplay",
     "EnergyDisplay",
     "ConfusionDisplay",
+    "ComponentDisplay",
+    "AbundanceDisplay",
 ]
