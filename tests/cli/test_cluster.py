@@ -343,3 +343,25 @@ def test_unknown_device_gets_one_line(fails, archive, tmp_path):
     pytest.importorskip("torch")
     words = ("cluster", archive, "-k", 3, "-o", tmp_path / "out", "--device", "toaster", "-q")
     assert "--device toaster cannot be used" in fails(*words)
+
+
+def test_pixels_of_a_scene_are_samples_and_the_report_shows_maps(run, tmp_path):
+    rng = np.random.default_rng(0)
+    truth = np.repeat([0, 1, 2], 40).reshape(10, 12)
+    scene = rng.random((3, 8))[truth] + 0.01 * rng.standard_normal((10, 12, 8))
+    np.savez(tmp_path / "scene.npz", cube=scene, classes=truth)
+    out = tmp_path / "out"
+    options = ["--key", "cube", "--pixels", "--memberships", "archetypes", "-k", "3", "-o", out]
+    assert run("cluster", tmp_path / "scene.npz", *options)[0] == 0
+    rows = read_labels(out / "labels.csv")
+    assert clustering_accuracy(truth.reshape(-1), [int(row["label"]) for row in rows]) == 1
+    page = (out / "report.html").read_text()
+    assert page.count('class="scene"') > 3
+    assert "as a map of the scene" in page
+
+
+def test_pixels_need_a_scene(run, tmp_path):
+    np.save(tmp_path / "flat.npy", np.ones((20, 5)))
+    code, _, err = run("cluster", tmp_path / "flat.npy", "--pixels", "-k", "2")
+    assert code == 2
+    assert "--pixels needs a scene" in err

@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import csv
 import io
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -143,6 +144,23 @@ def _read_classes(path: Path, column: str | None, data: Dataset) -> np.ndarray:
         raise UsageError(f"{path} has no row for {error.args[0]!r}.") from None
     except IndexError:
         raise UsageError(f"{path} has rows with too few columns.") from None
+
+
+def pixels_of(data: Dataset) -> tuple[Dataset, tuple[int, int]]:
+    """Make the pixels of a scene the samples; return them and the height and width of it."""
+    X = data.X
+    if X.ndim != 3:
+        raise UsageError(
+            f"--pixels needs a scene of height × width × bands, but INPUT has shape {X.shape}: "
+            "name the array with --key."
+        )
+    height, width = int(X.shape[0]), int(X.shape[1])
+    labels = None if data.labels is None else np.asarray(data.labels).reshape(-1)
+    if labels is not None and len(labels) != height * width:
+        labels = None
+    names = [f"{row},{column}" for row in range(height) for column in range(width)]
+    spectra = X.reshape(height * width, X.shape[2])
+    return replace(data, X=spectra, labels=labels, names=names), (height, width)
 
 
 def floating(X: Any) -> Any:

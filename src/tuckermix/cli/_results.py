@@ -102,6 +102,7 @@ def write_results(
     command: str,
     kind: str,
     features: Any = None,
+    scene: tuple[int, int] | None = None,
 ) -> tuple[FitSummary, dict[str, Any]]:
     """Write labels, model, report and summary: all of them, or none.
 
@@ -136,6 +137,7 @@ def write_results(
         kind=kind,
         summary=summary,
         features=features,
+        scene=scene,
     )
     labels = labels_text(names, proba, to_numpy(fitted.labels_))
     files = {"labels": LABELS, "model": MODEL, "report": REPORT, "summary": SUMMARY}

@@ -56,6 +56,15 @@ def cluster(
     grey: options.Grey = None,
     frames: options.Frames = None,
     chunk: options.Chunk = None,
+    pixels: Annotated[
+        bool,
+        typer.Option(
+            "--pixels",
+            help="INPUT is a scene of height × width × bands: its pixels are the samples, and the "
+            "report shows maps.",
+            rich_help_panel=options.READING,
+        ),
+    ] = False,
     features: Annotated[
         str,
         typer.Option(
@@ -90,6 +99,13 @@ def cluster(
     init: Annotated[
         str, typer.Option(help="hosvd, hosvd-samples or random.", rich_help_panel=MODEL)
     ] = "hosvd",
+    memberships: Annotated[
+        str,
+        typer.Option(
+            help="Which simplex gives the mixing weights: anchored, min-volume or archetypes.",
+            rich_help_panel=MODEL,
+        ),
+    ] = "anchored",
     assign_labels: Annotated[
         str, typer.Option(help="graph, subspace, memberships or argmax.", rich_help_panel=MODEL)
     ] = "graph",
@@ -140,6 +156,7 @@ def cluster(
         ranks=options.parse_ranks(ranks),
         solver=solver,
         init=init,
+        memberships=memberships,
         assign_labels=assign_labels,
         n_neighbors=n_neighbors,
         n_init=n_init,
@@ -162,6 +179,9 @@ def cluster(
             data = _input.read_input(
                 source, label_key=label_key, chunk=chunk, on_disk=on_disk, **reading
             )
+            scene = None
+            if pixels:
+                data, scene = _input.pixels_of(data)
             _features.refuse_mixed_depths(data, scale)
             classes = _input.known_classes(truth, data)
             # Transformers convert integers piece by piece.
@@ -185,6 +205,7 @@ def cluster(
             title=title or f"Clusters in {name}",
             command="tuckermix " + shlex.join(sys.argv[1:]),  # as the user would type it again
             kind=_input.picture_kind_of(data),
+            scene=scene,
         )
     console.note(f"Open {folder / _results.REPORT} in a browser.")
     return code

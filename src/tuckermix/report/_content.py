@@ -14,6 +14,7 @@ from tuckermix.plots.convergence import history_column
 from tuckermix.plots.fitted import distances_to, even_subsample, rows_of, subspace_of
 from tuckermix.plots.layout import neighbor_map
 from tuckermix.plots.pictures import picture, resized, value_range, views
+from tuckermix.plots.style import COLOURS
 from tuckermix.report import _images, _svg
 from tuckermix.summary import FitSummary, duration
 
@@ -31,6 +32,10 @@ SCALE_SAMPLES = 2000
 
 MAX_CONFUSION = 40
 """With more classes or clusters than this, a table of counts is no longer read."""
+
+
+MOST_MAPS = 12
+"""Maps of components that a report shows: more are hardly looked at."""
 
 
 @dataclass(frozen=True)
@@ -232,6 +237,20 @@ def facts(summary: FitSummary) -> list[tuple[str, str, str]]:
     else:
         rows.append(("Iterations", str(summary.n_iter), ended.removeprefix(", ") or "done"))
     return rows
+
+
+def scene_maps(
+    model: Any, labels: np.ndarray, scene: tuple[int, int] | None
+) -> list[tuple[str, str]]:
+    """Return maps of a scene whose pixels are the samples, each with its name: labels, weights."""
+    if scene is None:
+        return []
+    colours = np.array([[int(c[i : i + 2], 16) / 255 for i in (1, 3, 5)] for c in COLOURS])
+    painted = colours[labels % len(colours)].reshape(*scene, 3)
+    weights = 1.0 - to_numpy(model.memberships_).T.reshape(-1, *scene)
+    maps = [("Clusters", painted)]
+    maps += [(f"Component {number}", one) for number, one in enumerate(weights[:MOST_MAPS])]
+    return [(name, _images.data_address(_images.png(one))) for name, one in maps]
 
 
 def charts(model: Any) -> list[_svg.Chart]:

@@ -74,6 +74,7 @@ def render_report(
     kind: str = "auto",
     summary: FitSummary | None = None,
     features: Any = None,
+    scene: tuple[int, int] | None = None,
 ) -> str:
     """Return the report on a fitted clustering as one page of HTML.
 
@@ -104,6 +105,9 @@ def render_report(
         The figures of the fit, where they are known already; None computes them.
     features : array of shape (n_samples, ...), default=None
         What the transformers of a pipeline make of `X`; None computes it.
+    scene : tuple of int, default=None
+        Height and width of the scene whose pixels are the samples: labels and mixing weights are
+        shown as maps then.
 
     Returns
     -------
@@ -151,6 +155,7 @@ def render_report(
         map=_content.sample_map(subject),
         confusion=_content.confusion(truth, labels),
         charts=_content.charts(model),
+        scene_maps=_content.scene_maps(model, labels, scene),
         settings=[(name, repr(value)) for name, value in summary.settings.items()],
         versions=list(summary.versions.items()),
         snippet=_content.snippet(model, transformers),
