@@ -139,8 +139,13 @@ class TuckerClustering(
     cost_ : float
         Half the squared error of the model.
     gap_ : float
-        How far the mixing weights are from the optimum for these factors, relative to it: 0 up to
-        rounding for a simplex that holds all samples.
+        What the mixing weights miss of the optimum for these factors, relative to the centred
+        energy that as many components can explain: 0 up to rounding for a simplex that holds all
+        samples, which means that no weights fit better with these factors. The optimum is
+        computed apart from the solver.
+    stationarity_ : float
+        How far the factors are from a stationary point: the norm of the gradient over the factors,
+        relative to the same energy. A stationary point need not be the best one.
     imputation_ : Imputation
         How well gaps were filled, where there were any: the error at observed entries that were
         hidden from the model, and that of filling with means. `cost_` is that of the filled
@@ -634,6 +639,7 @@ class TuckerClustering(
         self.components_ = multi_mode_dot(model.core, model.factors)
         self.ranks_ = tuple(int(size) for size in model.core.shape[1:])
         self.n_components_ = self._n_features_out = int(model.core.shape[0])
+        self.stationarity_ = fit.stationarity
         self.history_ = fit.history
         self.n_iter_ = fit.n_iter
         self.stop_reason_ = fit.stop_reason

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -60,6 +61,10 @@ than the fit."""
 NEGLIGIBLE = 0.01
 """The last directions that together hold less than this share of the squared weights are left out.
 For faces, whose energy falls quickly, that halves the work."""
+
+
+WELL_CONDITIONED = 1e5
+"""Ratio of the eigenvalues of a Gram matrix up to which it is whitened to eleven digits at once."""
 
 
 @dataclass(frozen=True)
@@ -136,7 +141,7 @@ class Model(Record):
             memberships, cost = chosen.weights, fit.cost + 0.5 * chosen.squared_error
             # Coordinates are in units of the singular values, vertices in units of the samples.
             vertices = chosen.vertices * scales
-            gap = _gap_of(memberships, fit.Q, core_rows)
+            gap = fit.gap + (1.0 - fit.gap) * _missed_share(memberships, fit.Q, core_rows)
         else:
             memberships, gap, cost = fit.memberships, fit.gap, fit.cost
             small = xp.matmul(double(fit.Q).T, double(memberships))  # memberships = Q @ small
@@ -289,24 +294,29 @@ class Model(Record):
         return xp.matmul(one_hot.T, double(self.offsets(X))), xp.sum(one_hot, axis=0)
 
 
-def _gap_of(memberships: Array, Q: Array, core_rows: Array) -> float:
-    """Measure how much of the optimum the column space of the memberships misses."""
+def _missed_share(memberships: Array, Q: Array, core_rows: Array) -> float:
+    """Return the share of the centred energy of `Q` that the columns of the memberships miss."""
     xp = get_namespace(core_rows)
-    peak = float(xp.max(xp.abs(core_rows)))
+    peak = float(xp.max(xp.abs(core_rows[1:, :]))) if core_rows.shape[0] > 1 else 0.0
     if peak == 0.0:
         return 0.0
-    core_rows = core_rows / peak
-    gram, cross = as_blocks(memberships).reduce(_products, add_parts, Q)
-    values, vectors = leading_eigenvectors(gram, gram.shape[0])
-    # Archetypes that nobody is mixed from leave the columns of the memberships dependent.
-    rank = rank_of(to_numpy(values), float(values[0]), epsilon(values))
-    basis = vectors[:, :rank] / xp.sqrt(values[:rank])  # memberships @ basis is orthonormal
-    optimum = squared_norm(core_rows)
-    reached = squared_norm(xp.matmul(xp.matmul(basis.T, cross), core_rows))
-    return max(0.0, optimum - reached) / optimum
+    rows = core_rows[1:, :] / peak
+    # One whitening leaves an error of the square of the condition; a second one removes it.
+    basis = xp.eye(memberships.shape[1], dtype=xp.float64, device=device(core_rows))
+    for _ in range(2):
+        gram, cross = as_blocks(memberships).reduce(partial(_products, basis=basis), add_parts, Q)
+        values, vectors = leading_eigenvectors(gram, gram.shape[0])
+        # Archetypes that nobody is mixed from leave the columns of the memberships dependent.
+        rank = rank_of(to_numpy(values), float(values[0]), epsilon(values))
+        whiten = vectors[:, :rank] / xp.sqrt(values[:rank])
+        basis = xp.matmul(basis, whiten)
+        if float(values[0]) < WELL_CONDITIONED * float(values[rank - 1]):
+            break
+    reached = squared_norm(xp.matmul(xp.matmul(whiten.T, cross[:, 1:]), rows))
+    return max(0.0, 1.0 - reached / squared_norm(rows))
 
 
-def _products(memberships: Array, Q: Array) -> tuple[Array, Array]:
+def _products(memberships: Array, Q: Array, basis: Array) -> tuple[Array, Array]:
     xp = get_namespace(memberships)
-    U = double(memberships)
+    U = xp.matmul(double(memberships), basis)
     return xp.matmul(U.T, U), xp.matmul(U.T, double(Q))

@@ -178,3 +178,41 @@ def test_bad_input_is_refused(rng):
         objective.cost(U[:5])
     with pytest.raises(ValueError, match="'n_components' parameter of optimum"):
         objective.optimum(0)
+
+
+@pytest.mark.parametrize("shape", [(40, 12), (12, 40)])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_gap_is_what_is_missed_of_the_centred_energy(shape, dtype, seed):
+    rng = np.random.default_rng(seed)
+    B = (rng.standard_normal(shape) + 2.0).astype(dtype)
+    U = Multinomial(shape[0], 4).random_point(rng)
+    centred = B.astype(np.float64) - B.mean(axis=0, dtype=np.float64)
+    basis = np.linalg.qr(U)[0]
+    possible = np.sum(np.linalg.svd(centred, compute_uv=False)[:3] ** 2)
+    missed = 1 - np.sum((basis.T @ centred) ** 2) / possible
+    tolerance = 1e-9 if dtype == np.float64 else 1e-4
+    assert MembershipObjective(B).gap(U) == pytest.approx(missed, rel=tolerance)
+
+
+@pytest.mark.parametrize("shift", [10.0, 1e4, 1e6])
+def test_the_gap_does_not_see_a_constant(shift, seed):
+    rng = np.random.default_rng(seed)
+    B = rng.standard_normal((60, 8))
+    U = Multinomial(60, 5).random_point(rng)
+    assert MembershipObjective(B + shift).gap(U) == pytest.approx(
+        MembershipObjective(B).gap(U), abs=1e-6
+    )
+
+
+def test_the_gap_closes_at_the_optimum(seed):
+    rng = np.random.default_rng(seed)
+    B = rng.standard_normal((30, 6))
+    left = np.linalg.svd(B - B.mean(axis=0), full_matrices=False)[0][:, :3]
+    corners = np.eye(4) - 0.25
+    U = 0.25 + 0.1 * left @ np.linalg.svd(corners)[2][:3]
+    assert np.all(U > 0)
+    assert MembershipObjective(B).gap(U) <= 1e-14
+
+
+def test_the_gap_of_equal_samples_is_zero():
+    assert MembershipObjective(np.ones((4, 2))).gap(np.full((4, 2), 0.5)) == 0.0

@@ -7,6 +7,7 @@ with an orthonormal basis of the columns of `U` in place of the optimal one.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -27,6 +28,7 @@ from tuckermix.decomposition.result import (
     with_constant,
 )
 from tuckermix.manifolds import Multinomial
+from tuckermix.numerics.linalg import DENSE_SIDE
 from tuckermix.objectives import MembershipObjective
 from tuckermix.solvers import trust_region
 from tuckermix.sources import Source
@@ -36,7 +38,7 @@ __all__ = [
     "Alternation",
     "Recipe",
     "alternate",
-    "gap_of",
+    "gap_if_cheap",
     "projected",
     "solve_alternating",
     "subspace_of",
@@ -176,7 +178,7 @@ def alternate(
     if recipe.starts_orthogonal:
         asked = course.note(_explained_by_singular_vectors(objective, n_components))
     else:
-        asked = course.note(-2.0 * objective.cost(U), gap_of(objective, B, U))
+        asked = course.note(-2.0 * objective.cost(U), gap_if_cheap(objective, U))
     for sweep in range(max_iter):
         if asked:
             course.stop = StopReason.CALLBACK
@@ -200,7 +202,7 @@ def alternate(
             factors = update_factors(T, factors, n_loops=recipe.factor_loops)
             B = projected(source, factors)
             objective = MembershipObjective(B)
-        asked = course.note(-2.0 * objective.cost(U), gap_of(objective, B, U))
+        asked = course.note(-2.0 * objective.cost(U), gap_if_cheap(objective, U))
         if result.stop_reason is StopReason.INTERRUPTED:
             course.stop = StopReason.INTERRUPTED
             break
@@ -266,7 +268,6 @@ def solve_alternating(
         subspace_of(U, B, source.like),
         reached.course,
         memberships=asarray_like(U, source.like),
-        gap=gap_of(MembershipObjective(B), B, U),
     )
 
 
@@ -300,27 +301,9 @@ def subspace_of(U: Array, B: Array, like: Array) -> Subspace:
     return Subspace(mean, right.T, values, Q, -2.0 * MembershipObjective(B).cost(U))
 
 
-def gap_of(objective: MembershipObjective, B: Array, U: Array) -> float:
-    """Return how far memberships are from the optimum for their projected samples, relative.
-
-    Parameters
-    ----------
-    objective : MembershipObjective
-        The objective of the projected samples.
-    B : array of shape (n_samples, n_features)
-        The projected samples.
-    U : array of shape (n_samples, n_components)
-        The memberships.
-
-    Returns
-    -------
-    gap : float
-        Zero at the optimum.
-    """
-    # The closed form takes many features too, where `MembershipObjective.optimum` would not.
-    copy = get_namespace(B).asarray(B, copy=True)
-    best = closed_form(copy, U.shape[1] - 1).explained
-    return max(0.0, 2.0 * objective.cost(U) + best) / best if best > 0 else 0.0
+def gap_if_cheap(objective: MembershipObjective, U: Array) -> float:
+    """Return the gap of memberships for a record, NaN where the spectrum of B takes too long."""
+    return objective.gap(U) if min(objective.B.shape) <= DENSE_SIDE else math.nan
 
 
 def projected(source: Source, factors: Sequence[Array]) -> Array:

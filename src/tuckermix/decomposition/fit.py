@@ -28,6 +28,7 @@ from tuckermix._validation import (
     check_real,
     explain_shortage,
 )
+from tuckermix.decomposition.certificate import certify
 from tuckermix.decomposition.exact import sweep
 from tuckermix.decomposition.result import Callback, Course, Decomposition, Start
 from tuckermix.numerics.linalg import leading_eigenvectors, random_basis
@@ -233,7 +234,7 @@ def decompose_source(
             RuntimeWarning,
             stacklevel=3,
         )
-    return best
+    return certify(source, best, n_components - 1)
 
 
 LEAST_KEPT = 0.5

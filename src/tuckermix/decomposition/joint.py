@@ -18,7 +18,7 @@ import numpy as np
 from tuckermix._array_api import asarray_like, double, get_namespace, is_dask, to_numpy
 from tuckermix._optional import require
 from tuckermix._records import StopReason
-from tuckermix.decomposition.alternating import GRADIENT_SHARE, gap_of, subspace_of
+from tuckermix.decomposition.alternating import GRADIENT_SHARE, gap_if_cheap, subspace_of
 from tuckermix.decomposition.exact import closed_form
 from tuckermix.decomposition.result import Callback, Course, Decomposition, Start, assemble
 from tuckermix.manifolds import FromPymanopt, Multinomial, to_pymanopt
@@ -105,7 +105,7 @@ def solve_joint(
     course.stop = StopReason.TOLERANCE if settled else result.stop_reason
     U, *bases = result.point
     B = multi_mode_dot(X, bases, transpose=True).reshape(X.shape[0], -1)
-    gap = gap_of(MembershipObjective(B), B, U)
+    gap = gap_if_cheap(MembershipObjective(B), U)
     dtype = get_namespace(source.like).float64
     U, B, *bases = (asarray_like(array, source.like, dtype=dtype) for array in (U, B, *bases))
     memberships = asarray_like(U, source.like)
@@ -113,7 +113,7 @@ def solve_joint(
     if not course.history:  # interrupted before the start was looked at
         course.note(subspace.explained)
     course.history[-1] = replace(course.history[-1], gap=gap)
-    return assemble(source, bases, subspace, course, memberships=memberships, gap=gap)
+    return assemble(source, bases, subspace, course, memberships=memberships)
 
 
 def product_manifold(U: np.ndarray, factors: Sequence[np.ndarray]) -> FromPymanopt:

@@ -196,7 +196,10 @@ class Decomposition(Record):
     relative_error : float
         The norm of the error over the norm of the data.
     gap : float
-        How far `Q` is from the optimum for these factors, relative to the optimum.
+        What `Q` misses of the optimum for these factors, relative to the centred energy that as
+        many components can explain; see `tuckermix.decomposition.certificate`.
+    stationarity : float
+        How far the factors are from a stationary point, relative to the same energy.
     history : list of SweepRecord
         One record a sweep, the start first.
     n_iter : int
@@ -215,6 +218,7 @@ class Decomposition(Record):
     cost: float
     relative_error: float
     gap: float
+    stationarity: float
     history: list[SweepRecord]
     n_iter: int
     stop_reason: StopReason
@@ -237,7 +241,6 @@ def assemble(
     course: Course,
     *,
     memberships: Array | None = None,
-    gap: float = 0.0,
 ) -> Decomposition:
     """Put a solution together, in the units and the floating type of the samples.
 
@@ -253,13 +256,12 @@ def assemble(
         How the solver came there; its last record is that of the solution.
     memberships : array of shape (n_samples, n_components) or None, default=None
         The mixing weights, where the solver determines them.
-    gap : float, default=0.0
-        How far the subspace is from the optimum.
 
     Returns
     -------
     decomposition : Decomposition
-        The model without labels.
+        The model without labels; `gap` and `stationarity` are unknown (NaN) until they are
+        measured apart from the solver.
     """
     xp = get_namespace(subspace.mean)
     mean_row = subspace.mean * source.n_samples**0.5
@@ -276,7 +278,8 @@ def assemble(
         memberships=memberships,
         cost=course.history[-1].cost,
         relative_error=course.history[-1].relative_error,
-        gap=gap,
+        gap=math.nan,
+        stationarity=math.nan,
         history=course.history,
         n_iter=max(1, len(course.history) - 1),
         stop_reason=course.stop,

@@ -45,7 +45,7 @@ WHOLE_EIGENPROBLEM = 256
 """Up to this size all eigenpairs are computed even if few are wanted: the routine for a part is
 no faster there, and with many threads far slower."""
 
-DENSE_SIDE = 1536
+DENSE_SIDE = 2048
 """Up to this size of the smaller side, the Gram matrix is solved outright; beyond, a block Krylov
 iteration needs far fewer operations for the few leading directions."""
 

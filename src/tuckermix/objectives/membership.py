@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from tuckermix._array_api import Array, epsilon, get_namespace, is_array
+import numpy as np
+
+from tuckermix._array_api import Array, double, epsilon, get_namespace, is_array, to_numpy
 from tuckermix._validation import check_integer
+from tuckermix.numerics.linalg import rank_of
 from tuckermix.objectives.preconditioner import RowPreconditioner
 
-__all__ = ["MembershipObjective", "orthonormal_basis"]
+__all__ = ["MembershipObjective", "whitened_basis"]
 
 N_STATES = 2
 """Points whose intermediate results are kept: the current one and the one on trial, between
@@ -69,7 +72,7 @@ class MembershipObjective:
             B = xp.linalg.qr(B.T, mode="reduced").R.T
         self.B = B
         self._states: list[_State] = []
-        self._spectrum: tuple[float, Array] | None = None
+        self._energies: np.ndarray | None = None
 
     def cost(self, U: Array) -> float:
         """Return F(U).
@@ -162,16 +165,55 @@ class MembershipObjective:
         """
         n_components = check_integer(n_components, "n_components", "optimum")
         xp = get_namespace(self.B)
-        if self._spectrum is None:
-            mean = xp.mean(self.B, axis=0)
-            centred = self.B - mean
+        mean = xp.mean(double(self.B), axis=0)
+        energy_of_mean = self.B.shape[0] * float(xp.sum(mean * mean))
+        return -0.5 * (energy_of_mean + self._possible(n_components))
+
+    def gap(self, U: Array) -> float:
+        r"""Return what memberships miss of the optimum, relative to what they could explain.
+
+        .. math:: \frac{h^* - h(U)}{\tfrac12 \sum_{k<L} \sigma_k^2}, \qquad h = -F .
+
+        Both h contain the mean of the samples, which all memberships explain. It is left out
+        before anything is subtracted, so that a constant added to B changes nothing.
+
+        Parameters
+        ----------
+        U : array of shape (n_samples, n_components)
+            Memberships with rows that sum to one; columns that depend on each other count once.
+
+        Returns
+        -------
+        gap : float
+            Between 0, the optimum, and 1; 0 where the samples are all equal.
+        """
+        xp = get_namespace(self.B, U)
+        possible = self._possible(int(U.shape[1]))
+        if possible <= 0.0:
+            return 0.0
+        # Rows that sum to one make the centred columns dependent: one of them says nothing new.
+        U = double(U)[:, :-1]
+        Q, _ = whitened_basis(U - xp.mean(U, axis=0))
+        part = xp.matmul(Q.T, self._centred())
+        return max(0.0, possible - float(xp.sum(part * part))) / possible
+
+    def _centred(self) -> Array:
+        """Return B − 1μᵀ in float64."""
+        B = double(self.B)
+        return B - get_namespace(B).mean(B, axis=0)
+
+    def _possible(self, n_components: int) -> float:
+        """Return the centred energy that so many components can explain, the sum of σ²."""
+        if self._energies is None:
+            xp = get_namespace(self.B)
+            centred = self._centred()
             # The smaller side: B has at most as many columns as rows. Sums of leading eigenvalues
             # are as accurate as the largest one, which they contain.
-            squares = xp.flip(xp.linalg.eigvalsh(xp.matmul(centred.T, centred)))
-            squares = xp.clip(squares, 0.0, None)
-            self._spectrum = (self.B.shape[0] * float(xp.sum(mean * mean)), squares)
-        energy_of_mean, squares = self._spectrum
-        return -0.5 * (energy_of_mean + float(xp.sum(squares[: n_components - 1])))
+            values = to_numpy(xp.linalg.eigvalsh(xp.matmul(centred.T, centred)))[::-1]
+            sigma = np.sqrt(np.clip(values, 0.0, None))
+            norm = float(xp.linalg.vector_norm(double(self.B)))
+            self._energies = sigma[: rank_of(sigma, norm, epsilon(self.B))] ** 2
+        return float(np.sum(self._energies[: n_components - 1]))
 
     def _at(self, U: Array) -> _State:
         """Return the intermediate results at `U`, kept or new.
@@ -202,7 +244,7 @@ class _State:
         self.xp = xp
         self.B = B
         self.U = xp.asarray(U, copy=True)
-        Q, X = orthonormal_basis(U)
+        Q, X = whitened_basis(U)
         C = xp.matmul(Q.T, B)
         self.cost = -0.5 * float(xp.matmul(xp.reshape(C, (-1,)), xp.reshape(C, (-1,))))
         self.W = xp.matmul(X, C)
@@ -240,7 +282,7 @@ class _State:
         return hessian
 
 
-def orthonormal_basis(U: Array) -> tuple[Array, Array]:
+def whitened_basis(U: Array) -> tuple[Array, Array]:
     """Return an orthonormal basis Q = U X of the columns of U; dependent ones count once.
 
     One whitening by the eigenvectors of UᵀU would leave an error of the square of the condition

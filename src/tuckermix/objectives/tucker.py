@@ -7,7 +7,7 @@ from typing import Any
 
 from tuckermix._array_api import Array, device, get_namespace
 from tuckermix.numerics.tensor import mode_dot, multi_mode_dot
-from tuckermix.objectives.membership import orthonormal_basis
+from tuckermix.objectives.membership import whitened_basis
 from tuckermix.objectives.preconditioner import RowPreconditioner
 
 __all__ = ["TuckerObjective"]
@@ -96,7 +96,7 @@ class _State:
         self.B = mode_dot(self.Y[last], factors[last].T, last + 1)
         self.core_shape = (U.shape[1], *self.B.shape[1:])
         rows = xp.reshape(self.B, (self.B.shape[0], -1))
-        Q, basis = orthonormal_basis(U)
+        Q, basis = whitened_basis(U)
         C = xp.matmul(Q.T, rows)
         self.rows = rows
         self.cost = -0.5 * float(xp.sum(C * C))

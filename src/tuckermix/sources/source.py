@@ -376,6 +376,38 @@ class Source:
         function = partial(_sketch, projection=projection, offset=offset, cross=cross)
         return Sketch(*self._samples.reduce(function, add_parts))
 
+    def measure(
+        self, factors: Sequence[Array], Q: Array, *, gram: bool
+    ) -> tuple[Array, Array, Array, Array | None]:
+        """Read the samples once for all that is needed to judge a solution.
+
+        With `B` the centred samples projected on the factors,
+
+        Parameters
+        ----------
+        factors : sequence of arrays of shape (d_n, r_n)
+            Orthonormal factors.
+        Q : array of shape (n_samples, k)
+            A basis of the memberships.
+        gram : bool
+            Whether the products of the columns of `B` are wanted.
+
+        Returns
+        -------
+        T : array of shape (k, d_1, ...)
+            Qᵀ X, in float64.
+        within : array of shape (k, k)
+            Qᵀ Q, in float64.
+        cross : array of shape (k, product of r_n)
+            Qᵀ B, in float64.
+        gram : array of shape (product of r_n, product of r_n) or None
+            Bᵀ B, in float64, where it was asked for.
+        """
+        projection = Projection(factors, None, self.like)
+        offset = Projection(projection.factors, None, self.mean)(self.mean[None, ...])
+        function = partial(_measure, projection=projection, offset=offset, gram=gram)
+        return self._samples.reduce(function, add_parts, Q)
+
     def take(self, indices: np.ndarray) -> Source:
         """Return a source in memory of the samples with these sorted indices."""
         return as_source(self._samples.take(indices))
@@ -498,3 +530,17 @@ def _sketch(
     Y = projection(block) - offset
     sums = double(xp.tensordot(Y, block, axes=((0,), (0,)))) if cross else None
     return double(xp.matmul(Y.T, Y)), sums
+
+
+def _measure(
+    block: Array, Q: Array, projection: Projection, offset: Array, gram: bool
+) -> tuple[Array, Array, Array, Array | None]:
+    xp = get_namespace(block)
+    (T,) = _contract(block, Q)
+    rows, Q = double(projection(block)) - offset, double(Q)
+    return (
+        T,
+        xp.matmul(Q.T, Q),
+        xp.matmul(Q.T, rows),
+        xp.matmul(rows.T, rows) if gram else None,
+    )
