@@ -226,7 +226,7 @@ def facts(summary: FitSummary) -> list[tuple[str, str, str]]:
         (
             "Optimality gap",
             "unknown" if gap is None else "0" if gap == 0 else f"{gap:.1e}",
-            "0 means no better memberships exist",
+            "0: for these factors no mixing weights fit better",
         )
     )
     stop = summary.stop_reason
