@@ -67,7 +67,7 @@ def certify(source: Source, fit: Decomposition, n_directions: int) -> Decomposit
         The same with `gap` and `stationarity` set.
     """
     xp = get_namespace(source.mean)
-    n_projected = math.prod(fit.ranks)
+    n_projected = math.prod(factor.shape[1] for factor in fit.factors)
     square = n_projected <= min(DENSE_SIDE, source.n_samples)
     T, within, cross, gram = source.measure(fit.factors, fit.Q, gram=square)
     # The first column of Q is constant: what it explains is the mean, which no solution misses.
