@@ -549,6 +549,7 @@ class TuckerClustering(
         given = X
         if observed is not None:
             X, self.imputation_ = impute(X, observed, n_components, ranks, rng)
+            ranks = self.imputation_.ranks
         samples = as_blocks(X)
         fit = decompose_source(
             Source(samples),

@@ -87,6 +87,9 @@ class Imputation(Record):
         How many directions predict the hidden entries best.
     n_turns : int
         How often the gaps were filled.
+    ranks : tuple of int
+        The ranks of the factors. Those of the filled samples alone would be lower: what was filled
+        has less detail than what was observed, and gaps would then be filled with less still.
     """
 
     n_missing: int
@@ -95,6 +98,7 @@ class Imputation(Record):
     held_out_error_of_means: float
     n_directions: int
     n_turns: int
+    ranks: tuple[int, ...]
 
 
 def split_gaps(X: Any, owner: str) -> tuple[Any, Array | None]:
@@ -188,6 +192,7 @@ def impute(
         n_directions = min(GROWTH * n_directions, most)
     # The hidden entries are observed after all: a few turns more use them.
     last = _Turns(X, observed, hidden, ranks, rng, xp.where(observed, X, best_filled))
+    last.factors = turns.factors
     for _ in range(LAST_TURNS):
         last.turn(best_directions)
     count = xp.sum(xp.astype(observed, xp.int64))
@@ -198,6 +203,7 @@ def impute(
         held_out_error_of_means=means,
         n_directions=best_directions,
         n_turns=turns.count + last.count,
+        ranks=tuple(int(factor.shape[1]) for factor in turns.factors or ()),
     )
 
 
