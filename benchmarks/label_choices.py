@@ -1,17 +1,18 @@
 """What each choice of the labels is worth: ``TUCKERMIX_DATA=… python -m benchmarks.label_choices``.
 
-Each line changes one thing and leaves the rest at its default. All draws come from the part of each
-dataset that is for choices; what the tables report on is not looked at. *shapes* is the mean
-adjusted Rand index over point sets with 2 to 20 coordinates, the other columns are mean accuracies.
-Results go to `label_choices.md`.
+Each line changes one thing and leaves the rest at its default. All draws are from the tuning part
+of the datasets (see `tuckermix.experiments.splits`), with ranks that the data choose. *shapes* is
+the mean adjusted Rand index over point sets with 2 to 20 coordinates, the other columns are mean
+accuracies. Results go to `label_choices.json` and `label_choices.md`.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,33 +24,34 @@ from sklearn.metrics import adjusted_rand_score
 
 from benchmarks import reporting
 from benchmarks.quality import draw
-from tuckermix import TuckerClustering, model
+from tuckermix import TuckerClustering
 from tuckermix.datasets import DatasetNotFound, load, make_dynamic_textures
 from tuckermix.experiments.splits import TUNING, part_seed, restrict
-from tuckermix.labels import graph
+from tuckermix.labels import fit_labels, graph
 from tuckermix.metrics import clustering_accuracy
 
 SEED = 77
-"""The first seed of the draws."""
+"""The first seed of the draws, apart from those of `quality` and of the tables."""
 
 CASES = (
-    ("pie", 24, 42, (12, 12), 2),
-    ("pie", 34, 9, (12, 12), 4),
-    ("orl", 10, 10, (12, 12), 12),
-    ("orl", 20, 10, (12, 12), 4),
-    ("yaleb", 10, 64, (12, 12), 6),
-    ("yaleb", 19, 64, (12, 12), 1),
-    ("cbcl", 2, 600, (8, 8), 10),
-    ("mnist", 3, 100, (14, 14), 10),
-    ("mnist", 5, 100, (14, 14), 10),
-    ("mnist", 7, 100, (14, 14), 10),
-    ("mnist", 10, 100, (14, 14), 6),
-    ("digits", 10, 80, (7, 7), 4),
-    ("modelnet10", 4, 90, (19, 19, 19), 3),
+    ("pie", 24, 42, 2),
+    ("pie", 34, 9, 2),
+    ("orl", 10, 10, 8),
+    ("orl", 20, 10, 1),
+    ("yaleb", 10, 64, 4),
+    ("yaleb", 19, 64, 1),
+    ("cbcl", 2, 600, 4),
+    ("mnist", 3, 100, 6),
+    ("mnist", 5, 100, 6),
+    ("mnist", 7, 100, 6),
+    ("mnist", 10, 100, 4),
+    ("digits", 10, 85, 4),
+    ("modelnet10", 4, 90, 2),
 )
-"""Dataset, classes, samples of each, core, draws; at most half of what a dataset has."""
+"""Dataset, classes, samples of each, draws."""
 
-TEXTURES = (4, 60, (12, 12, 12), 3)
+TEXTURES = (4, 60, 2)
+"""Classes, samples of each, draws."""
 
 BLOBS: dict[str, tuple[list[int], int, float]] = {
     "equal, 2": ([150] * 4, 2, 5.0),
@@ -62,7 +64,10 @@ BLOBS: dict[str, tuple[list[int], int, float]] = {
 }
 """Sizes, coordinates, and the distance of the centres in standard deviations."""
 
-SHAPE_SEEDS = 4
+SHAPE_SEEDS = 8
+
+Sample = tuple[Any, Any, Any]
+"""Samples, their classes, ranks."""
 
 
 def blobs(sizes: list[int], n_coordinates: int, distance: float, rng: Any) -> tuple[Any, Any]:
@@ -88,14 +93,7 @@ def shapes(seed: int) -> Iterator[tuple[Any, Any]]:
     yield make_circles(500, noise=0.05, factor=0.5, random_state=SEED + seed)
 
 
-def without_shrinkage(fitted: Any, X: Any) -> Any:
-    """Look at as many directions, all with the same weight."""
-    wider = SHRUNK(fitted, X)
-    if wider is fitted:
-        return fitted
-    rows = fitted.project(X) / fitted.spread @ wider.view
-    scales = np.sqrt(np.mean((rows - rows.mean(axis=0)) ** 2, axis=0))
-    return replace(wider, view=wider.view / scales)
+WEIGHED: Callable[..., Any] = graph.adjacency
 
 
 def without_density(indices: Any, squares: Any, n_directions: int) -> Any:
@@ -103,47 +101,98 @@ def without_density(indices: Any, squares: Any, n_directions: int) -> Any:
     return WEIGHED(indices, squares, 10**9)
 
 
-SHRUNK: Callable[..., Any] = model.Model.looking_beyond
-WEIGHED: Callable[..., Any] = graph.adjacency
+def _with(**values: Any) -> list[Callable[[], AbstractContextManager[Any]]]:
+    """Set constants of the graph."""
+    return [
+        lambda name=name, value=value: mock.patch.object(graph, name, value)  # type: ignore[misc]
+        for name, value in values.items()
+    ]
 
-CHANGES: dict[str, AbstractContextManager[Any]] = {
-    "as it is": nullcontext(),
-    "the directions of the model only": mock.patch.object(model, "WIDER", 1),
-    "all directions alike": mock.patch.object(model.Model, "looking_beyond", without_shrinkage),
-    "one embedding": mock.patch.object(graph, "CUT_ALLOWANCE", 0.0),
-    "the second may cut 20 % more": mock.patch.object(graph, "CUT_ALLOWANCE", 1.2),
-    "the second may cut anything": mock.patch.object(graph, "CUT_ALLOWANCE", np.inf),
-    "no weight for mutual edges": mock.patch.object(graph, "MUTUAL", 0.0),
-    "no gaps": mock.patch.object(graph, "GAP", np.inf),
-    "no weight for density": mock.patch.object(graph, "adjacency", without_density),
-    "all neighbours alike": mock.patch.object(graph, "DECAY", 0.0),
+
+CHANGES: dict[str, list[Callable[[], AbstractContextManager[Any]]]] = {
+    "one embedding": _with(CUT_ALLOWANCE=0.0),
+    "the second may cut 20 % more": _with(CUT_ALLOWANCE=1.2),
+    "the second may cut anything": _with(CUT_ALLOWANCE=np.inf),
+    "a quarter more in the second": _with(MORE=0.25),
+    "as many more in the second": _with(MORE=1.0),
+    "the second has at least one more": _with(LEAST_MORE=1),
+    "clear cuts are looked at again": _with(CLEAR_CUT=0.0),
+    "few samples as many": _with(FEWEST=0),
+    "eigenvectors alike": _with(STEPS=0),
+    "no weight for mutual edges": _with(MUTUAL=0.0),
+    "no gaps": _with(GAP=np.inf),
+    "gaps cut off": _with(FAINT=1e-12),
+    "no bound on density": _with(DENSEST=1e-12),
+    "no weight for density": [lambda: mock.patch.object(graph, "adjacency", without_density)],
+    "all neighbours alike": _with(DECAY=0.0),
 }
+"""Changes of the graph, with the points as they are."""
 
-NEIGHBORS = (10, 15, 30)
+VIEWS: dict[str, dict[str, float]] = {
+    "the directions of the model only": {"edge": 0.0},
+    "the edge at 2 K": {"edge": 2.0},
+    "the edge at 3 K": {"edge": 3.0},
+    "the edge at 6 K": {"edge": 6.0},
+    "power ½": {"power": 0.5},
+    "all directions alike": {"power": 0.0},
+}
+"""Changes of the points. An edge of 0 stands for those of the model, whitened."""
+
+NEIGHBORS = (10, 20, 30)
 """Values of `n_neighbors` beside the default."""
 
 
-def mean_score(samples: list[tuple[Any, Any, Any]], score: Any, **options: Any) -> float:
-    """Fit all draws and compare the labels with the classes."""
-    found = []
+def found_labels(
+    fitted: Any, X: Any, seed: int, *, edge: float = 4.0, power: float = 1.0, n_neighbors: int = 15
+) -> Any:
+    """Label the samples anew with the fitted decomposition."""
+    n_clusters, model = fitted.n_clusters, fitted._model_
+    if edge:
+        model = model.looking_beyond(X, round(edge * n_clusters), power)
+    else:
+        along = model.offsets(X) / model.spread
+        scales = np.sqrt(np.mean((along - along.mean(axis=0)) ** 2, axis=0))
+        model = replace(model, view=model.directions / scales)
+    rows, rng = model.place(X), np.random.default_rng(seed)
+    labeller = fit_labels("graph", rows, n_clusters, n_neighbors=n_neighbors, rng=rng)
+    return labeller.predict_proba(rows).argmax(axis=1)
+
+
+def compare(samples: list[Sample], score: Any) -> dict[str, float]:
+    """Fit every draw once, label it in all ways, and average the scores."""
+    found: dict[str, list[float]] = {}
     for seed, (X, truth, ranks) in enumerate(samples):
         n_clusters = len(np.unique(truth))
-        fitted = TuckerClustering(n_clusters, ranks=ranks, random_state=seed, **options).fit(X)
-        found.append(score(truth, fitted.labels_))
-    return float(np.mean(found))
+        fitted = TuckerClustering(n_clusters, ranks=ranks, random_state=seed).fit(X)
+
+        def note(change: str, fitted: Any = fitted, data: Any = (X, truth, seed), **o: Any) -> None:
+            labels = found_labels(fitted, data[0], data[2], **o)
+            found.setdefault(change, []).append(score(data[1], labels))
+
+        note("as it is")
+        for change, view in VIEWS.items():
+            note(change, **view)
+        for count in NEIGHBORS:
+            note(f"{count} neighbours", n_neighbors=count)
+        for change, patches in CHANGES.items():
+            with ExitStack() as stack:
+                for patch in patches:
+                    stack.enter_context(patch())
+                note(change)
+    return {change: float(np.mean(values)) for change, values in found.items()}
 
 
-def columns() -> Iterator[tuple[str, list[tuple[Any, Any, Any]], Any]]:
+def columns() -> Iterator[tuple[str, list[Sample], Any]]:
     """Yield the name of each column, its samples, and its score."""
-    for name, n_classes, each, ranks, n_draws in CASES:
+    for name, n_classes, each, n_draws in CASES:
         try:
             data = restrict(load(name), name, TUNING)
         except DatasetNotFound as error:
             print(f"skipped: {error}")
             continue
         drawn = [draw(data, n_classes, each, SEED + seed) for seed in range(n_draws)]
-        yield f"{name} {n_classes}", [(X, y, ranks) for X, y in drawn], clustering_accuracy
-    n_classes, each, core, n_draws = TEXTURES
+        yield f"{name} {n_classes}", [(X, y, None) for X, y in drawn], clustering_accuracy
+    n_classes, each, n_draws = TEXTURES
     videos = [
         make_dynamic_textures(
             n_classes * each,
@@ -155,9 +204,23 @@ def columns() -> Iterator[tuple[str, list[tuple[Any, Any, Any]], Any]]:
         )
         for seed in range(n_draws)
     ]
-    yield f"textures {n_classes}", [(X, y, core) for X, y in videos], clustering_accuracy
+    yield f"textures {n_classes}", [(X, y, None) for X, y in videos], clustering_accuracy
     points = [pair for seed in range(SHAPE_SEEDS) for pair in shapes(seed)]
     yield "shapes", [(X, y, X.shape[1]) for X, y in points], adjusted_rand_score
+
+
+def table(scores: dict[str, dict[str, float]]) -> list[str]:
+    """Turn the scores of each column into a table, with the difference of the means at the end."""
+    names = list(scores)
+    changes = list(next(iter(scores.values())))
+    base = np.mean([scores[name]["as it is"] for name in names])
+    lines = ["| | " + " | ".join([*names, "mean"]) + " |", "|---" * (len(names) + 2) + "|"]
+    for change in changes:
+        values = [scores[name][change] for name in names]
+        gain = "" if change == "as it is" else f" ({np.mean(values) - base:+.3f})"
+        cells = [f"{value:.3f}" for value in [*values, np.mean(values)]]
+        lines.append(f"| {change} | " + " | ".join(cells) + f"{gain} |")
+    return lines
 
 
 def main() -> None:
@@ -165,29 +228,14 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
-    names: list[str] = []
-    scores: dict[str, list[float]] = {change: [] for change in CHANGES}
-    scores |= {f"{count} neighbours": [] for count in NEIGHBORS}
+    scores: dict[str, dict[str, float]] = {}
     for name, samples, score in columns():
-        names.append(name)
-        for change, patch in CHANGES.items():
-            with patch:
-                scores[change].append(mean_score(samples, score))
-        for count in NEIGHBORS:
-            found = mean_score(samples, score, n_neighbors=count)
-            scores[f"{count} neighbours"].append(found)
-        print(name, " ".join(f"{values[-1]:.3f}" for values in scores.values()), flush=True)
-    lines = [
-        "| | " + " | ".join([*names, "mean"]) + " |",
-        "|---" * (len(names) + 2) + "|",
-        *(
-            f"| {change} | " + " | ".join(f"{v:.2f}" for v in [*found, np.mean(found)]) + " |"
-            for change, found in scores.items()
-        ),
-    ]
+        scores[name] = compare(samples, score)
+        print(name, " ".join(f"{value:.3f}" for value in scores[name].values()), flush=True)
+        (options.out / "label_choices.json").write_text(json.dumps(scores, indent=1) + "\n")
     command = "TUCKERMIX_DATA=… python -m benchmarks.label_choices"
     heading = reporting.heading(command, "Means over the draws", reporting.environment())
-    text = "\n".join([heading, "", *lines, ""])
+    text = "\n".join([heading, "", *table(scores), ""])
     (options.out / "label_choices.md").write_text(text)
     print(text)
 

@@ -9,7 +9,8 @@ from tuckermix import decompose
 from tuckermix._array_api import to_numpy
 from tuckermix.datasets import make_tensor_clusters
 from tuckermix.labels import LABELLINGS, fit_labels
-from tuckermix.model import MOST_MORE, NEGLIGIBLE, WIDER, Model, _missed_share
+from tuckermix.model import MOST_MORE, NEGLIGIBLE, Model, _missed_share
+from tuckermix.numerics.linalg import DENSE_SIDE
 from tuckermix.sources import add_parts, as_blocks
 
 
@@ -38,7 +39,7 @@ def test_points_are_the_rows_of_q_on_a_sphere(fitted):
 
 def test_a_wider_view_keeps_the_model_and_its_directions(fitted):
     X, _, model, memberships, _ = fitted
-    wider = model.looking_beyond(X)
+    wider = model.looking_beyond(X, 8)
     assert model.view.shape == (12, 4)
     assert 4 < wider.view.shape[1] <= 12
     assert wider.core is model.core
@@ -53,7 +54,7 @@ def test_the_view_does_not_depend_on_units(fitted):
     for factor in (1.0, 1e-160, 1e150):
         fit = decompose(X * factor, 5, (3, 4))
         model, _, _, _ = Model.from_decomposition(fit, "anchored", np.random.default_rng(0))
-        wider = model.looking_beyond(X * factor)
+        wider = model.looking_beyond(X * factor, 8)
         views.append(np.abs(wider.place(X * factor)))
     np.testing.assert_allclose(views[1], views[0], atol=1e-6)
     np.testing.assert_allclose(views[2], views[0], atol=1e-6)
@@ -106,7 +107,7 @@ def test_memberships_of_another_solver_are_kept(fitted):
     )
 
 
-def view_of(rows, n_directions):
+def view_of(rows, n_directions, edge=None, power=1.0):
     """Look beyond a model with that many directions of plain rows; None where it sees no more."""
     from array_api_compat import array_namespace
 
@@ -116,7 +117,7 @@ def view_of(rows, n_directions):
     core = xp.zeros((n_directions + 1, size), dtype=rows.dtype)
     identity = xp.eye(size, dtype=rows.dtype)
     model = Model([identity], core, rows[0, :], nothing, nothing, 1.0, nothing)
-    wider = model.looking_beyond(rows)
+    wider = model.looking_beyond(rows, n_directions if edge is None else edge, power)
     return None if wider is model else wider.view
 
 
@@ -132,21 +133,36 @@ def leading(rows, count):
     return values[:count], right[:count].T
 
 
-@pytest.mark.parametrize("n_directions", [1, 3, 7])
-def test_weights_are_those_of_a_wiener_filter(xp, rows, n_directions):
-    values, right = leading(rows, WIDER * n_directions)
-    view = view_of(xp.asarray(rows.copy()), n_directions)
-    weights = values**2 / (values**2 + values[n_directions] ** 2)
+@pytest.mark.parametrize("power", [0.0, 0.5, 1.0])
+@pytest.mark.parametrize("edge", [1, 3, 7, 100])
+def test_weights_are_those_of_ridge_regression(xp, rows, edge, power):
+    values, right = leading(rows, 30)
+    view = view_of(xp.asarray(rows.copy()), 2, edge, power)
+    weights = (values**2 / (values**2 + values[min(edge, 29)] ** 2)) ** power
     found = to_numpy(view)
     kept = found.shape[1]
-    assert n_directions < kept <= WIDER * n_directions
+    assert kept > 2
     assert np.sum(weights[kept:] ** 2) <= NEGLIGIBLE * np.sum(weights**2)
     weights, values, right = weights[:kept], values[:kept], right[:, :kept]
     weights /= np.sqrt(np.mean(weights**2))
     expected = right * weights * np.sqrt(len(rows)) / values
-    np.testing.assert_allclose(found @ found.T, expected @ expected.T, rtol=1e-8)
+    size = np.abs(expected @ expected.T).max()
+    np.testing.assert_allclose(found @ found.T, expected @ expected.T, rtol=1e-8, atol=1e-9 * size)
     spread = (rows - rows.mean(axis=0)) @ found
     np.testing.assert_allclose(np.mean(spread**2, axis=0), weights**2, rtol=1e-8)
+
+
+@pytest.mark.parametrize("power", [0.5, 1.0])
+def test_points_are_rows_of_the_hat_matrix_of_ridge_regression(rows, power):
+    """Before they are set on the sphere, and up to scale; with ½ it holds their products."""
+    centred = rows - rows.mean(axis=0)
+    ridge = leading(rows, 6)[0][5] ** 2
+    hat = centred @ np.linalg.solve(centred.T @ centred + ridge * np.eye(30), centred.T)
+    points = centred @ view_of(rows.copy(), 2, 5, power)
+    found, expected = points @ points.T, hat @ hat.T if power == 1.0 else hat
+    scale = np.sum(found * expected) / np.sum(expected**2)
+    # Directions with less than a hundredth of the squares are left out of the points.
+    assert np.linalg.norm(found - scale * expected) <= 0.02 * np.linalg.norm(found)
 
 
 def test_a_model_with_all_directions_sees_nothing_beyond(rng):
@@ -168,9 +184,10 @@ def test_rounding_is_not_looked_at(dtype, offset, rng):
 
 def test_the_number_of_further_directions_has_a_limit():
     """More directions than are worth their time: a model of many, in a space of many more."""
-    n_directions = MOST_MORE // 2
-    rows = np.random.default_rng(0).normal(size=(700, 5 * n_directions))
-    assert view_of(rows, n_directions).shape[1] <= n_directions + MOST_MORE
+    side = DENSE_SIDE + 10
+    rows = np.random.default_rng(0).normal(size=(side + 1, side)).astype(np.float32)
+    assert view_of(rows, 3, 5).shape[1] <= 5 + MOST_MORE
+    assert view_of(rows[:400].copy(), 3, 5).shape[1] > 5 + MOST_MORE // 2
 
 
 def test_scales_do_not_matter(rows):

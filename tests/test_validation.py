@@ -219,7 +219,7 @@ def test_functions_refuse_what_is_no_tensor():
 @pytest.mark.parametrize(
     ("given", "expected"),
     [
-        (None, 0.9),
+        (None, None),
         (3, (3, 3)),
         (100, (6, 5)),
         (0.8, 0.8),
@@ -230,7 +230,7 @@ def test_functions_refuse_what_is_no_tensor():
     ],
 )
 def test_every_form_of_ranks_is_understood(given, expected):
-    assert validation.check_ranks(given, (6, 5), "Model", default=0.9) == expected
+    assert validation.check_ranks(given, (6, 5), "Model") == expected
 
 
 @pytest.mark.parametrize(
@@ -238,16 +238,16 @@ def test_every_form_of_ranks_is_understood(given, expected):
 )
 def test_what_is_no_rank_is_refused_with_the_rule(bad):
     with pytest.raises(ValueError, match=r"The 'ranks' parameter of Model must be .* Got"):
-        validation.check_ranks(bad, (6, 5), "Model", default=0.9)
+        validation.check_ranks(bad, (6, 5), "Model")
 
 
 def test_ranks_beyond_a_mode_name_the_mode():
     with pytest.raises(ValueError, match="rank 7 of feature mode 1 is larger than 5"):
-        validation.check_ranks((6, 7), (6, 5), "Model", default=0.9)
+        validation.check_ranks((6, 7), (6, 5), "Model")
 
 
 def test_a_trailing_mode_of_size_one_needs_no_rank():
-    assert validation.check_ranks((4,), (6, 1), "Model", default=0.9) == (4, 1)
+    assert validation.check_ranks((4,), (6, 1), "Model") == (4, 1)
 
 
 SAMPLES = make_tensor_clusters(60, (4, 5), 3, random_state=0).X

@@ -124,8 +124,8 @@ def check_stored(
 
 
 def check_ranks(
-    ranks: Any, sample_shape: tuple[int, ...], owner: str, *, default: float
-) -> tuple[int, ...] | float:
+    ranks: Any, sample_shape: tuple[int, ...], owner: str
+) -> tuple[int, ...] | float | None:
     """Turn the `ranks` parameter into one rank a mode, or into the share of energy to keep.
 
     Parameters
@@ -136,20 +136,18 @@ def check_ranks(
         The sizes of the feature modes.
     owner : str
         The name of the class or function that has the parameter, for messages.
-    default : float
-        The share of energy that None stands for.
 
     Returns
     -------
-    ranks : tuple of int or float
-        One rank for each feature mode, or a share of energy in (0, 1).
+    ranks : tuple of int, float or None
+        One rank for each feature mode, or a share of energy in (0, 1); None where the data choose.
     """
     rule = (
         f"The 'ranks' parameter of {owner} must be None, an int, a share of energy in (0, 1), or "
         f"one int per feature mode (here {len(sample_shape)}). Got {ranks!r} instead."
     )
     if ranks is None:
-        return default
+        return None
     if isinstance(ranks, bool | np.bool_ | str | dict):
         raise ValueError(rule)
     if isinstance(ranks, numbers.Integral):

@@ -35,7 +35,7 @@ from tuckermix._validation import (
     explain_shortage,
 )
 from tuckermix.decomposition import INITS, SOLVERS
-from tuckermix.decomposition.fit import DEFAULT_ENERGY, decompose_source
+from tuckermix.decomposition.fit import decompose_source
 from tuckermix.decomposition.missing import fill_gaps, impute, ridge_of, split_gaps
 from tuckermix.decomposition.result import Decomposition, SweepRecord
 from tuckermix.decomposition.stream import Summary, decompose_summary
@@ -70,7 +70,8 @@ class TuckerClustering(
         \qquad U > 0,\ U 1 = 1,\ U_n^\top U_n = I .
 
     The solution determines the column space of `U`, and labels are read off that space and what
-    lies next to it: samples of one cluster point in similar directions there.
+    lies next to it: samples of one cluster point in similar directions there. The number of
+    components sizes the model; labels have directions of their own, see `ridge_edge`.
 
     Parameters
     ----------
@@ -82,7 +83,8 @@ class TuckerClustering(
         the data is lower.
     ranks : None, int, float or tuple of int, default=None
         The number of columns of each factor: one int for all feature modes, one for each, or the
-        share of the centred energy of each mode to keep; None keeps 97 %.
+        share of the centred energy of each mode to keep. None keeps 98 % of the energy above the
+        noise, see :doc:`/method/index`.
     solver : {"exact", "trust-region", "joint"}, default="exact"
         ``"exact"`` solves for the memberships in closed form; ``"trust-region"`` is the paper's
         Riemannian method; ``"joint"`` optimises all modes at once through Pymanopt.
@@ -103,12 +105,19 @@ class TuckerClustering(
         What to do with NaN and with entries that a NumPy mask covers: refuse them, or fill them by
         the model. Then `predict` and the other methods take samples with gaps too.
     assign_labels : {"graph", "subspace", "memberships", "argmax"}, default="graph"
-        How samples get labels: by a graph of nearest neighbours in the subspace and the directions
-        next to it, by k-means in the subspace, by k-means on the mixing weights (the paper's last
-        step, here on exact weights, which are flatter than those of its solver), or by the largest
-        weight (by k-means on the weights where there are fewer components than clusters).
-    n_neighbors : int, default=20
+        How samples get labels: by a graph of nearest neighbours in all directions of the projected
+        samples, weighted by ridge regression, by k-means in the subspace, by k-means on the mixing
+        weights (the paper's last step, here on exact weights, which are flatter than those of its
+        solver), or by the largest weight (by k-means on the weights where there are fewer
+        components than clusters).
+    n_neighbors : int, default=15
         The number of neighbours in the graph and in votes.
+    ridge_edge : float, default=4.0
+        For ``assign_labels="graph"``, where the weights of directions fall to a half: at direction
+        ``ridge_edge * n_clusters``. See :doc:`/labels`.
+    ridge_power : float, default=1.0
+        The power to which these weights are raised: 1 compares what ridge regression predicts for
+        samples, 0.5 takes its hat matrix for their products, 0 whitens all directions alike.
     n_init : int, default=10
         The number of starts of k-means, and of the whole fit for ``init="random"``.
     max_iter : int, default=100
@@ -202,7 +211,9 @@ class TuckerClustering(
         missing: str | None = None,
         memory: float | None = None,
         assign_labels: str = "graph",
-        n_neighbors: int = 20,
+        n_neighbors: int = 15,
+        ridge_edge: float = 4.0,
+        ridge_power: float = 1.0,
         n_init: int = 10,
         max_iter: int = 100,
         tol: float = 1e-6,
@@ -219,6 +230,8 @@ class TuckerClustering(
         self.memory = memory
         self.assign_labels = assign_labels
         self.n_neighbors = n_neighbors
+        self.ridge_edge = ridge_edge
+        self.ridge_power = ridge_power
         self.n_init = n_init
         self.max_iter = max_iter
         self.tol = tol
@@ -255,7 +268,7 @@ class TuckerClustering(
             if X.shape[0] < self.n_clusters:
                 raise ValueError(f"n_samples={X.shape[0]} must be >= n_clusters={self.n_clusters}.")
             name = type(self).__name__
-            ranks = check_ranks(self.ranks, self.sample_shape_, name, default=DEFAULT_ENERGY)
+            ranks = check_ranks(self.ranks, self.sample_shape_, name)
             self._fit(X, ranks, rng, observed)
         except BaseException:
             # A failed fit must not leave half of a new model beside half of an old one; what
@@ -509,6 +522,8 @@ class TuckerClustering(
             check_real(self.memory, "memory", name, strict=True)
         check_option(self.assign_labels, "assign_labels", name, LABELLINGS)
         check_integer(self.n_neighbors, "n_neighbors", name)
+        check_real(self.ridge_edge, "ridge_edge", name)
+        check_real(self.ridge_power, "ridge_power", name)
         check_integer(self.n_init, "n_init", name)
         check_integer(self.max_iter, "max_iter", name)
         check_real(self.tol, "tol", name)
@@ -535,7 +550,7 @@ class TuckerClustering(
     def _fit(
         self,
         X: Array,
-        ranks: tuple[int, ...] | float,
+        ranks: tuple[int, ...] | float | None,
         rng: np.random.Generator,
         observed: Array | None = None,
     ) -> None:
@@ -604,7 +619,8 @@ class TuckerClustering(
         elif samples.lazy:
             chosen = samples.take(np.arange(samples.n_samples))
         if way.looks_beyond:
-            model = model.looking_beyond(chosen)
+            edge = round(self.ridge_edge * self.n_clusters)
+            model = model.looking_beyond(chosen, edge, self.ridge_power)
         labeller = fit_labels(
             self.assign_labels,
             as_blocks(chosen).map(model.place if way.uses == "points" else model.weigh),
@@ -650,7 +666,7 @@ class TuckerClustering(
         name, way = type(self).__name__, LABELLINGS[self.assign_labels]
         n_components = self.n_components or way.per_cluster * self.n_clusters + way.further
         summary = summary.updated(X, n_components - 1, self.memory, rng)
-        ranks = check_ranks(self.ranks, self.sample_shape_, name, default=DEFAULT_ENERGY)
+        ranks = check_ranks(self.ranks, self.sample_shape_, name)
         fit = decompose_summary(
             summary,
             n_components,

@@ -1,16 +1,16 @@
 r"""The fitted model: where samples lie, what they are mixed from, which cluster they belong to.
 
-Labels compare samples by the directions of the model and those next to it. The model keeps the
-L - 1 leading directions of the centred samples and drops the others. Where it stops is a matter of
-convention, and classes do not end there: a direction just outside tells as much as one just
-inside. So labels look further, and every direction counts by
+Labels compare samples by ridge regression. With B the projected and centred samples, λ_j the energy
+along their j-th principal direction and u_j the coordinates of the samples along it, of unit norm,
+ridge regression on B turns any target y into the predictions H y with
 
-.. math:: w_j = \frac{\lambda_j}{\lambda_j + \lambda_L},
+.. math:: H = B (B^\top B + \lambda_e I)^{-1} B^\top = \sum_j w_j\, u_j u_j^\top,
+          \qquad w_j = \frac{\lambda_j}{\lambda_j + \lambda_e}.
 
-:math:`\lambda_j` the energy along direction j and :math:`\lambda_L` that of the first one outside
-the model. This is the factor by which the best linear estimate of a signal is shrunk if the noise
-has the energy :math:`\lambda_L` in each direction: strong directions count in full, the edge of the
-model for a half, and weak ones fade.
+Two samples are alike where rows of H are: no target of unit norm has predictions that differ by
+more than the distance of the rows. All directions take part; strong ones count in full, those at
+the edge λ_e for a half, and weak ones fade. The edge is the energy of direction 4 K, so that a
+cluster has about four directions to be told apart by.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ from tuckermix.decomposition import Decomposition
 from tuckermix.labels import Labeller
 from tuckermix.memberships import SIMPLICES
 from tuckermix.numerics.linalg import (
+    DENSE_SIDE,
     centre_rows,
     leading_directions,
     leading_eigenvectors,
@@ -51,12 +52,9 @@ FLAT_BELOW = 10.0
 """Below about this many directions the length of a row counts, see `Model.place`. With rows of
 plain unit length a ring around a blob or a small group far out is bent out of shape."""
 
-WIDER = 4
-"""How many times more directions than the model has are looked at."""
-
 MOST_MORE = 256
-"""The most directions beyond the model: with hundreds of clusters, finding more would take longer
-than the fit."""
+"""The most directions beyond the edge where an iteration has to find them: their weights fall, and
+finding all of them would take longer than the fit."""
 
 NEGLIGIBLE = 0.01
 """The last directions that together hold less than this share of the squared weights are left out.
@@ -193,26 +191,33 @@ class Model(Record):
         width = int(view.shape[1]) + 1 if self.labeller.uses == "points" else n_components
         self.labeller.check(width, n_clusters)
 
-    def looking_beyond(self, X: Array) -> Model:
+    def looking_beyond(self, X: Array, edge: int, power: float = 1.0) -> Model:
         """Let labels look beyond the directions of the model, see the text of this module.
 
         Parameters
         ----------
         X : array of shape (n_samples, d_1, ...)
             The samples from which labels are learned, in memory.
+        edge : int
+            The direction, counted from 0, whose energy is the ridge; the last one where there are
+            not as many.
+        power : float, default=1.0
+            The power p to which weights are raised: 1 compares rows of H; with ½ the matrix H holds
+            the products of the points; 0 is plain whitening.
 
         Returns
         -------
         model : Model
-            The same with a wider view: at most four times as many directions as the model has, and
-            at most 256 more. Along column j of the view the centred samples have a variance
-            proportional to ``w_j²``, and 1 on average. The model itself where there is nothing to
-            see beyond it.
+            The same with a wider view. Along column j of the view the centred samples have a
+            variance proportional to ``w_j^2p``, and 1 on average. The model itself where there is
+            nothing to see beyond it.
         """
         B, mean = centre_rows(as_blocks(X).map(self.project) / self.spread)
         xp = get_namespace(B)
         n_samples, n_directions = B.shape[0], self.directions.shape[1]
-        width = min(WIDER * n_directions, n_directions + MOST_MORE)
+        width = min(B.shape)
+        if width > DENSE_SIDE:
+            width = min(width, max(edge, n_directions) + MOST_MORE)
         basis = leading_directions(B, width, rough=True)
         basis = basis[:, : min(width, basis.shape[1])]
         if basis.shape[1] <= n_directions:
@@ -221,15 +226,16 @@ class Model(Record):
         values = xp.sqrt(xp.sum(along * along, axis=0))
         host = to_numpy(values)
         norm = (n_samples * float(xp.vecdot(mean, mean)) + float(np.max(host)) ** 2) ** 0.5
-        if rank_of(host, norm, epsilon(B)) <= n_directions:
+        rank = rank_of(host, norm, epsilon(B))
+        if rank <= n_directions:
             return self
-        edge = values[n_directions]
-        # With a weight of λ / (λ + λ_L), dividing by the root of λ does no harm where it vanishes.
-        scales = values / (values**2 + edge**2)
-        squares = to_numpy(values * scales) ** 2
+        values = values[:rank]
+        ridge = values[min(edge, rank - 1)]
+        weights = (values**2 / (values**2 + ridge**2)) ** power
+        squares = to_numpy(weights) ** 2
         rest = np.cumsum(squares[::-1])[::-1]
         keep = int(np.sum(rest > NEGLIGIBLE * rest[0]))
-        scales = scales[:keep] * (n_samples / float(np.mean(squares[:keep]))) ** 0.5
+        scales = (weights / values)[:keep] * (n_samples / float(np.mean(squares[:keep]))) ** 0.5
         return replace(self, view=asarray_like(basis[:, :keep] * scales, self.core))
 
     def project(self, X: Array) -> Array:

@@ -6,7 +6,7 @@ import pytest
 from tuckermix import decompose
 from tuckermix._array_api import to_numpy
 from tuckermix.decomposition import SOLVERS
-from tuckermix.decomposition.fit import INITS, ranks_from_energy, start_factors
+from tuckermix.decomposition.fit import INITS, noise_floor, ranks_from_energy, start_factors
 from tuckermix.numerics.tensor import multi_mode_dot
 from tuckermix.sources import as_source
 
@@ -110,6 +110,49 @@ def test_energy_finds_planted_ranks(seed):
     X += 1e-3 * rng.standard_normal(X.shape)
     source = as_source(X)
     assert ranks_from_energy(source, source.mode_grams(), 0.95) == (3, 2)
+
+
+def noisy_images(seed, noise, n_samples=60, size=64, rank=6):
+    """Draw images of low rank with white noise of so many of their standard deviations."""
+    rng = np.random.default_rng(seed)
+    U = np.linalg.qr(rng.standard_normal((size, rank)))[0]
+    V = np.linalg.qr(rng.standard_normal((size, rank)))[0]
+    X = np.einsum("mab,ia,jb->mij", rng.standard_normal((n_samples, rank, rank)), U, V) + 3.0
+    return X + noise * X.std() * rng.standard_normal(X.shape)
+
+
+@pytest.mark.parametrize("noise", [0.5, 1.0, 2.0])
+def test_ranks_do_not_chase_noise(seed, noise):
+    source = as_source(noisy_images(seed, noise))
+    grams = source.mode_grams()
+    plain, above = (np.array(ranks_from_energy(source, grams, share)) for share in (0.98, None))
+    assert (plain > 50).all()
+    assert (above >= 6).all()
+    assert (above <= 0.8 * plain).all()
+
+
+def test_without_noise_nothing_is_lost(seed):
+    source = as_source(noisy_images(seed, 0.0))
+    assert ranks_from_energy(source, source.mode_grams(), None) == (6, 6)
+    falling = np.random.default_rng(seed).standard_normal((400, 40)) * 0.8 ** np.arange(40)
+    source = as_source(falling)
+    plain, above = (ranks_from_energy(source, source.mode_grams(), s)[0] for s in (0.98, None))
+    assert plain - 1 <= above <= plain
+
+
+def test_the_noise_floor_is_that_of_white_noise(seed):
+    noise = 0.3 * np.random.default_rng(seed).standard_normal((32, 32 * 400))
+    energy = np.linalg.eigvalsh(noise @ noise.T)[::-1]
+    assert noise_floor(energy, noise.shape[1]) == pytest.approx(0.09 * noise.shape[1], rel=0.05)
+    # A short mode, or an unfolding with few columns, does not tell.
+    assert noise_floor(energy[:15], noise.shape[1]) == 0.0
+    assert noise_floor(energy, 15 * 32) == 0.0
+
+
+def test_a_flat_spectrum_is_no_noise():
+    """Samples that each lie on an axis of their own: every direction is as good as another."""
+    source = as_source(np.tile(np.eye(20), (20, 1)))
+    assert ranks_from_energy(source, source.mode_grams(), None) == (19,)
 
 
 def test_small_modes_are_kept_whole_and_constant_data_get_rank_one():

@@ -181,7 +181,7 @@ def test_a_second_embedding_is_taken_only_for_more_modularity_at_a_similar_cut(m
     def cut(**limits):
         for name, value in limits.items():
             monkeypatch.setattr(graph, name, value)
-        labels = graph._cut_connected(A, N, pair, 5, 10, np.random.default_rng(0))
+        labels = graph._cut_connected(A, pair, 5, 10, np.random.default_rng(0))
         return labels, *graph._cut_and_modularity(A, labels, 5)
 
     first = cut(CUT_ALLOWANCE=0.0)

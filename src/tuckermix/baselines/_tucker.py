@@ -11,7 +11,7 @@ from tuckermix._records import Record
 from tuckermix._validation import check_ranks
 from tuckermix.baselines._base import IterativeClustering
 from tuckermix.baselines._declaration import declare
-from tuckermix.decomposition.fit import DEFAULT_ENERGY, ranks_from_energy, start_factors
+from tuckermix.decomposition.fit import ranks_from_energy, start_factors
 from tuckermix.sources import Source, as_source
 
 __all__ = ["TuckerMethod", "TuckerStart", "start_tucker"]
@@ -53,10 +53,10 @@ def start_tucker(X: np.ndarray, ranks: Any, owner: str) -> TuckerStart:
     start : TuckerStart
         Source, ranks and factors.
     """
-    chosen = check_ranks(ranks, tuple(X.shape[1:]), owner, default=DEFAULT_ENERGY)
+    chosen = check_ranks(ranks, tuple(X.shape[1:]), owner)
     source = as_source(X)
     grams = source.mode_grams()
-    if isinstance(chosen, float):
+    if not isinstance(chosen, tuple):
         chosen = ranks_from_energy(source, grams, chosen)
     # This start draws no random numbers; the generator is an argument of the general function.
     factors = start_factors(source, chosen, "hosvd", np.random.default_rng(0), grams)
@@ -71,7 +71,7 @@ class TuckerMethod(IterativeClustering):
     ----------
     ranks : None, int, float or sequence of int, default=None
         The number of columns of each factor: one int for all modes, one for each, or the share of
-        the centred energy to keep; None keeps 97 %.
+        the centred energy to keep. None keeps 98 % of the energy above the noise.
 
     Attributes
     ----------

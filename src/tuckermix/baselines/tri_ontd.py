@@ -53,7 +53,7 @@ class TriONTD(TuckerMethod):
     ----------
     ranks : None, int, float or sequence of int, default=None
         The number of groups in each feature mode: one int for all modes, one for each, or the share
-        of the centred energy to keep; None keeps 97 %.
+        of the centred energy to keep. None keeps 98 % of the energy above the noise.
     max_iter : int, default=300
         The limit on the number of cycles of each phase, see the notes. To reach it is no failure:
         multiplicative rules converge slowly, and what counts is which entry of a row is largest.

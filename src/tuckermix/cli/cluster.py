@@ -111,7 +111,7 @@ def cluster(
     ] = "graph",
     n_neighbors: Annotated[
         int, typer.Option(min=1, help="Neighbours in the graph.", rich_help_panel=MODEL)
-    ] = 20,
+    ] = 15,
     n_init: Annotated[
         int, typer.Option(min=1, help="Starts of k-means.", rich_help_panel=MODEL)
     ] = 10,

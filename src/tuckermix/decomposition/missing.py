@@ -150,7 +150,7 @@ def impute(
     X: Array,
     observed: Array,
     n_components: int,
-    ranks: tuple[int, ...] | float,
+    ranks: tuple[int, ...] | float | None,
     rng: np.random.Generator,
 ) -> tuple[Array, Imputation]:
     """Fill the gaps of samples by the model that predicts hidden entries best.
@@ -230,7 +230,7 @@ class _Turns:
         X: Array,
         known: Array,
         hidden: Array,
-        ranks: tuple[int, ...] | float,
+        ranks: tuple[int, ...] | float | None,
         rng: np.random.Generator,
         filled: Array | None = None,
     ):
@@ -262,7 +262,7 @@ class _Turns:
         xp, source = self.xp, as_source(self.filled)
         if self.factors is None:
             ranks = self.ranks
-            if isinstance(ranks, float):
+            if not isinstance(ranks, tuple):
                 ranks = ranks_from_energy(source, source.mode_grams(), ranks)
             self.factors = start_factors(source, ranks, "hosvd", self.rng)
         start = Start([double(factor) for factor in self.factors], self.rng, directions)

@@ -146,7 +146,7 @@ class Summary(Record):
 
 
 def decompose_summary(
-    summary: Summary, n_components: int, ranks: tuple[int, ...] | float, **options: Any
+    summary: Summary, n_components: int, ranks: tuple[int, ...] | float | None, **options: Any
 ) -> Decomposition:
     """Fit the model to a summary.
 
@@ -175,7 +175,7 @@ def decompose_summary(
     if summary.rows.shape[0] == 0:
         pseudo = xp.stack([summary.mean, summary.mean])
     source = as_source(pseudo)
-    if isinstance(ranks, float):
+    if not isinstance(ranks, tuple):
         ranks = ranks_from_energy(source, [share * gram for gram in summary.grams], ranks)
     fit = decompose_source(source, n_components, ranks, **options)
     explained = max(0.0, squared_norm(pseudo) - 2.0 * fit.cost) / share

@@ -194,7 +194,8 @@ def graph_partition(
     scale = 1 / np.sqrt(A.sum(axis=1))
     N = sparse.csr_array(A.multiply(scale[:, None]).multiply(scale[None, :]))
     if n_parts == 1:
-        return _cut_connected(A, N, leading_eigenvectors(N, n_clusters), n_clusters, n_init, rng)
+        pair = leading_eigenvectors(N, _with_more(n_clusters, n_samples))
+        return _cut_connected(A, pair, n_clusters, n_init, rng)
     return _cut_parts(A, N, part, n_clusters, n_init, rng)
 
 
@@ -219,22 +220,27 @@ def _cut_parts(
         if most == 1 or len(rows) == 1:
             pairs.append((np.ones(1), np.ones((len(rows), 1))))
         else:
-            pairs.append(leading_eigenvectors(N[rows, :][:, rows], min(most, len(rows))))
-    counts = _allot([values for values, _ in pairs], n_clusters)
+            count = _with_more(min(most, len(rows)), len(rows))
+            pairs.append(leading_eigenvectors(N[rows, :][:, rows], count))
+    counts = _allot([values[:most] for values, _ in pairs], n_clusters)
     labels = np.empty(len(part), dtype=np.int64)
     for rows, pair, count, offset in zip(
         members, pairs, counts, np.cumsum(counts) - counts, strict=True
     ):
         labels[rows] = offset
         if count > 1:
-            inner = (A[rows, :][:, rows], N[rows, :][:, rows])
-            labels[rows] += _cut_connected(*inner, pair, int(count), n_init, rng)
+            labels[rows] += _cut_connected(A[rows, :][:, rows], pair, int(count), n_init, rng)
     return labels
+
+
+def _with_more(n_clusters: int, n_samples: int) -> int:
+    """Return how many eigenvectors both embeddings take: for few samples the first one only."""
+    n_more = n_clusters + max(LEAST_MORE, math.ceil(MORE * n_clusters))
+    return n_more if n_more * FEWEST <= n_samples else n_clusters
 
 
 def _cut_connected(
     A: sparse.csr_array,
-    N: sparse.csr_array,
     pair: tuple[np.ndarray, np.ndarray],
     n_clusters: int,
     n_init: int,
@@ -247,10 +253,10 @@ def _cut_connected(
     """
     labels = _kmeans_of(*pair, n_clusters, n_clusters, n_init, rng)
     cut, modularity = _cut_and_modularity(A, labels, n_clusters)
-    n_more = n_clusters + max(LEAST_MORE, math.ceil(MORE * n_clusters))
-    if cut <= CLEAR_CUT * n_clusters or n_more * FEWEST > len(labels):
+    n_more = _with_more(n_clusters, len(labels))
+    if cut <= CLEAR_CUT * n_clusters or n_more == n_clusters:
         return labels
-    others = _kmeans_of(*leading_eigenvectors(N, n_more), n_more, n_clusters, n_init, rng)
+    others = _kmeans_of(*pair, n_more, n_clusters, n_init, rng)
     other_cut, other_modularity = _cut_and_modularity(A, others, n_clusters)
     better = other_modularity > modularity and other_cut <= CUT_ALLOWANCE * cut
     return others if better else labels

@@ -450,7 +450,7 @@ def fit_labels(
     rows: Array,
     n_clusters: int,
     *,
-    n_neighbors: int = 20,
+    n_neighbors: int = 15,
     n_init: int = 10,
     rng: np.random.Generator,
 ) -> Labeller:
@@ -470,7 +470,7 @@ def fit_labels(
         others.
     n_clusters : int
         The number of labels.
-    n_neighbors : int, default=20
+    n_neighbors : int, default=15
         The number of neighbours of "graph".
     n_init : int, default=10
         Starts of k-means.
