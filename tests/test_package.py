@@ -34,6 +34,7 @@ ORDER = (
         "_files",
         "_reading",
         "_archives",
+        "_hdf5_child",
         "_array_api",
         "_validation",
     ),

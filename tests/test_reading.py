@@ -2,6 +2,7 @@ import builtins
 import gzip
 import os
 import pickle
+import sys
 import zlib
 
 import numpy as np
@@ -59,6 +60,8 @@ def test_absent_packages(tmp_path, monkeypatch, name, package, message):
     else:
         (tmp_path / name).write_bytes(b"x")
     monkeypatch.setattr(builtins, "__import__", without)
+    if package == "h5py":  # which another process imports
+        monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(ImportError, match=message):
         read(tmp_path / name, **({"chunks": 2} if package == "dask" else {}))
 

@@ -18,6 +18,7 @@ from typing import BinaryIO
 __all__ = [
     "ReadError",
     "check_regular",
+    "damaged",
     "default_limit",
     "inflate",
     "needs",
@@ -46,6 +47,16 @@ class ReadError(ValueError):
 def read_error(path: Path, problem: str, remedy: str) -> ReadError:
     """Build the error for the file `path`."""
     return ReadError(f"Cannot read {os.fspath(path)}: {problem}. {remedy}.")
+
+
+def damaged(path: Path, kind: str, message: str) -> ReadError:
+    """Build the error for a file at which a parser stumbled, with what the parser said."""
+    said = " ".join(message.split())[:QUOTED_LENGTH] or "no message"
+    return read_error(
+        path,
+        f"it is damaged or not what its name says ({kind}: {said})",
+        "Get the file anew, or open it in the program that made it and save it again",
+    )
 
 
 def needs(what: str, package: str, extra: str) -> ImportError:
@@ -149,9 +160,4 @@ def reading(path: Path) -> Iterator[None]:
             "Store it as .npy, HDF5 or Zarr and pass lazy=True",
         ) from error
     except Exception as error:
-        said = " ".join(str(error).split())[:QUOTED_LENGTH] or "no message"
-        raise read_error(
-            path,
-            f"it is damaged or not what its name says ({type(error).__name__}: {said})",
-            "Get the file anew, or open it in the program that made it and save it again",
-        ) from error
+        raise damaged(path, type(error).__name__, str(error)) from error

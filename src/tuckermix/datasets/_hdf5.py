@@ -1,7 +1,9 @@
 """HDF5 files, whole or in pieces.
 
-Names, shapes and types are read by h5py. Chunks are unpacked here: the library behind h5py unpacks
-whatever a chunk gives, while its shape says how much that can be.
+Where arrays lie and how they are stored is what libhdf5 says, in a process with limits. Their bytes
+are read here, at offsets that lie in the file, and unpacked here: the library unpacks whatever a
+chunk gives, while its shape says how much that can be. What only the library can turn into numbers
+or strings comes from that process, in pieces.
 """
 
 from __future__ import annotations
@@ -9,19 +11,19 @@ from __future__ import annotations
 import functools
 import math
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from tuckermix._archives import NUMERIC_KINDS, Entry
-from tuckermix._reading import inflate, needs, read_error, reading, slack
+from tuckermix._archives import Entry
+from tuckermix._reading import inflate, open_regular, read_error, reading, slack
 from tuckermix.datasets._chunks import Index, Region, covering, gather, whole
 from tuckermix.datasets._container import STRING, assemble, check_strings
 from tuckermix.datasets._dataset import Dataset
 from tuckermix.datasets._lazy import Slices, to_dask
+from tuckermix.datasets._library import Library
 from tuckermix.datasets._options import Options
 
 __all__ = ["hdf5_entries", "read_hdf5"]
@@ -41,11 +43,11 @@ LZF_RATIO = 90
 MAX_OBJECTS = 10_000
 """Arrays and groups in a file; a hostile one can have very many."""
 
-MAX_ATTRIBUTE = 64
-"""Bytes of the attribute in which MATLAB keeps the name of a class."""
+MAX_TEXT = 2**29 - 1
+"""The longest text that NumPy allows, in characters."""
 
-REFERENCE_BYTES = 16
-"""Bytes that stand in the place of a string of any length: its length, and where it lies."""
+PIECE_BYTES = 8 * 2**20
+"""Bytes to ask of the library at a time where there are no chunks."""
 
 WORDS = 2**20
 """Words of a checksum to add at a time."""
@@ -56,10 +58,11 @@ MODULUS = 65535
 
 def read_hdf5(path: Path, options: Options) -> Dataset:
     """Read samples and labels from an HDF5 file."""
-    return assemble(path, hdf5_entries(path, options), options)
+    with Library(path, options.max_bytes) as library:
+        return assemble(path, hdf5_entries(library, options), options)
 
 
-def hdf5_entries(path: Path, options: Options, *, matlab: bool = False) -> list[Entry]:
+def hdf5_entries(library: Library, options: Options, *, matlab: bool = False) -> list[Entry]:
     """List the arrays of a file, those in groups as "group/name".
 
     Links are not followed, and arrays whose values lie in other files are refused when chosen: a
@@ -67,8 +70,8 @@ def hdf5_entries(path: Path, options: Options, *, matlab: bool = False) -> list[
 
     Parameters
     ----------
-    path : Path
-        The file.
+    library : Library
+        The library with the file; entries can be loaded as long as its context lasts.
     options : Options
         What the caller asked for.
     matlab : bool, default=False
@@ -80,225 +83,259 @@ def hdf5_entries(path: Path, options: Options, *, matlab: bool = False) -> list[
         The arrays, unread.
     """
     entries: list[Entry] = []
-    seen = [0]
-    h5py = _h5py()
-
-    def visit(name: str, item: Any) -> None:
-        seen[0] += 1
-        if seen[0] > MAX_OBJECTS:
-            raise read_error(
-                path, f"it holds more than {MAX_OBJECTS} objects", "Store fewer arrays"
-            )
-        if not isinstance(item, h5py.Dataset) or (matlab and name.startswith("#")):
-            return
-        shape = tuple(int(size) for size in item.shape or ())
-        dtype, note = _dtype(item)
-        kind = _matlab_class(item) if matlab else ""
-        if kind in ("cell", "char"):
-            dtype, note = np.dtype(object), f"a MATLAB {kind}"
+    for name, shape, *kind, matlab_class in library.list(MAX_OBJECTS, matlab):
+        dtype, note = _dtype(*kind)
+        if matlab_class in ("cell", "char"):
+            dtype, note = np.dtype(object), f"a MATLAB {matlab_class}"
         entries.append(
             Entry(
                 name=name,
-                shape=shape[::-1] if matlab else shape,
+                shape=tuple(shape[::-1] if matlab else shape),
                 dtype=dtype,
-                load=functools.partial(_load, path, name, matlab, options.max_bytes),
-                lazy=functools.partial(_open, path, name, matlab, options.max_bytes),
+                load=functools.partial(_load, library, name, matlab, options.max_bytes),
+                lazy=functools.partial(_open, library, name, matlab, options.max_bytes),
                 note=note,
             )
         )
-
-    with h5py.File(path, "r") as file:
-        file.visititems(visit)
     return entries
 
 
-def _h5py() -> Any:
-    try:
-        import h5py
-    except ImportError as error:
-        raise needs("Reading HDF5", "h5py", "io") from error
-    return h5py
-
-
-def _dtype(item: Any) -> tuple[np.dtype, str]:
+def _dtype(kind: str, length: int, said: str) -> tuple[np.dtype, str]:
     """Return the type of an array, and its name where it is none of ours."""
-    try:
-        dtype = np.dtype(item.dtype)
-    except TypeError:
-        return np.dtype(object), "values of a type that NumPy does not know"
-    string = _h5py().check_string_dtype(dtype)
-    if string is None:
-        return dtype, ""
-    if string.length is None:
+    if kind == "number":
+        return np.dtype(said), ""
+    if kind == "string":
         return STRING, ""
-    return np.dtype(("U", min(string.length, 2**29 - 1))), ""  # the longest that NumPy allows
+    if kind == "text":
+        return np.dtype(("U", min(length, MAX_TEXT))), ""
+    return np.dtype(object), said
 
 
-def _matlab_class(item: Any) -> str:
-    """Read the class that MATLAB noted, if it is a short text as MATLAB writes it."""
-    h5a = _h5py().h5a
-    if not h5a.exists(item.id, b"MATLAB_class"):
-        return ""
-    attribute = h5a.open(item.id, b"MATLAB_class")
-    dtype = attribute.dtype
-    if attribute.shape != () or dtype.kind != "S" or dtype.itemsize > MAX_ATTRIBUTE:
-        return ""
-    value = np.empty((), dtype=dtype)
-    attribute.read(value)
-    return bytes(value[()]).decode("ascii", "replace")
+@dataclass(frozen=True, eq=False)
+class _Stored:
+    """How an array is stored, as the library said and as far as it could be checked.
+
+    Attributes
+    ----------
+    path : str
+        The file.
+    stamp : tuple of int
+        Its length and the time of its last change when the library looked at it.
+    name : str
+        The name of the array.
+    shape : tuple of int
+        Its shape.
+    dtype : dtype or None
+        The type of its values; None for strings of any length and for what is not read.
+    plain : bool
+        Whether the bytes in the file are values as they are, once unpacked.
+    fill : scalar
+        The value where nothing is stored.
+    offset : int or None
+        Where the values start in the file, if they are in one piece and stored there.
+    inside : bool
+        Whether the values are stored among the structures, where only the library finds them.
+    chunks : tuple of int or None
+        The shape of a chunk, or None where the values are in one piece.
+    chunk_bytes : int
+        The size of a chunk once unpacked.
+    filters : tuple of (int, tuple of int)
+        Number and settings of each filter, in the order in which they were applied.
+    table : ndarray of shape (n_chunks, n_axes + 3)
+        Where the chunks are: index, offset, bytes in the file, filters that were left out.
+    """
+
+    path: str
+    stamp: tuple[int, int]
+    name: str
+    shape: tuple[int, ...]
+    dtype: np.dtype | None
+    plain: bool
+    fill: Any
+    offset: int | None
+    inside: bool
+    chunks: tuple[int, ...] | None
+    chunk_bytes: int
+    filters: tuple[tuple[int, tuple[int, ...]], ...]
+    table: np.ndarray = field(repr=False)
+
+    def __dask_tokenize__(self) -> tuple[Any, ...]:
+        return (self.path, self.stamp, self.name)
+
+    @functools.cached_property
+    def places(self) -> dict[Index, int]:
+        """The row of the table for each chunk."""
+        indices = self.table[:, : len(self.shape)].tolist()
+        return {tuple(index): row for row, index in enumerate(indices)}
 
 
-@contextmanager
-def _item(path: str | os.PathLike[str], name: str, limit: int) -> Iterator[Any]:
-    """Open an array, after a look at where its values lie and how they are stored."""
-    with _h5py().File(path, "r") as file:
-        item = file[name]
-        if item.external or item.is_virtual:
-            raise read_error(
-                path,
-                f"the values of {item.name!r} lie in other files",
-                "Copy them into this file, with h5repack for example",
-            )
-        declared = _chunk_bytes(item)
-        if declared > limit:
-            raise read_error(
-                path,
-                f"one chunk of {item.name!r} with shape {item.chunks} would take {declared} bytes "
-                f"in memory, and the limit is max_bytes={limit}",
-                "If you trust the file, raise max_bytes, or store it anew in smaller chunks",
-            )
-        strange = [number for number, *_ in _filters(item) if number not in FILTERS]
-        if strange:
-            raise read_error(
-                path,
-                f"{item.name!r} is packed with the filter number {strange[0]}, which is not known "
-                "here",
-                "Store it anew with gzip, with h5repack for example",
-            )
-        yield item
+def _stamp(path: str | os.PathLike[str]) -> tuple[int, int]:
+    status = os.stat(path)
+    return status.st_size, status.st_mtime_ns
 
 
-def _chunk_bytes(item: Any) -> int:
-    """Return the size of a chunk in the file once unpacked; 0 where there are no chunks."""
-    if item.chunks is None:
-        return 0
-    kind = item.id.get_type()
-    string = isinstance(kind, _h5py().h5t.TypeStringID) and kind.is_variable_str()
-    return math.prod(item.chunks) * (REFERENCE_BYTES if string else kind.get_size())
+def _describe(library: Library, name: str, limit: int) -> _Stored:
+    """Ask how an array is stored, and refuse what would pass the limit or is not known."""
+    path = library.path
+    stamp = _stamp(path)
+    said, table = library.describe(name)
+    kind, length, typename = said["type"]
+    dtype = {"number": typename, "text": f"S{length}"}.get(kind)
+    shape, chunks = tuple(said["shape"]), said["chunks"] and tuple(said["chunks"])
+    chunk_bytes = math.prod(chunks) * said["value_bytes"] if chunks else 0
+    if chunk_bytes > limit:
+        raise read_error(
+            path,
+            f"one chunk of {'/' + name!r} with shape {chunks} would take {chunk_bytes} bytes "
+            f"in memory, and the limit is max_bytes={limit}",
+            "If you trust the file, raise max_bytes, or store it anew in smaller chunks",
+        )
+    strange = [number for number, _ in said["filters"] if number not in FILTERS]
+    if strange:
+        raise read_error(
+            path,
+            f"{'/' + name!r} is packed with the filter number {strange[0]}, which is not known here",
+            "Store it anew with gzip, with h5repack for example",
+        )
+    fill = np.frombuffer(bytes.fromhex(said["fill"]), dtype)[0] if kind == "number" else b""
+    return _Stored(
+        path=os.path.abspath(path),
+        stamp=stamp,
+        name=name,
+        shape=shape,
+        dtype=None if dtype is None else np.dtype(dtype),
+        plain=said["plain"],
+        fill=fill,
+        offset=said["offset"],
+        inside=said.get("compact", False),
+        chunks=chunks,
+        chunk_bytes=chunk_bytes,
+        filters=tuple((number, tuple(settings)) for number, settings in said["filters"]),
+        table=table,
+    )
 
 
-def _filters(item: Any) -> list[tuple[int, tuple[int, ...]]]:
-    """Return number and settings of each filter, in the order in which they were applied."""
-    plist = item.id.get_create_plist()
-    found = [plist.get_filter(position) for position in range(plist.get_nfilters())]
-    return [(number, settings) for number, _, settings, _ in found]
-
-
-def _load(path: Path, name: str, matlab: bool, limit: int) -> np.ndarray:
-    h5py = _h5py()
-    with _item(path, name, limit) as item:
-        string = h5py.check_string_dtype(item.dtype)
-        if string is not None and string.length is None:
-            return _strings(path, item, limit)
-        values = _region(path, item, limit, whole(item.shape))
+def _load(library: Library, name: str, matlab: bool, limit: int) -> np.ndarray:
+    stored = _describe(library, name, limit)
+    if stored.dtype is None:
+        return _strings(library, stored, limit)
+    values = _region(library, stored, limit, whole(stored.shape))
     return values.T if matlab else values
 
 
-def _strings(path: Path, item: Any, limit: int) -> np.ndarray:
+def _strings(library: Library, stored: _Stored, limit: int) -> np.ndarray:
     """Read strings of any length, few enough at a time that they fit however long they are."""
-    n_strings = max(item.shape, default=0)
-    if n_strings != item.size:
-        return np.empty(item.shape, dtype="U1")  # no labels, which the caller says
-    for index in _stored(item) if item.chunks else []:
-        _content(path, item, index, limit)  # unpacked once, to see that it is what it must be
-    axis = item.shape.index(n_strings) if item.shape else 0
+    shape = stored.shape
+    n_strings = max(shape, default=0)
+    if n_strings != math.prod(shape):
+        return np.empty(shape, dtype="U1")  # no labels, which the caller says
+    for index in stored.places if stored.chunks else ():
+        _content(stored, index, limit)  # unpacked once, to see that it is what it must be
+    axis = shape.index(n_strings) if shape else 0
     # Each string lies in the file, but many may be the same one.
-    step = max(1, limit // max(1, os.path.getsize(path)))
+    step = max(1, limit // max(1, stored.stamp[0]))
     texts: list[str] = []
     longest = 0
     for start in range(0, n_strings, step):
-        place = [slice(None)] * len(item.shape)
-        place[axis : axis + 1] = [slice(start, start + step)]
-        found = np.ravel(item.asstr()[tuple(place)]).tolist()
+        place = [(0, size) for size in shape]
+        place[axis : axis + 1] = [(start, min(n_strings, start + step))]
+        found = library.strings(stored.name, tuple(place))
         texts += found
         longest = max(longest, *map(len, found))
-        check_strings(path, item.name, n_strings, longest, limit)
+        check_strings(stored.path, f"/{stored.name}", n_strings, longest, limit)
     return np.array(texts, dtype=str)
 
 
-def _region(path: str | os.PathLike[str], item: Any, limit: int, region: Region) -> np.ndarray:
+def _region(library: Library, stored: _Stored, limit: int, region: Region) -> np.ndarray:
     """Read a region, chunk by chunk where it is stored so."""
-    if item.chunks is None:
-        return np.asarray(item[tuple(slice(low, high) for low, high in region)])
-    chunks, dtype = tuple(item.chunks), np.dtype(item.dtype)
-    plain = dtype.kind in NUMERIC_KINDS and item.id.get_type() == _h5py().h5t.py_create(
-        dtype, logical=True
-    )
+    assert stored.dtype is not None
+    if stored.chunks is None:
+        return _contiguous(library, stored, region)
+    chunks, dtype = stored.chunks, stored.dtype
 
     def read(index: Index) -> np.ndarray | None:
-        content = _content(path, item, index, limit)
+        content = _content(stored, index, limit)
         if content is None:
             return None
-        if plain and content:
+        if stored.plain and content:
             return np.frombuffer(content, dtype=dtype).reshape(chunks)
         # Looked at, and read by the library: numbers to convert, strings, filters of its own.
-        places = zip(index, chunks, item.shape, strict=True)
-        return np.asarray(item[tuple(slice(a * b, min(a * b + b, c)) for a, b, c in places)])
+        places = zip(index, chunks, stored.shape, strict=True)
+        place = tuple((a * b, min(a * b + b, c)) for a, b, c in places)
+        return library.read(stored.name, place, dtype)
 
-    fill = item.fillvalue if dtype.kind in NUMERIC_KINDS else b""
-    return gather(region, chunks, dtype, fill, functools.partial(_stored, item), read)
-
-
-def _stored(item: Any) -> list[Index]:
-    """List the chunks that are stored."""
-    found: list[Index] = []
-    item.id.chunk_iter(
-        lambda info: found.append(
-            tuple(a // b for a, b in zip(info.chunk_offset, item.chunks, strict=True))
-        )
-    )
-    return found
+    return gather(region, chunks, dtype, stored.fill, lambda: stored.places, read)
 
 
-def _content(path: str | os.PathLike[str], item: Any, index: Index, limit: int) -> bytes | None:
+def _contiguous(library: Library, stored: _Stored, region: Region) -> np.ndarray:
+    """Read a region of values that are stored in one piece."""
+    assert stored.dtype is not None
+    dtype, shape = stored.dtype, tuple(high - low for low, high in region)
+    if stored.offset is None and not stored.inside:
+        return np.full(shape, stored.fill, dtype=dtype)
+    if stored.plain and stored.offset is not None:
+        needed = stored.offset + math.prod(stored.shape) * dtype.itemsize
+        if needed > stored.stamp[0]:
+            raise ValueError(f"the values end at byte {needed}, and the file at {stored.stamp[0]}")
+        if 0 in shape:
+            return np.empty(shape, dtype=dtype)
+        with open_regular(stored.path) as stream:
+            _check_unchanged(stored, stream)
+            values = np.memmap(stream, dtype, "r", stored.offset, stored.shape)
+            return np.array(values[tuple(slice(low, high) for low, high in region)])
+    if not region:
+        return library.read(stored.name, region, dtype)
+    values = np.empty(shape, dtype=dtype)
+    (first, last), rest = region[0], region[1:]
+    step = max(1, PIECE_BYTES // max(1, values[:1].nbytes))
+    for low in range(first, last, step):
+        high = min(last, low + step)
+        values[low - first : high - first] = library.read(stored.name, ((low, high), *rest), dtype)
+    return values
+
+
+def _check_unchanged(stored: _Stored, stream: Any) -> None:
+    """Refuse a file that was changed after the library looked: its offsets mean nothing then."""
+    if _stamp(stream.fileno()) != stored.stamp:
+        raise read_error(stored.path, "it was changed after it was opened", "Read it anew")
+
+
+def _content(stored: _Stored, index: Index, limit: int) -> bytes | None:
     """Unpack one chunk; None where it is not stored, nothing where only the library can do it."""
-    offset = tuple(a * b for a, b in zip(index, item.chunks, strict=True))
-    info = item.id.get_chunk_info_by_coord(offset)
-    if info.byte_offset is None:
+    row = stored.places.get(index)
+    if row is None:
         return None
-    nbytes = _chunk_bytes(item)
-    if info.size > slack(nbytes):
-        raise ValueError(f"a chunk of {nbytes} bytes takes {info.size} bytes in the file")
-    mask, packed = item.id.read_direct_chunk(offset)
-    filters = _filters(item)
-    if any(number in NATIVE for number, _ in filters):
-        _check_native(path, item, packed, filters, nbytes, limit)
+    offset, size, mask = stored.table[row, len(stored.shape) :].tolist()
+    if size > slack(stored.chunk_bytes):
+        raise ValueError(f"a chunk of {stored.chunk_bytes} bytes takes {size} bytes in the file")
+    with open_regular(stored.path) as stream:
+        _check_unchanged(stored, stream)
+        if not 0 <= offset <= offset + size <= stored.stamp[0]:
+            raise ValueError(f"a chunk of {size} bytes at byte {offset} is not in the file")
+        stream.seek(offset)
+        packed = stream.read(size)
+    if any(number in NATIVE for number, _ in stored.filters):
+        _check_native(stored, packed, limit)
         return b""
-    return _unpack(packed, mask, filters, nbytes)
+    return _unpack(packed, mask, stored.filters, stored.chunk_bytes)
 
 
-def _check_native(
-    path: str | os.PathLike[str],
-    item: Any,
-    packed: bytes,
-    filters: list[tuple[int, tuple[int, ...]]],
-    nbytes: int,
-    limit: int,
-) -> None:
+def _check_native(stored: _Stored, packed: bytes, limit: int) -> None:
     """Refuse a chunk that the library would unpack to more than its shape allows."""
-    numbers = [number for number, _ in filters]
+    nbytes = stored.chunk_bytes
+    numbers = [number for number, _ in stored.filters]
     packers = [number for number in numbers if number in (DEFLATE, *NATIVE)]
     if len(packers) > 1:
         raise ValueError("a chunk is packed more than once")
     if packers == [SZIP]:
         claimed = int.from_bytes(packed[:4], "little")
     else:
-        settings = dict(filters)[LZF]
+        settings = dict(stored.filters)[LZF]
         claimed = settings[2] if len(settings) > 2 else nbytes
         if len(packed) * LZF_RATIO > limit:
             raise read_error(
-                path,
-                f"a chunk of {item.name!r}, packed with lzf, could take "
+                stored.path,
+                f"a chunk of {'/' + stored.name!r}, packed with lzf, could take "
                 f"{len(packed) * LZF_RATIO} bytes in memory, and the limit is max_bytes={limit}",
                 "If you trust the file, raise max_bytes, or store it anew with gzip",
             )
@@ -307,7 +344,7 @@ def _check_native(
 
 
 def _unpack(
-    content: bytes, mask: int, filters: list[tuple[int, tuple[int, ...]]], nbytes: int
+    content: bytes, mask: int, filters: tuple[tuple[int, tuple[int, ...]], ...], nbytes: int
 ) -> bytes:
     """Undo the filters of a chunk, the last first; the mask names those that were left out."""
     for position, (number, settings) in reversed(list(enumerate(filters))):
@@ -348,18 +385,21 @@ def _checked(content: bytes) -> bytes:
     return body
 
 
-def _fetch(path: str, name: str, limit: int, index: Any) -> np.ndarray:
-    with reading(path), _item(path, name, limit) as item:
-        region, rest = covering(index, tuple(item.shape))
-        return _region(path, item, limit, region)[rest]
+def _fetch(stored: _Stored, limit: int, index: Any) -> np.ndarray:
+    with reading(stored.path), Library(stored.path, limit) as library:
+        region, rest = covering(index, stored.shape)
+        return _region(library, stored, limit, region)[rest]
 
 
-def _open(path: Path, name: str, matlab: bool, limit: int, axis: int, chunks: int | None) -> Any:
+def _open(
+    library: Library, name: str, matlab: bool, limit: int, axis: int, chunks: int | None
+) -> Any:
     """Wrap an array as a Dask array with its samples first."""
-    with _item(path, name, limit) as item:
-        shape, dtype, stored = tuple(item.shape), np.dtype(item.dtype), item.chunks
+    stored = _describe(library, name, limit)
+    assert stored.dtype is not None
     if matlab:  # MATLAB's axis 0 is the last one in the file
-        axis = len(shape) - 1 - axis
-    slices = Slices(_fetch, (os.path.abspath(path), name, limit), shape, dtype)
-    X = to_dask(path, slices, axis, chunks, stored[axis] if stored else None, limit)
+        axis = len(stored.shape) - 1 - axis
+    slices = Slices(_fetch, (stored, limit), stored.shape, stored.dtype)
+    together = stored.chunks[axis] if stored.chunks else None
+    X = to_dask(library.path, slices, axis, chunks, together, limit)
     return X.transpose((0, *range(X.ndim - 1, 0, -1))) if matlab else X

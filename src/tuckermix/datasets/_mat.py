@@ -13,6 +13,7 @@ from tuckermix.datasets import _mat4, _mat5
 from tuckermix.datasets._container import assemble
 from tuckermix.datasets._dataset import Dataset
 from tuckermix.datasets._hdf5 import hdf5_entries
+from tuckermix.datasets._library import Library
 from tuckermix.datasets._options import Options
 
 __all__ = ["mat_entries", "read_mat"]
@@ -26,10 +27,10 @@ def read_mat(path: Path, options: Options) -> Dataset:
     with open_regular(path) as stream:
         head = stream.read(max(map(len, HDF5_STARTS)))
     if head.startswith(HDF5_STARTS):
-        entries = hdf5_entries(path, options, matlab=True)
-    else:
-        entries = mat_entries(path, options)
-    return assemble(path, entries, options, matlab=True)
+        with Library(path, options.max_bytes) as library:
+            entries = hdf5_entries(library, options, matlab=True)
+            return assemble(path, entries, options, matlab=True)
+    return assemble(path, mat_entries(path, options), options, matlab=True)
 
 
 def mat_entries(path: Path, options: Options) -> list[Entry]:
