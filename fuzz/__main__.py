@@ -23,11 +23,12 @@ from fuzz.corpus import MAKERS, corpus
 
 __all__ = ["fuzz", "main"]
 
-BATCH = 500
+BATCH = 2500
 """Inputs that one process reads before the next takes over."""
 
-FINE = ("read", "refused")
-"""What may become of an input."""
+FINE = ("read", "refused", "contained")
+"""What may become of an input; "contained" are refusals after libhdf5 passed a limit or died in the
+process that runs it."""
 
 Outcomes = Counter[tuple[str, str]]
 Fault = tuple[str, str, int]
@@ -134,12 +135,12 @@ def fuzz(
 def table(outcomes: Outcomes) -> str:
     """Lay the counts out by reader and outcome."""
     columns = [*FINE, *sorted({outcome for _, outcome in outcomes} - set(FINE))]
-    lines = [f"{'reader':10}{'inputs':>9}" + "".join(f"{column:>9}" for column in columns)]
+    lines = [f"{'reader':10}{'inputs':>9}" + "".join(f"{column:>10}" for column in columns)]
     readers = sorted({reader for reader, _ in outcomes})
     for reader in [*readers, "all"]:
         mine = readers if reader == "all" else [reader]
         counts = [sum(outcomes[one, column] for one in mine) for column in columns]
-        lines.append(f"{reader:10}{sum(counts):9}" + "".join(f"{count:9}" for count in counts))
+        lines.append(f"{reader:10}{sum(counts):9}" + "".join(f"{count:10}" for count in counts))
     return "\n".join(lines)
 
 

@@ -43,6 +43,12 @@ PLAIN_KINDS = "buif"
 LONGEST_TYPE = 200
 """Characters of the name of a type that are passed on."""
 
+LONGEST_MESSAGE = 1000
+"""Characters of what the library says that are passed on."""
+
+NO_MEMORY = "memory allocation failed"
+"""What the library says when it gets no memory."""
+
 PROBE_USERBLOCK = 512
 """Bytes before the content of a file that is made to see how the library counts offsets."""
 
@@ -85,7 +91,9 @@ def serve(path: str, limit: int, seconds: int, requests: BinaryIO, answers: Bina
         except MemoryError:
             said, content = {"memory": True}, b""
         except Exception as error:
-            said, content = {"fault": [type(error).__name__, str(error)[:1000]]}, b""
+            said, content = {"fault": [type(error).__name__, str(error)[:LONGEST_MESSAGE]]}, b""
+            if NO_MEMORY in str(error):
+                said = {"memory": True}
         _send(answers, said, content)
 
 
@@ -209,7 +217,9 @@ def _describe(file: Any, name: str, most: int) -> tuple[Any, Any]:
         said["fill"] = np.asarray(item.fillvalue, dtype=dtype).tobytes().hex()
     if item.chunks is None:
         said["compact"] = plist.get_layout() == h5py.h5d.COMPACT
-        said["offset"] = None if said["compact"] else item.id.get_offset()
+        # Behind a block of the user, the library gives an offset even where nothing is stored.
+        absent = said["compact"] or not item.id.get_storage_size()
+        said["offset"] = None if absent else item.id.get_offset()
         return said, b""
     shift = file.userblock_size if file.userblock_size and _shift() else 0
     rows = array("q")

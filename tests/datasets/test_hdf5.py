@@ -1,9 +1,12 @@
+import pickle
+import sys
 import zlib
 
 import numpy as np
 import pytest
 
 from tuckermix.datasets import ReadError, read
+from tuckermix.datasets._hdf5 import _Stored
 
 h5py = pytest.importorskip("h5py", reason="h5py is not installed")
 
@@ -225,3 +228,111 @@ def test_many_objects(tmp_path, monkeypatch):
             file.create_dataset(name, data=np.ones((2, 2)))
     with pytest.raises(ReadError, match=r"it holds more than 3 objects\. Store fewer arrays"):
         read(tmp_path / "a.h5")
+
+
+def names_in(path, chunks=None):
+    with h5py.File(path, "w") as file:
+        file.create_dataset("X", data=np.ones((12, 2)))
+        names = ["apple", "pear", "fig"] * 4
+        file.create_dataset("labels", data=names, dtype=h5py.string_dtype(), chunks=chunks)
+    return bytearray(path.read_bytes())
+
+
+@pytest.mark.parametrize("chunks", [None, (4,)])
+def test_a_heap_without_end_is_refused(tmp_path, monkeypatch, chunks):
+    """An empty object in the heap of strings: libhdf5 goes round it for ever."""
+    content = names_in(tmp_path / "a.h5", chunks)
+    start = content.index(b"pear\0")
+    content[start - 16 : start] = bytes(16)
+    (tmp_path / "a.h5").write_bytes(content)
+    monkeypatch.setattr("tuckermix.datasets._library.SECONDS", 1.0)
+    with pytest.raises(ReadError, match=r"a\.h5: libhdf5 finds no end .* Get the file anew"):
+        read(tmp_path / "a.h5")
+    assert read(tmp_path / "a.h5", label_key=False).X.shape == (12, 2)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="memory is limited on Linux only")
+def test_a_string_that_claims_a_gigabyte_is_refused(tmp_path):
+    content = names_in(tmp_path / "a.h5")
+    heap = content.index(b"GCOL")
+    reference = content.index(heap.to_bytes(8, "little") + (1).to_bytes(4, "little"))
+    content[reference - 4 : reference] = (2**30).to_bytes(4, "little")
+    (tmp_path / "a.h5").write_bytes(content)
+    with pytest.raises(ReadError, match=r"libhdf5 needs more memory .* max_bytes=67108864\. If"):
+        read(tmp_path / "a.h5", max_bytes=LIMIT)
+
+
+@pytest.mark.parametrize("userblock", [0, 512, 4096])
+def test_values_in_one_piece_and_behind_a_block_of_the_user(tmp_path, userblock):
+    pytest.importorskip("dask", reason="Dask is not installed")
+    X = np.random.default_rng(0).random((7, 5, 3))
+    with h5py.File(tmp_path / "a.h5", "w", userblock_size=userblock) as file:
+        file.create_dataset("plain", data=X)
+        file.create_dataset("packed", data=X, chunks=(2, 5, 2), compression="gzip")
+        file.create_dataset("empty", (4, 3), "f4", fillvalue=2)
+        plist = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+        plist.set_layout(h5py.h5d.COMPACT)
+        space = h5py.h5s.create_simple(X.shape)
+        item = h5py.h5d.create(file.id, b"inside", h5py.h5t.IEEE_F64LE, space, plist)
+        item.write(h5py.h5s.ALL, h5py.h5s.ALL, X)
+    for name, expected in (
+        *(("plain", X), ("packed", X), ("inside", X)),
+        ("empty", np.full((4, 3), 2, "f4")),
+    ):
+        assert np.array_equal(read(tmp_path / "a.h5", key=name).X, expected)
+        for axis in range(expected.ndim):
+            lazy = read(tmp_path / "a.h5", key=name, chunks=2, sample_axis=axis).X
+            moved = np.moveaxis(expected, axis, 0)
+            assert np.array_equal(lazy.compute(scheduler="synchronous"), moved)
+
+
+def test_values_beyond_the_end_of_the_file(tmp_path):
+    for chunks in (None, (10, 8)):
+        with h5py.File(tmp_path / "a.h5", "w") as file:
+            item = file.create_dataset("X", data=np.ones((10, 8)), chunks=chunks)
+            found = item.id.get_offset() if chunks is None else None
+            found = found or item.id.get_chunk_info(0).byte_offset
+        content = (tmp_path / "a.h5").read_bytes()
+        for wrong in (len(content) - 8, 2**40, 2**63 - 1):
+            moved = content.replace(found.to_bytes(8, "little"), wrong.to_bytes(8, "little"))
+            assert moved != content
+            (tmp_path / "a.h5").write_bytes(moved)
+            with pytest.raises(ReadError, match=r"the file|damaged"):
+                read(tmp_path / "a.h5")
+
+
+def test_a_file_that_changes_between_pieces(tmp_path):
+    pytest.importorskip("dask", reason="Dask is not installed")
+    for chunks in (None, (2, 8)):
+        X = np.random.default_rng(0).random((10, 8))
+        for attempt in (X, np.ones((11, 8))):
+            with h5py.File(tmp_path / "a.h5", "w") as file:
+                file.create_dataset("X", data=attempt, chunks=chunks)
+            if attempt is X:
+                lazy = read(tmp_path / "a.h5", chunks=4).X
+                assert np.array_equal(lazy.compute(scheduler="synchronous"), X)
+        with pytest.raises(ReadError, match=r"it was changed after it was opened\. Read it anew"):
+            lazy.compute(scheduler="synchronous")
+
+
+def test_lazy_arrays_travel_between_processes(stored):
+    pytest.importorskip("dask", reason="Dask is not installed")
+    path, X = stored
+    lazy = pickle.loads(pickle.dumps(read(path, chunks=3).X))
+    assert np.array_equal(lazy.compute(scheduler="synchronous"), X)
+
+
+def test_chunks_that_cannot_be_numbered():
+    stored = _Stored(
+        **dict.fromkeys(("path", "name", "fill", "offset", "dtype"), None),
+        stamp=(0, 0),
+        shape=(2**40, 2**30),
+        plain=True,
+        inside=False,
+        chunks=(1, 1),
+        chunk_bytes=1,
+        filters=(),
+        table=np.zeros((1, 5), np.int64),
+    )
+    with pytest.raises(ValueError, match="chunks are too many to count"):
+        stored.place((0, 0))

@@ -146,3 +146,20 @@ def test_frames_larger_than_the_head_says(tmp_path, monkeypatch):
     with pytest.raises(ReadError, match=r"one of its frames would take 28800|damaged"):
         read(tmp_path / "a.avi", max_bytes=28_799)
     assert seen[0] == (120, 80)
+
+
+def test_a_table_of_any_length_is_refused(tmp_path):
+    with av.open(str(tmp_path / "a.mp4"), "w") as container:
+        stream = container.add_stream("mpeg4", rate=5)
+        stream.width, stream.height, stream.pix_fmt = 32, 32, "yuv420p"
+        for frame in film(0, 4, 32, 32):
+            picture = av.VideoFrame.from_ndarray(frame, format="gray").reformat(format="yuv420p")
+            container.mux(stream.encode(picture))
+        container.mux(stream.encode())
+    content = bytearray((tmp_path / "a.mp4").read_bytes())
+    assert read(tmp_path / "a.mp4").X.shape[0] == 4
+    count = content.index(b"stts") + 8
+    content[count : count + 4] = (2**31 - 1).to_bytes(4, "big")
+    (tmp_path / "a.mp4").write_bytes(content)
+    with pytest.raises(ReadError, match="declares a table that does not fit into memory"):
+        read(tmp_path / "a.mp4")

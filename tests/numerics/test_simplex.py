@@ -88,3 +88,21 @@ def test_a_regular_simplex_has_equal_sides_and_unit_radius(n_directions):
 
 def test_a_simplex_of_no_directions_is_a_point():
     assert regular_simplex(0).shape == (1, 0)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("unit", [1e-290, 1.0, 1e100])
+def test_points_from_very_far_go_to_the_vertex_in_their_direction(seed, unit):
+    rng = np.random.default_rng(seed)
+    vertices = rng.standard_normal((4, 3))
+    directions = rng.standard_normal((50, 3))
+    nearest = np.argmax(directions @ vertices.T, axis=1)
+    for length in (1e12, 1e18, 1e200, 1e303):
+        with np.errstate(over="ignore"):
+            targets = np.clip(directions * length * unit, -1e307, 1e307)
+        if np.abs(targets).max() == 1e307:
+            continue  # clipped into another direction
+        weights = simplex_least_squares(targets, vertices * unit)
+        assert np.array_equal(np.argmax(weights, axis=1), nearest)
+        assert np.allclose(weights.sum(axis=1), 1)
+        assert weights.max(axis=1).min() > 0.999

@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 import math
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -45,6 +46,9 @@ MAX_OBJECTS = 10_000
 
 MAX_TEXT = 2**29 - 1
 """The longest text that NumPy allows, in characters."""
+
+MAX_NUMBER = 2**62
+"""Chunks that can be numbered in a word."""
 
 PIECE_BYTES = 8 * 2**20
 """Bytes to ask of the library at a time where there are no chunks."""
@@ -83,7 +87,7 @@ def hdf5_entries(library: Library, options: Options, *, matlab: bool = False) ->
         The arrays, unread.
     """
     entries: list[Entry] = []
-    for name, shape, *kind, matlab_class in library.list(MAX_OBJECTS, matlab):
+    for name, shape, *kind, matlab_class in library.arrays(MAX_OBJECTS, matlab):
         dtype, note = _dtype(*kind)
         if matlab_class in ("cell", "char"):
             dtype, note = np.dtype(object), f"a MATLAB {matlab_class}"
@@ -162,11 +166,43 @@ class _Stored:
     def __dask_tokenize__(self) -> tuple[Any, ...]:
         return (self.path, self.stamp, self.name)
 
+    def indices(self) -> Iterator[Index]:
+        """Yield the index of each chunk that is stored."""
+        for row in self.table:
+            yield tuple(row[: len(self.shape)].tolist())
+
     @functools.cached_property
-    def places(self) -> dict[Index, int]:
-        """The row of the table for each chunk."""
-        indices = self.table[:, : len(self.shape)].tolist()
-        return {tuple(index): row for row, index in enumerate(indices)}
+    def order(self) -> tuple[np.ndarray, np.ndarray]:
+        """The rows of the table in the order of their chunks, and the numbers of these chunks."""
+        assert self.chunks is not None
+        if math.prod(self.grid) > MAX_NUMBER:
+            raise ValueError(f"{self.grid} chunks are too many to count")
+        numbers = np.zeros(len(self.table), dtype=np.int64)
+        inside = np.ones(len(self.table), dtype=bool)
+        for column, size in zip(self.table.T, self.grid, strict=False):
+            inside &= (column >= 0) & (column < size)
+            numbers = numbers * size + np.where(inside, column, 0)
+        rows = np.flatnonzero(inside)
+        rows = rows[np.argsort(numbers[rows], kind="stable")]
+        return rows, numbers[rows]
+
+    @property
+    def grid(self) -> tuple[int, ...]:
+        """The number of chunks along each axis."""
+        assert self.chunks is not None
+        return tuple(-(-a // b) for a, b in zip(self.shape, self.chunks, strict=True))
+
+    def place(self, index: Index) -> tuple[int, int, int] | None:
+        """Return offset, bytes and filters left out of a chunk, or None if it is not stored."""
+        number = 0
+        for one, size in zip(index, self.grid, strict=True):
+            number = number * size + one
+        rows, numbers = self.order
+        found = int(np.searchsorted(numbers, number))
+        if found == len(numbers) or numbers[found] != number:
+            return None
+        offset, size, mask = self.table[rows[found], len(self.shape) :].tolist()
+        return offset, size, mask
 
 
 def _stamp(path: str | os.PathLike[str]) -> tuple[int, int]:
@@ -194,7 +230,8 @@ def _describe(library: Library, name: str, limit: int) -> _Stored:
     if strange:
         raise read_error(
             path,
-            f"{'/' + name!r} is packed with the filter number {strange[0]}, which is not known here",
+            f"{'/' + name!r} is packed with the filter number {strange[0]}, which is not known "
+            "here",
             "Store it anew with gzip, with h5repack for example",
         )
     fill = np.frombuffer(bytes.fromhex(said["fill"]), dtype)[0] if kind == "number" else b""
@@ -229,7 +266,7 @@ def _strings(library: Library, stored: _Stored, limit: int) -> np.ndarray:
     n_strings = max(shape, default=0)
     if n_strings != math.prod(shape):
         return np.empty(shape, dtype="U1")  # no labels, which the caller says
-    for index in stored.places if stored.chunks else ():
+    for index in stored.indices() if stored.chunks else ():
         _content(stored, index, limit)  # unpacked once, to see that it is what it must be
     axis = shape.index(n_strings) if shape else 0
     # Each string lies in the file, but many may be the same one.
@@ -264,7 +301,7 @@ def _region(library: Library, stored: _Stored, limit: int, region: Region) -> np
         place = tuple((a * b, min(a * b + b, c)) for a, b, c in places)
         return library.read(stored.name, place, dtype)
 
-    return gather(region, chunks, dtype, stored.fill, lambda: stored.places, read)
+    return gather(region, chunks, dtype, stored.fill, stored.indices, read)
 
 
 def _contiguous(library: Library, stored: _Stored, region: Region) -> np.ndarray:
@@ -281,8 +318,8 @@ def _contiguous(library: Library, stored: _Stored, region: Region) -> np.ndarray
             return np.empty(shape, dtype=dtype)
         with open_regular(stored.path) as stream:
             _check_unchanged(stored, stream)
-            values = np.memmap(stream, dtype, "r", stored.offset, stored.shape)
-            return np.array(values[tuple(slice(low, high) for low, high in region)])
+            mapped = np.memmap(stream, dtype, "r", stored.offset, stored.shape)
+            return np.array(mapped[tuple(slice(low, high) for low, high in region)])
     if not region:
         return library.read(stored.name, region, dtype)
     values = np.empty(shape, dtype=dtype)
@@ -302,10 +339,10 @@ def _check_unchanged(stored: _Stored, stream: Any) -> None:
 
 def _content(stored: _Stored, index: Index, limit: int) -> bytes | None:
     """Unpack one chunk; None where it is not stored, nothing where only the library can do it."""
-    row = stored.places.get(index)
-    if row is None:
+    place = stored.place(index)
+    if place is None:
         return None
-    offset, size, mask = stored.table[row, len(stored.shape) :].tolist()
+    offset, size, mask = place
     if size > slack(stored.chunk_bytes):
         raise ValueError(f"a chunk of {stored.chunk_bytes} bytes takes {size} bytes in the file")
     with open_regular(stored.path) as stream:

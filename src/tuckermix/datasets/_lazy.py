@@ -31,7 +31,7 @@ class Slices:
         A module-level function that reads ``array[index]``; called with `arguments`, then the
         index.
     arguments : tuple
-        What `fetch` needs to find the array; strings and numbers.
+        What `fetch` needs to find the array; strings, numbers and what can be pickled.
     shape : tuple of int
         The shape of the array.
     dtype : dtype

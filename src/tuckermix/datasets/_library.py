@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
 from importlib.util import find_spec
 from types import TracebackType
 from typing import IO, Any
@@ -16,7 +17,7 @@ from typing import IO, Any
 import numpy as np
 
 from tuckermix._hdf5_child import LENGTHS, MAX_ANSWER
-from tuckermix._reading import damaged, needs, read_error
+from tuckermix._reading import damaged, needs, open_regular, read_error
 
 __all__ = ["Library"]
 
@@ -62,6 +63,7 @@ class Library:
         self.path = path
         self.limit = limit
         self._process: Any = None
+        self._started = False
         self._left = 0.0
 
     def __enter__(self) -> Library:
@@ -75,12 +77,13 @@ class Library:
     ) -> None:
         if self._process is not None:
             self._process.kill()
-            self._process.stdin.close()
+            with suppress(OSError):  # what was not sent any more
+                self._process.stdin.close()
             self._process.stdout.close()
             self._process.wait()
-            self._process = None
+            self._process, self._started = None, False
 
-    def list(self, most: int, matlab: bool) -> list[Any]:
+    def arrays(self, most: int, matlab: bool) -> list[Any]:
         """List the arrays: name, shape, three words on the type, MATLAB's class."""
         return self._ask(0, do="list", most=most, matlab=matlab)[0]
 
@@ -96,7 +99,8 @@ class Library:
         nbytes = math.prod(shape) * dtype.itemsize
         said, content = self._ask(nbytes, do="read", name=name, region=region)
         if said["dtype"] != dtype.str or len(content) != nbytes:
-            raise ValueError(f"{len(content)} bytes of {said['dtype']} came, not {nbytes}")
+            came = f"{len(content)} bytes of {said['dtype']}"
+            raise ValueError(f"{came} came, not {nbytes} of {dtype.str}")
         return np.frombuffer(content, dtype=dtype).reshape(shape)
 
     def strings(self, name: str, region: Region) -> list[str]:
@@ -116,12 +120,11 @@ class Library:
         if self._process is None:
             self._process = self._start()
             self._answer(START_SECONDS, 0)
+            self._started = True
             self._left = SECONDS + os.path.getsize(self.path) / BYTES_PER_SECOND
-        try:
+        with suppress(OSError):  # it may have died, which the missing answer says
             self._process.stdin.write(json.dumps(request).encode() + b"\n")
             self._process.stdin.flush()
-        except OSError:
-            pass  # it has died; the missing answer says so
         began = time.monotonic()
         said, content = self._answer(self._left, expected)
         self._left += len(content) / BYTES_PER_SECOND - (time.monotonic() - began)
@@ -130,7 +133,8 @@ class Library:
     def _start(self) -> Any:
         if find_spec("h5py") is None:
             raise needs("Reading HDF5", "h5py", "io")
-        work = os.path.getsize(self.path) + self.limit
+        with open_regular(self.path):
+            work = os.path.getsize(self.path) + self.limit
         seconds = math.ceil(SECONDS + work / BYTES_PER_SECOND)
         command = [sys.executable, "-I", "-c", START, json.dumps(sys.path)]
         return _spawn([*command, os.path.abspath(self.path), str(self.limit), str(seconds)])
@@ -158,6 +162,12 @@ class Library:
             said = json.loads(_exactly(process.stdout, lengths[0]))
             content = _exactly(process.stdout, lengths[1])
         except EOFError as error:
+            if not self._started:
+                raise read_error(
+                    self.path,
+                    f"the process that runs libhdf5 does not start (exit code {process.wait()})",
+                    "Check that h5py can be imported",
+                ) from error
             if late.is_set():
                 raise read_error(
                     self.path,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -114,7 +114,7 @@ def _frames(path: Path, options: Options) -> Iterator[np.ndarray]:
         # The stream is handed over open: no name that the file contains is ever opened.
         "container_options": {"format_whitelist": CONTAINERS, "protocol_whitelist": ""}
     }
-    with open_regular(path) as raw, av.open(raw, mode="r", **settings) as container:
+    with open_regular(path) as raw, _container(av, raw, settings) as container:
         if not container.streams.video:
             raise read_error(path, "it has no pictures", "Name a file that holds a video")
         stream = container.streams.video[0]
@@ -129,3 +129,11 @@ def _frames(path: Path, options: Options) -> Iterator[np.ndarray]:
                 yield frame.to_ndarray(format="gray")
             else:
                 yield frame.to_ndarray(format="rgb24")
+
+
+def _container(av: Any, raw: BinaryIO, settings: dict[str, Any]) -> Any:
+    """Open a container. FFmpeg refuses tables of 2 GiB and more as if memory had run out."""
+    try:
+        return av.open(raw, mode="r", **settings)
+    except MemoryError as error:
+        raise ValueError("it declares a table that does not fit into memory") from error

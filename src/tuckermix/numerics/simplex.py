@@ -29,6 +29,9 @@ STEPS_PER_COMPONENT = 10
 ZERO = 1e-12
 """Weights and multipliers of this size are rounding."""
 
+FAR = 2.0**53
+"""Distance, in sizes of the simplex, beyond which double precision has no digits left for it."""
+
 
 def simplex_least_squares(targets: Array, vertices: Array) -> Array:
     """Find the convex combinations of the vertices that come nearest to the targets.
@@ -54,12 +57,16 @@ def simplex_least_squares(targets: Array, vertices: Array) -> Array:
     unit = float(xp.max(xp.abs(vertices)))
     unit = unit if unit > 0 else 1.0
     vertices = vertices / unit
+    far = xp.asarray(FAR * unit, dtype=xp.float64, device=device(vertices))
     ones = xp.ones((n_vertices, 1), dtype=vertices.dtype, device=device(vertices))
     inverse = xp.linalg.inv(xp.concat([ones, vertices], axis=1))
 
     def solved() -> Iterator[tuple[slice, Array]]:
         for part in blocks(targets.shape[0], 8 * (n_vertices + 2) ** 2):
-            points = double(targets[part, :]) / unit
+            points = double(targets[part, :])
+            # From far away only the direction counts, and larger numbers would overflow.
+            length = xp.max(xp.abs(points), axis=1, keepdims=True)
+            points = points * (far / xp.where(length > far, length, far)) / unit
             weights = xp.matmul(points, inverse[1:, :]) + inverse[:1, :]
             outside = xp.nonzero(xp.any(weights < 0, axis=1))[0]
             if outside.shape[0] > 0:
