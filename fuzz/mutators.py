@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import io
 import json
 import os
@@ -106,7 +107,7 @@ def _edit(content: bytes, rng: np.random.Generator) -> bytes:
         container, key = places[int(rng.integers(len(places)))]
         choice = int(rng.integers(len(VALUES) + 2))
         if choice < len(VALUES):
-            container[key] = VALUES[choice]
+            container[key] = copy.deepcopy(VALUES[choice])  # which later edits may change
         elif choice == len(VALUES):
             del container[key]
         else:

@@ -45,6 +45,16 @@ def test_inputs_follow_from_the_seed(fuzz_package, tmp_path):
     assert len({json.dumps(str(one)) for one in contents}) > 20
 
 
+def test_edits_do_not_change_what_they_take_from(fuzz_package):
+    from fuzz import mutators
+
+    before = json.dumps(mutators.VALUES)
+    rng = np.random.default_rng(0)
+    for _ in range(2000):
+        mutators._edit(b'{"a": [1, {"b": 2}], "c": {}}', rng)
+    assert json.dumps(mutators.VALUES) == before
+
+
 def test_a_short_run_finds_no_fault(fuzz_package):
     readers = tuple(fuzz_package.MAKERS)
     outcomes, faults = fuzz_package.fuzz(300, seed=1, readers=readers)

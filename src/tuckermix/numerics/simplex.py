@@ -29,8 +29,9 @@ STEPS_PER_COMPONENT = 10
 ZERO = 1e-12
 """Weights and multipliers of this size are rounding."""
 
-FAR = 2.0**53
-"""Distance, in sizes of the simplex, beyond which double precision has no digits left for it."""
+FAR = 2.0**26
+"""Distance, in sizes of the simplex, from which points are drawn nearer. The weights then have half
+of the digits of double precision; much further, none is left and a face can lose its vertices."""
 
 
 def simplex_least_squares(targets: Array, vertices: Array) -> Array:
