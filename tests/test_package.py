@@ -42,7 +42,7 @@ ORDER = (
     *("datasets", "sources", "features"),
     *("manifolds", "objectives", "solvers"),
     *("decomposition", "tensor", "labels", "memberships"),
-    *("model", "clustering", "baselines"),
+    *("model", "clustering", "selection", "baselines"),
     *("metrics", "summary", "_stored", "persistence"),
     *("plots", "report", "experiments", "cli", "__main__"),
 )
@@ -54,7 +54,11 @@ ALLOWED: set[tuple[str, str]] = set()
 WITHOUT_TESTS = {"_version.py"}
 
 PUBLIC = {
-    "tuckermix": ("TuckerClustering", "decompose", "save", "load", "__version__"),
+    "tuckermix": (
+        *("TuckerClustering", "AutoClustering", "MultiViewClustering"),
+        *("decompose", "save", "load", "__version__"),
+    ),
+    "tuckermix.selection": ("AutoClustering", "MultiViewClustering", "Selection", "Trial"),
     "tuckermix.baselines": (
         *("PCAMultinomial", "PCAB", "MultiplicativeNMF", "AlternatingNMF", "BayesianNMF"),
         *("ProjectedGradientNMF", "DRCC", "TriONTD", "ASIT"),

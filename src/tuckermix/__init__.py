@@ -11,9 +11,12 @@ if TYPE_CHECKING:
     from tuckermix.clustering import TuckerClustering
     from tuckermix.decomposition import Decomposition, decompose
     from tuckermix.persistence import load, save
+    from tuckermix.selection import AutoClustering, MultiViewClustering
 
 __all__ = [
+    "AutoClustering",
     "Decomposition",
+    "MultiViewClustering",
     "TuckerClustering",
     "__version__",
     "baselines",
@@ -30,12 +33,15 @@ __all__ = [
     "plots",
     "report",
     "save",
+    "selection",
     "solvers",
     "sources",
 ]
 
 _HOMES = {
+    "AutoClustering": "tuckermix.selection",
     "Decomposition": "tuckermix.decomposition",
+    "MultiViewClustering": "tuckermix.selection",
     "TuckerClustering": "tuckermix.clustering",
     "decompose": "tuckermix.decomposition",
     "load": "tuckermix.persistence",

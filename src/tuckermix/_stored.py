@@ -13,6 +13,7 @@ array of strings                      ``{"strings": [...]}``
 stop reason                           ``{"stop_reason": value}``
 record                                ``{"record": class name, "fields": {...}}``
 labeller                              ``{"labeller": kind, "state": {...}}``
+estimator within another              ``{"estimator": {"class": ..., "parameters": ..., ...}}``
 ====================================  =======================================================
 """
 
@@ -22,6 +23,7 @@ import json
 import math
 import numbers
 import re
+from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
@@ -34,6 +36,8 @@ __all__ = ["Decoder", "Encoder", "StoredRecord", "bounded_json"]
 
 RECORDS = {
     "Model": "tuckermix.model:Model",
+    "Selection": "tuckermix.selection.record:Selection",
+    "Trial": "tuckermix.selection.record:Trial",
     "Summary": "tuckermix.decomposition.stream:Summary",
     "Step": "tuckermix.baselines._run:Step",
     "SweepRecord": "tuckermix.decomposition.result:SweepRecord",
@@ -137,10 +141,13 @@ class Encoder:
     ----------
     owner : str
         The name of the class whose values are written, for messages.
+    describe : callable, default=None
+        ``describe(estimator, encoder)`` writes an estimator that another one holds.
     """
 
-    def __init__(self, owner: str) -> None:
+    def __init__(self, owner: str, describe: Callable[..., dict[str, Any]] | None = None) -> None:
         self.owner = owner
+        self.describe = describe
         self.arrays: dict[str, np.ndarray] = {}
         self._names: dict[int, str] = {}
         self._alive: list[Any] = []
@@ -173,6 +180,8 @@ class Encoder:
             return self._array(value, name)
         if hasattr(value, "to_arrays") and isinstance(getattr(value, "kind", None), str):
             return {"labeller": value.kind, "state": self._fields(value.to_arrays(), name)}
+        if self.describe is not None and hasattr(value, "get_params"):
+            return {"estimator": self.describe(value, self)}
         if isinstance(value, Record):
             return {"record": type(value).__name__, "fields": self._fields(value.to_dict(), name)}
         raise TypeError(
@@ -210,10 +219,15 @@ class Decoder:
     ----------
     arrays : dict
         The arrays by name.
+    build : callable, default=None
+        ``build(described, decoder)`` makes an estimator that another one holds.
     """
 
-    def __init__(self, arrays: dict[str, np.ndarray]) -> None:
+    def __init__(
+        self, arrays: dict[str, np.ndarray], build: Callable[..., Any] | None = None
+    ) -> None:
         self.arrays = arrays
+        self.build = build
 
     def decode(self, value: Any, depth: int = 0) -> Any:
         """Read what `Encoder.encode` wrote."""
@@ -242,6 +256,8 @@ class Decoder:
                 from tuckermix.labels import labeller_from_arrays
 
                 return labeller_from_arrays(kind, self._fields(fields, depth))
+            case {"estimator": dict(described), **rest} if not rest and self.build is not None:
+                return self.build(described, self)
         raise ValueError(f"a value with the keys {', '.join(sorted(value)) or 'none'} is unknown")
 
     def _fields(self, values: dict[str, Any], depth: int) -> dict[str, Any]:

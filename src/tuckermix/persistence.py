@@ -55,8 +55,12 @@ BASELINES = (
     "PCAMultinomial ProjectedGradientNMF SSCOMP TriONTD"
 )
 
+COMPOSED = dict.fromkeys(("AutoClustering", "MultiViewClustering"), "tuckermix.selection")
+"""Estimators that hold others, with their modules."""
+
 CLASSES = {
     "TuckerClustering": "tuckermix.clustering",
+    **COMPOSED,
     **dict.fromkeys(BASELINES.split(), "tuckermix.baselines"),
 }
 """The estimators that can be stored, with their modules. A file cannot name any other class."""
@@ -87,7 +91,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
 
     Parameters
     ----------
-    model : TuckerClustering, one of tuckermix.baselines, or a Pipeline
+    model : TuckerClustering, AutoClustering, MultiViewClustering, a baseline, or a Pipeline
         The fitted estimator, or a scikit-learn pipeline of transformers of `tuckermix.features`
         that ends in one.
     path : str or path
@@ -99,7 +103,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     >>> tuckermix.save(model, "model.tuckermix")  # doctest: +SKIP
     >>> tuckermix.load("model.tuckermix").predict(X_new)  # doctest: +SKIP
     """
-    encoder = Encoder(type(model).__name__)
+    encoder = Encoder(type(model).__name__, _describe_inner)
     described = _describe_pipeline(model, encoder) if _is_pipeline(model) else None
     header = {
         "format": FORMAT,
@@ -170,14 +174,30 @@ def _is_pipeline(model: Any) -> bool:
     return type(model).__name__ == PIPELINE and type(model) is _class(PIPELINE)
 
 
-def _describe(model: Any, encoder: Encoder, classes: dict[str, str]) -> dict[str, Any]:
+def _describe_inner(model: Any, encoder: Encoder) -> dict[str, Any]:
+    """Describe an estimator that another one holds, fitted or not."""
+    owner = encoder.owner
+    fitted = any(key.endswith("_") for key in vars(model)) or _is_pipeline(model)
+    described = (
+        _describe_pipeline(model, encoder, fitted=False)
+        if _is_pipeline(model)
+        else _describe(model, encoder, CLASSES, fitted=fitted)
+    )
+    encoder.owner = owner
+    return described
+
+
+def _describe(
+    model: Any, encoder: Encoder, classes: dict[str, str], *, fitted: bool = True
+) -> dict[str, Any]:
     """Describe an estimator: class, parameters and fitted values; its arrays go to the encoder."""
     name = type(model).__name__
     if name not in classes or type(model) is not _class(name):
         raise TypeError(
             f"save takes {', '.join(classes)}. Got {type(model).__module__}.{name} instead."
         )
-    check_is_fitted(model)
+    if fitted:
+        check_is_fitted(model)
     given = model.get_params(deep=False)
     return {
         "class": name,
@@ -190,7 +210,7 @@ def _describe(model: Any, encoder: Encoder, classes: dict[str, str]) -> dict[str
     }
 
 
-def _describe_pipeline(model: Any, encoder: Encoder) -> dict[str, Any]:
+def _describe_pipeline(model: Any, encoder: Encoder, *, fitted: bool = True) -> dict[str, Any]:
     """Describe a pipeline: its steps, and fitted values of its own."""
     steps = []
     for place, (label, step) in enumerate(model.steps):
@@ -198,7 +218,7 @@ def _describe_pipeline(model: Any, encoder: Encoder) -> dict[str, Any]:
             continue
         encoder.owner = type(step).__name__
         allowed = CLASSES if place == len(model.steps) - 1 else TRANSFORMERS
-        steps.append({"name": label, **_describe(step, encoder, allowed)})
+        steps.append({"name": label, **_describe(step, encoder, allowed, fitted=fitted)})
     encoder.owner = PIPELINE
     own = {key: value for key, value in vars(model).items() if key.endswith("_")}
     state = {key: encoder.encode(value, key) for key, value in own.items()}
@@ -292,9 +312,20 @@ def _build(
     path: str | os.PathLike[str], header: dict[str, Any], arrays: dict[str, np.ndarray]
 ) -> Any:
     """Make the estimator, or the pipeline, and set the fitted attributes."""
-    decoder = Decoder(arrays)
+
+    def build(described: dict[str, Any], decoder: Decoder) -> Any:
+        if not all(isinstance(described.get(key), dict) for key in ("parameters", "state")):
+            raise _wrong(path, "an estimator within it is damaged", "Save the model anew")
+        return _build_whole(path, {**described, "version": header["version"]}, decoder)
+
+    return _build_whole(path, header, Decoder(arrays, build))
+
+
+def _build_whole(path: str | os.PathLike[str], header: dict[str, Any], decoder: Decoder) -> Any:
+    """Make an estimator or a pipeline; what is fitted must fit together."""
     if header.get("class") != PIPELINE:
-        return _checked(path, _build_one(path, header, decoder, CLASSES), header)
+        built = _build_one(path, header, decoder, CLASSES)
+        return _checked(path, built, header) if header["state"] else built
     described = header.get("steps")
     if not isinstance(described, list) or not described:
         raise _wrong(path, "its pipeline has no steps", "Save the model anew")
@@ -307,7 +338,9 @@ def _build(
         ):
             raise _wrong(path, f"step {place} of its pipeline is damaged", "Save the model anew")
         built = _build_one(path, step, decoder, CLASSES if last else TRANSFORMERS)
-        if last:
+        if not step["state"]:
+            pass  # not fitted, as a parameter of another estimator
+        elif last:
             _checked(path, built, header)
         else:
             try:
@@ -361,7 +394,8 @@ def _checked(path: str | os.PathLike[str], model: Any, header: dict[str, Any]) -
     if header["version"] == 2 and hasattr(model, "_labeller_"):
         model._model_ = replace(model._model_, labeller=vars(model).pop("_labeller_"))
     try:
-        _check_common(model)
+        if type(model).__name__ not in COMPOSED:
+            _check_common(model)
         model._check_state()
     except ValueError as error:
         raise _wrong(path, str(error).rstrip("."), "Save the model anew") from error

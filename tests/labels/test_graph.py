@@ -89,7 +89,7 @@ def test_components_are_joined_by_their_means_when_widening_costs_too_much(monke
 
 def test_joining_gives_every_cluster_a_component_even_with_equal_means():
     points = np.zeros((12, 2))
-    labels = graph._join_parts(points, np.repeat(np.arange(6), 2), 4)
+    labels = graph.join_parts(points, np.repeat(np.arange(6), 2), 4)
     assert set(labels) == set(range(4))
 
 

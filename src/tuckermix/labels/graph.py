@@ -13,7 +13,14 @@ from tuckermix._array_api import Array, asarray_like, get_namespace, to_numpy
 from tuckermix.numerics.linalg import leading_eigenvectors
 from tuckermix.numerics.points import kmeans, nearest_neighbors
 
-__all__ = ["adjacency", "distinct_rows", "graph_partition", "rank_weights"]
+__all__ = [
+    "adjacency",
+    "cut_graph",
+    "distinct_rows",
+    "graph_partition",
+    "modularity",
+    "rank_weights",
+]
 
 DECAY = 6.0
 """The weight of the last of many neighbours is about exp(-6), far below a hundredth: it makes no
@@ -188,13 +195,63 @@ def graph_partition(
             break
         width = min(2 * indices.shape[1], n_samples - 1)
         if width * n_samples > MAX_EDGES:
-            return _join_parts(Z, part, n_clusters)
+            return join_parts(Z, part, n_clusters)
         indices, squares = map(to_numpy, nearest_neighbors(Z, Z, width, exclude_self=True))
+    return _cut(A, n_parts, part, n_clusters, n_init, rng)
+
+
+def cut_graph(
+    A: sparse.csr_array, n_clusters: int, *, n_init: int, rng: np.random.Generator
+) -> np.ndarray | None:
+    """Partition the nodes of a graph by its normalised cut.
+
+    Parameters
+    ----------
+    A : scipy.sparse.csr_array of shape (n_samples, n_samples)
+        Symmetric and nonnegative, see `adjacency`; sums of such graphs are graphs too.
+    n_clusters : int
+        The number of groups.
+    n_init : int
+        Starts of k-means.
+    rng : numpy.random.Generator
+        The source of the starts.
+
+    Returns
+    -------
+    labels : ndarray of shape (n_samples,) or None
+        The group of each node; None where the graph falls into more parts than there are groups.
+    """
+    n_parts, part = connected_components(A, directed=False)
+    if n_parts > n_clusters:
+        return None
+    return _cut(A, n_parts, part, n_clusters, n_init, rng)
+
+
+def modularity(A: sparse.csr_array, labels: np.ndarray) -> float:
+    """Return the modularity ``Σ a_k / v - (v_k / v)²`` of a partition of a graph.
+
+    a_k is the weight within group k, v_k the weight of its samples, v that of all: how much more
+    weight lies within groups than if edges were drawn at random.
+    """
+    return _cut_and_modularity(A, labels, int(labels.max()) + 1)[1]
+
+
+def _cut(
+    A: sparse.csr_array,
+    n_parts: int,
+    part: np.ndarray,
+    n_clusters: int,
+    n_init: int,
+    rng: np.random.Generator,
+) -> np.ndarray:
+    """Partition a graph of no more parts than clusters."""
+    if n_clusters == 1:
+        return np.zeros(len(part), dtype=np.int64)
     # The normalised adjacency D^-½ A D^-½; degrees do not reach beyond a component.
     scale = 1 / np.sqrt(A.sum(axis=1))
     N = sparse.csr_array(A.multiply(scale[:, None]).multiply(scale[None, :]))
     if n_parts == 1:
-        pair = leading_eigenvectors(N, _with_more(n_clusters, n_samples))
+        pair = leading_eigenvectors(N, _with_more(n_clusters, len(part)))
         return _cut_connected(A, pair, n_clusters, n_init, rng)
     return _cut_parts(A, N, part, n_clusters, n_init, rng)
 
@@ -303,7 +360,7 @@ def _allot(spectra: list[np.ndarray], n_clusters: int) -> np.ndarray:
     return counts
 
 
-def _join_parts(Z: Array, part: np.ndarray, n_clusters: int) -> np.ndarray:
+def join_parts(Z: Array, part: np.ndarray, n_clusters: int) -> np.ndarray:
     """Join components, nearest means first, until as many are left as there are clusters."""
     xp = get_namespace(Z)
     n_parts = int(part.max()) + 1

@@ -1,0 +1,476 @@
+"""The estimator that chooses the view and the number of clusters, and then acts as the chosen."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClusterMixin, clone
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from tuckermix._array_api import Array, to_numpy
+from tuckermix._callbacks import CallbackSupportMixin, with_callbacks
+from tuckermix._threads import one_blas_thread
+from tuckermix._validation import (
+    check_integer,
+    check_option,
+    check_random_state,
+    check_same_library,
+    check_stored,
+    check_tensor,
+    explain_shortage,
+)
+from tuckermix.clustering import TuckerClustering
+from tuckermix.features import Scattering
+from tuckermix.selection.multiview import MultiViewClustering, cluster_means
+from tuckermix.selection.record import Selection
+from tuckermix.selection.resampling import Resampler, set_clusters
+from tuckermix.selection.search import choose
+from tuckermix.selection.views import spectrum_of
+from tuckermix.sources import as_blocks
+
+__all__ = ["AutoClustering", "built_in_candidates"]
+
+LOGGER = logging.getLogger(__name__)
+
+AUTO = "auto"
+FEATURES = ("auto", "pixels", "scattering")
+
+SMALLEST_IMAGE = 16
+"""Images with a shorter side have no room for wavelets of three scales."""
+
+MOST_CHANNELS = 4
+"""A third axis of at most this size is colour; a longer one is that of a volume, or time."""
+
+PART = 1500
+"""Beyond this many samples the choice is made on a random part of them: its time grows with the
+square, and views and numbers of clusters already differ by less than what they leave open."""
+
+SOFT_EDGE, SOFT_POWER = 3.0, 0.5
+"""The second view of the pixels: a flatter ridge, in which weak directions count more."""
+
+SHARP_EDGE, SHARP_POWER = 1.0, 2.0
+"""A third view, of few directions, for tables and small samples that are mostly noise. On others it
+is stable for the wrong reason: it sees the light rather than the face."""
+
+NOISY = 0.1
+"""Samples are mostly noise where the weaker half of their directions has this share of the energy.
+White noise spreads its energy evenly: planted clusters with noise of one standard deviation have
+0.17 there, digits of 8 × 8 pixels 0.07."""
+
+
+def is_image(sample_shape: tuple[int, ...]) -> bool:
+    """Tell whether samples of a shape are images large enough for wavelets."""
+    sides, channels = sample_shape[:2], sample_shape[2:]
+    if len(sample_shape) not in (2, 3) or min(sides) < SMALLEST_IMAGE:
+        return False
+    return not channels or channels[0] <= MOST_CHANNELS
+
+
+def is_noisy(X: Array) -> bool:
+    """Tell whether samples in memory have much energy in the weaker half of their directions."""
+    energies = spectrum_of(X, None).values ** 2
+    return float(energies[len(energies) // 2 :].sum()) > NOISY * float(energies.sum())
+
+
+def built_in_candidates(
+    sample_shape: tuple[int, ...], features: str, *, noisy: bool = False
+) -> list[tuple[str, Any]]:
+    """Return the candidates for samples of a shape.
+
+    Parameters
+    ----------
+    sample_shape : tuple of int
+        The shape of a sample.
+    features : {"auto", "pixels", "scattering"}
+        Which views are asked for.
+    noisy : bool, default=False
+        Whether the samples are mostly noise, see `is_noisy`.
+
+    Returns
+    -------
+    candidates : list of (str, estimator)
+        Views of the samples themselves only, where they are no images of at least 16 × 16.
+    """
+    pixels = TuckerClustering()
+    soft = TuckerClustering(ridge_edge=SOFT_EDGE, ridge_power=SOFT_POWER)
+    of_pixels = [("pixels", pixels), ("pixels, soft edge", soft)]
+    if noisy and len(sample_shape) <= 2 and not is_image(sample_shape):
+        sharp = TuckerClustering(ridge_edge=SHARP_EDGE, ridge_power=SHARP_POWER)
+        return [*of_pixels, ("pixels, sharp edge", sharp)]
+    if features == "pixels" or not is_image(sample_shape):
+        return of_pixels
+    scattering = make_pipeline(Scattering(), TuckerClustering())
+    logarithm = make_pipeline(Scattering(log=True), TuckerClustering())
+    both = MultiViewClustering([("scattering", scattering), ("log-scattering", logarithm)])
+    of_waves = [
+        ("scattering", scattering),
+        ("log-scattering", logarithm),
+        ("scattering + log-scattering", both),
+    ]
+    if features == "scattering":
+        return of_waves
+    mixed = MultiViewClustering([("pixels", pixels), ("log-scattering", logarithm)])
+    return [*of_pixels, *of_waves[:2], ("pixels + log-scattering", mixed), *of_waves[2:]]
+
+
+def _flatten(X: Any) -> Any:
+    """Make rows of samples, for estimators that know no others."""
+    return X.reshape((X.shape[0], -1))
+
+
+def _chosen_has(name: str, *, before_fit: bool = True) -> Any:
+    """Make a test of whether the chosen estimator has a method, and what holds before there is one.
+
+    Before a fit nobody knows, and scikit-learn takes what has `transform` for a transformer.
+    """
+
+    def check(self: AutoClustering) -> bool:
+        if "best_estimator_" not in vars(self):
+            return before_fit
+        return hasattr(self.best_estimator_, name)
+
+    return check
+
+
+class AutoClustering(CallbackSupportMixin, ClusterMixin, BaseEstimator):
+    r"""Choose the view of the samples and the number of clusters, without labels.
+
+    For each number of clusters K the view is taken whose labels are most stable,
+
+    .. math:: s_v(K) = \frac1R \sum_r \mathrm{ARI}\bigl(\ell_v(K)|_{S_r},\ \ell_v(K; S_r)\bigr) ,
+
+    the mean agreement between labels from all samples and labels from 80 % of them; then the K
+    with the largest product of stability and modularity. The chosen view is fitted to all samples.
+
+    Parameters
+    ----------
+    n_clusters : int or "auto", default="auto"
+        The number of clusters; "auto" tries 2 to min(n_samples / 5, 100).
+    features : {"auto", "pixels", "scattering"}, default="auto"
+        Which views are compared: the samples themselves in two weightings, the scattering
+        transform and its logarithm, sums of their graphs, or all of these. Samples that are no
+        images of at least 16 × 16 have views of themselves only.
+    candidates : list of (str, estimator) or None, default=None
+        Views of your own in place of those: clusterers with `n_clusters` and `fit_predict`. They
+        are cloned. `TuckerClustering`, pipelines that end in it and `MultiViewClustering` are
+        resampled by their label step alone; others are fitted to each subsample.
+    max_samples : int, default=1500
+        The choice is made on a random part of this size where there are more samples.
+    random_state : None, int or RandomState, default=None
+        Set an int for results that repeat.
+
+    Attributes
+    ----------
+    best_estimator_ : estimator
+        The chosen candidate, fitted to all samples; it takes samples as `fit` does.
+    labels_ : array of shape (n_samples,)
+        The cluster of each sample.
+    n_clusters_ : int
+        The number of clusters.
+    selection_ : Selection
+        What was compared: number, view, stability, modularity and score; the next best number and
+        how far it is behind; whether good partitions nest.
+    sample_shape_ : tuple of int
+        The shape of a sample.
+    n_features_in_ : int
+        ``X.shape[1]``, as scikit-learn sets it.
+
+    See Also
+    --------
+    TuckerClustering : One fixed view, for a number of clusters that is known.
+
+    Notes
+    -----
+    The number 1 is never chosen: resampling cannot tell one cluster from none. Stability says that
+    a partition comes back, not that it is the one you had in mind; look at `selection_` for others
+    that are nearly as good.
+
+    Examples
+    --------
+    >>> from tuckermix import AutoClustering
+    >>> from tuckermix.datasets import make_tensor_clusters
+    >>> data = make_tensor_clusters(n_clusters=4, random_state=0)
+    >>> model = AutoClustering(random_state=0).fit(data.X)
+    >>> model.n_clusters_
+    4
+    """
+
+    def __init__(
+        self,
+        n_clusters: Any = AUTO,
+        *,
+        features: str = AUTO,
+        candidates: Any = None,
+        max_samples: int = PART,
+        random_state: Any = None,
+    ):
+        self.n_clusters = n_clusters
+        self.features = features
+        self.candidates = candidates
+        self.max_samples = max_samples
+        self.random_state = random_state
+
+    @one_blas_thread
+    @with_callbacks
+    @explain_shortage
+    def fit(self, X: Any, y: Any = None) -> AutoClustering:
+        """Choose the view and the number of clusters, and fit.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, d_1, ...)
+            The samples.
+        y : Ignored
+            Present for scikit-learn's sake.
+
+        Returns
+        -------
+        self : AutoClustering
+            The fitted estimator.
+        """
+        before = dict(vars(self))
+        try:
+            self.check_params()
+            self._fit(X)
+        except BaseException:
+            noted = {key: value for key, value in vars(self).items() if "callback" in key}
+            self.__dict__ = before | noted  # no half of a new model beside half of an old one
+            raise
+        return self
+
+    @available_if(_chosen_has("predict"))
+    def predict(self, X: Any) -> Array:
+        """Give samples the labels of the chosen estimator.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, d_1, ...)
+            Samples of the shape on which the model was fitted.
+
+        Returns
+        -------
+        labels : array of shape (n_samples,)
+            Labels from 0 on.
+        """
+        X = self._samples(X, "predict")
+        return self.best_estimator_.predict(X)
+
+    @available_if(_chosen_has("predict_proba"))
+    def predict_proba(self, X: Any) -> Array:
+        """Give the soft labels of the chosen estimator.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, d_1, ...)
+            Samples of the shape on which the model was fitted.
+
+        Returns
+        -------
+        shares : array of shape (n_samples, n_clusters_)
+            Rows that sum to one.
+        """
+        X = self._samples(X, "predict_proba")
+        return self.best_estimator_.predict_proba(X)
+
+    @available_if(_chosen_has("transform", before_fit=False))
+    def transform(self, X: Any) -> Array:
+        """Give the mixing weights of samples in the chosen estimator.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, d_1, ...)
+            Samples of the shape on which the model was fitted.
+
+        Returns
+        -------
+        memberships : array of shape (n_samples, n_components)
+            Nonnegative rows that sum to one.
+        """
+        X = self._samples(X, "transform")
+        return self.best_estimator_.transform(X)
+
+    @available_if(lambda self: hasattr(_final(self._fitted()), "outlier_scores"))
+    def outlier_scores(self, X: Any) -> Array:
+        """Say how unlike the fitted samples others are, as the chosen estimator does.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, d_1, ...)
+            Samples of the shape on which the model was fitted.
+
+        Returns
+        -------
+        scores : array of shape (n_samples,)
+            Larger for samples that fit less.
+        """
+        X = self._samples(X, "outlier_scores")
+        best = self.best_estimator_
+        if isinstance(best, Pipeline):
+            return best[-1].outlier_scores(best[:-1].transform(X))
+        return best.outlier_scores(X)
+
+    @property
+    def memberships_(self) -> Array:
+        """Mixing weights of the fitted samples, of shape (n_samples, n_components)."""
+        return _final(self._fitted()).memberships_
+
+    @property
+    def centroids_(self) -> Array:
+        """The mean sample of each cluster, of shape (n_clusters_, d_1, ...)."""
+        best = self._fitted()
+        return self._means_ if self._means_ is not None else best.centroids_
+
+    def check_params(self) -> None:
+        """Raise where a parameter is none that `fit` takes, before any data are read."""
+        name = type(self).__name__
+        if not (isinstance(self.n_clusters, str) and self.n_clusters == AUTO):
+            try:
+                check_integer(self.n_clusters, "n_clusters", name)
+            except ValueError:
+                raise ValueError(
+                    f"The 'n_clusters' parameter of {name} must be 'auto' or an integer >= 1. "
+                    f"Got {self.n_clusters!r} instead."
+                ) from None
+        check_option(self.features, "features", name, FEATURES)
+        check_integer(self.max_samples, "max_samples", name, minimum=2)
+        self._given()
+
+    def _given(self) -> list[tuple[str, Any]] | None:
+        """Return the user's candidates as a list, or raise if they are none."""
+        if self.candidates is None:
+            return None
+        pairs = list(self.candidates) if isinstance(self.candidates, Iterable) else []
+        if not pairs or not all(
+            isinstance(pair, tuple | list) and len(pair) == 2 and isinstance(pair[0], str)
+            for pair in pairs
+        ):
+            raise ValueError(
+                "The 'candidates' parameter of AutoClustering must be None or a list of (name, "
+                f"estimator), at least one. Got {self.candidates!r} instead."
+            )
+        names = [name for name, _ in pairs]
+        if len(set(names)) < len(names):
+            raise ValueError(f"The names of candidates must differ. Got {names!r} instead.")
+        for name, estimator in pairs:
+            final = _final(estimator)
+            params = final.get_params(deep=False) if hasattr(final, "get_params") else {}
+            if "n_clusters" not in params or not hasattr(final, "fit_predict"):
+                raise ValueError(
+                    f"The candidate {name!r} of AutoClustering must have the parameter n_clusters "
+                    f"and the method fit_predict. Got {type(final).__name__} instead."
+                )
+        return [(name, estimator) for name, estimator in pairs]
+
+    def _fit(self, X: Any) -> None:
+        rng = check_random_state(self.random_state)
+        X = check_tensor(self, X, reset=True, lazy=True)
+        n_samples = int(X.shape[0])
+        wanted = None if self.n_clusters == AUTO else int(self.n_clusters)
+        if wanted is not None and n_samples < wanted:
+            raise ValueError(f"n_samples={n_samples} must be >= n_clusters={wanted}.")
+        given = self._given()
+        part, judge = self._part(X, wanted, rng), None
+        if given is not None:
+            candidates = [(name, _for_tensors(estimator, X)) for name, estimator in given]
+        else:
+            image = is_image(self.sample_shape_)
+            noisy = not image and is_noisy(part)
+            candidates = built_in_candidates(self.sample_shape_, self.features, noisy=noisy)
+            # A view of few directions finds groups in any noise; those of all directions do not.
+            judge = None if image else candidates[0][0]
+        context = self._init_callback_context(max_subtasks=None)
+        context.call_on_fit_task_begin(estimator=self, X=X)
+
+        def progress(share: float, doing: str) -> None:
+            LOGGER.info(doing, extra={"share": share})
+            task = context.subcontext(task_name=doing)
+            task.call_on_fit_task_begin(estimator=self, X=X)
+            task.call_on_fit_task_end(estimator=self, X=X)
+
+        self.selection_ = choose(Resampler(part, candidates, rng, judge), wanted, progress)
+        del part
+        progress(1.0, f"fitting {self.selection_.view}")
+        self.n_clusters_ = self.selection_.n_clusters
+        best = clone(dict(candidates)[self.selection_.view])
+        seed = int(rng.integers(2**31))
+        self.best_estimator_ = set_clusters(best, self.n_clusters_, seed).fit(X)
+        final = _final(best)
+        if isinstance(final, TuckerClustering | MultiViewClustering) or not hasattr(
+            best, "predict"
+        ):
+            self.labels_ = final.labels_
+        else:
+            self.labels_ = best.predict(X)
+        own = hasattr(best, "centroids_")  # a pipeline has none, and its last step has features
+        self._means_ = None if own else cluster_means(X, self.labels_, self.n_clusters_)
+        context.call_on_fit_task_end(estimator=self, X=X)
+
+    def _part(self, X: Array, wanted: int | None, rng: np.random.Generator) -> Array:
+        """Return the distinct samples, or a random part of them, in memory."""
+        samples = as_blocks(X)
+        size = max(self.max_samples, wanted or 0)
+        indices = np.arange(samples.n_samples)
+        if samples.n_samples > size:
+            indices = np.sort(rng.choice(samples.n_samples, size, replace=False, shuffle=False))
+        part = (
+            X if len(indices) == samples.n_samples and not samples.lazy else samples.take(indices)
+        )
+        seen: dict[bytes, int] = {}
+        for place in range(len(indices)):
+            seen.setdefault(to_numpy(part[place, ...]).tobytes(), place)
+        if len(seen) == len(indices):
+            return part
+        return as_blocks(part).take(np.array(sorted(seen.values())))
+
+    def _fitted(self) -> Any:
+        if "best_estimator_" not in vars(self):
+            raise AttributeError("AutoClustering has this attribute after fit.")
+        return self.best_estimator_
+
+    def _samples(self, X: Any, method: str) -> Array:
+        """Validate new samples, which must be of the library of the fitted ones."""
+        check_is_fitted(self)
+        X = check_tensor(self, X, reset=False, lazy=True)
+        check_same_library(X, self.centroids_, f"{type(self).__name__}.{method}()")
+        return X
+
+    def _check_state(self) -> None:
+        """Raise where fitted attributes, which a file may have made up, do not fit together."""
+        self.check_params()
+        if not isinstance(self.selection_, Selection):
+            raise ValueError("its selection_ is none")
+        n_clusters = check_integer(self.n_clusters_, "n_clusters_", type(self).__name__)
+        best = _final(self.best_estimator_)
+        if best.n_clusters != n_clusters or self.selection_.n_clusters != n_clusters:
+            raise ValueError("n_clusters_ is not that of its best estimator")
+        labels = check_stored(self.labels_, "labels_", (None,), kind="i")
+        if not np.array_equal(labels, best.labels_):
+            raise ValueError("labels_ are not those of its best estimator")
+        if self._means_ is not None:
+            check_stored(self._means_, "_means_", (n_clusters, *self.sample_shape_))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.three_d_array = True
+        tags.array_api_support = True
+        return tags
+
+
+def _final(estimator: Any) -> Any:
+    """Return the last step of a pipeline, or the estimator itself."""
+    return estimator[-1] if isinstance(estimator, Pipeline) else estimator
+
+
+def _for_tensors(estimator: Any, X: Array) -> Any:
+    """Let an estimator that takes tables only see samples as rows."""
+    if X.ndim == 2 or isinstance(estimator, Pipeline):
+        return estimator
+    if estimator.__sklearn_tags__().input_tags.three_d_array:
+        return estimator
+    return make_pipeline(FunctionTransformer(_flatten, validate=False), estimator)

@@ -1,0 +1,401 @@
+"""One partition from several views: their neighbour graphs are added, and so are their votes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from scipy.sparse.csgraph import connected_components
+from sklearn.base import BaseEstimator, ClusterMixin, clone
+from sklearn.pipeline import Pipeline
+
+from tuckermix._array_api import (
+    Array,
+    asarray_like,
+    device,
+    epsilon,
+    get_namespace,
+    is_dask,
+    to_numpy,
+)
+from tuckermix._threads import one_blas_thread
+from tuckermix._validation import (
+    check_integer,
+    check_random_state,
+    check_same_library,
+    check_stored,
+    check_tensor,
+    explain_shortage,
+)
+from tuckermix.clustering import MAX_LANDMARKS, TuckerClustering
+from tuckermix.labels import GraphLabels
+from tuckermix.labels.graph import (
+    MAX_EDGES,
+    adjacency,
+    cut_graph,
+    distinct_rows,
+    join_parts,
+)
+from tuckermix.labels.labellers import elect
+from tuckermix.numerics.points import nearest_neighbors
+from tuckermix.sources import as_blocks
+
+__all__ = ["MultiViewClustering"]
+
+
+class MultiViewClustering(ClusterMixin, BaseEstimator):
+    r"""Cluster samples by the sum of the neighbour graphs of several views.
+
+    .. math:: A = \sum_v A_v, \qquad p_k(x) = \frac1V \sum_v p_k^{(v)}(x)
+
+    with :math:`A_v` the graph of nearest neighbours in view v, which is cut once for all views, and
+    :math:`p^{(v)}` the share of votes of the nearest landmarks in that view. The views share the
+    landmarks and their labels.
+
+    Parameters
+    ----------
+    views : list of (str, estimator) or None, default=None
+        Names, and estimators that place samples: `TuckerClustering` that labels by the graph, or
+        scikit-learn pipelines that end in one. They are cloned. None stands for one view, the
+        samples themselves.
+    n_clusters : int, default=8
+        The number of clusters; that of the views is not used.
+    n_init : int, default=10
+        Starts of k-means.
+    random_state : None, int or RandomState, default=None
+        Set an int for results that repeat.
+
+    Attributes
+    ----------
+    labels_ : array of shape (n_samples,)
+        The cluster of each sample, largest first; the same as ``predict(X)``.
+    estimators_ : list of (str, estimator)
+        The fitted views.
+    centroids_ : array of shape (n_clusters, d_1, ...)
+        The mean of the samples of each cluster.
+    sample_shape_ : tuple of int
+        The shape of a sample.
+    n_features_in_ : int
+        ``X.shape[1]``, as scikit-learn sets it.
+
+    See Also
+    --------
+    AutoClustering : Chooses among views and sums of them.
+
+    Examples
+    --------
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from tuckermix import MultiViewClustering, TuckerClustering
+    >>> from tuckermix.datasets import make_tensor_clusters
+    >>> from tuckermix.features import Scattering
+    >>> data = make_tensor_clusters(shape=(16, 16), n_clusters=3, random_state=0)
+    >>> strokes = make_pipeline(Scattering(J=2), TuckerClustering())
+    >>> views = [("pixels", TuckerClustering()), ("strokes", strokes)]
+    >>> model = MultiViewClustering(views, n_clusters=3, random_state=0).fit(data.X)
+    >>> sorted(set(model.labels_.tolist()))
+    [0, 1, 2]
+    """
+
+    def __init__(
+        self,
+        views: Any = None,
+        n_clusters: int = 8,
+        *,
+        n_init: int = 10,
+        random_state: Any = None,
+    ):
+        self.views = views
+        self.n_clusters = n_clusters
+        self.n_init = n_init
+        self.random_state = random_state
+
+    @one_blas_thread
+    @explain_shortage
+    def fit(self, X: Any, y: Any = None) -> MultiViewClustering:
+        """Fit the views, add their graphs and label the samples.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, d_1, ...)
+            The samples.
+        y : Ignored
+            Present for scikit-learn's sake.
+
+        Returns
+        -------
+        self : MultiViewClustering
+            The fitted estimator.
+        """
+        before = dict(vars(self))
+        try:
+            self._fit(X)
+        except BaseException:
+            self.__dict__ = before  # no half of a new model beside half of an old one
+            raise
+        return self
+
+    @explain_shortage
+    @one_blas_thread
+    def predict(self, X: Any) -> Array:
+        """Give each sample the label for which its neighbours in all views vote most.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, d_1, ...)
+            Samples of the shape on which the model was fitted.
+
+        Returns
+        -------
+        labels : array of shape (n_samples,)
+            Labels from 0 to ``n_clusters - 1``.
+        """
+        return self._largest(self._votes(self._samples(X, "predict")))
+
+    @explain_shortage
+    @one_blas_thread
+    def predict_proba(self, X: Any) -> Array:
+        """Give soft labels: the mean over the views of the shares of votes.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, d_1, ...)
+            Samples of the shape on which the model was fitted.
+
+        Returns
+        -------
+        shares : array of shape (n_samples, n_clusters)
+            Rows that sum to one; the label is the position of the largest entry.
+        """
+        return self._votes(self._samples(X, "predict_proba"))
+
+    def _samples(self, X: Any, method: str) -> Array:
+        """Validate new samples, which must be of the library of the fitted ones."""
+        X = check_tensor(self, X, reset=False, lazy=True)
+        check_same_library(X, self.centroids_, f"{type(self).__name__}.{method}()")
+        return X
+
+    def _largest(self, shares: Array) -> Array:
+        """Return the places of the largest entries of rows."""
+        if is_dask(shares):
+            return shares.argmax(axis=1)
+        return get_namespace(shares).argmax(shares, axis=1)
+
+    def _votes(self, X: Array) -> Array:
+        """Return the mean over the views of the shares of votes."""
+        total = None
+        for (_, view), voter in zip(self.estimators_, self._voters_, strict=True):
+            shares = as_blocks(_points(view, X)).map(voter.predict_proba)
+            total = shares if total is None else total + shares
+        assert total is not None
+        return total / len(self._voters_)
+
+    def check_params(self) -> None:
+        """Raise where a parameter is none that `fit` takes, before any data are read."""
+        name = type(self).__name__
+        check_integer(self.n_clusters, "n_clusters", name)
+        check_integer(self.n_init, "n_init", name)
+        for label, view in self._given():
+            final = view[-1] if isinstance(view, Pipeline) else view
+            if not isinstance(final, TuckerClustering) or final.assign_labels != "graph":
+                raise ValueError(
+                    f"The view {label!r} of {name} must be a TuckerClustering with "
+                    "assign_labels='graph', or a pipeline that ends in one. "
+                    f"Got {type(final).__name__} instead."
+                )
+
+    def _given(self) -> list[tuple[str, Any]]:
+        """Return the views as a list, or raise if they are none."""
+        if self.views is None:
+            return [("samples", TuckerClustering())]
+        pairs = list(self.views) if isinstance(self.views, Iterable) else []
+        if not pairs or not all(
+            isinstance(pair, tuple | list) and len(pair) == 2 and isinstance(pair[0], str)
+            for pair in pairs
+        ):
+            raise ValueError(
+                "The 'views' parameter of MultiViewClustering must be None or a list of (name, "
+                f"estimator), at least one. Got {self.views!r} instead."
+            )
+        return [(name, view) for name, view in pairs]
+
+    def _fit(self, X: Any) -> None:
+        self.check_params()
+        rng = check_random_state(self.random_state)
+        X = check_tensor(self, X, reset=True, lazy=True)
+        n_samples = int(X.shape[0])
+        if n_samples < self.n_clusters:
+            raise ValueError(f"n_samples={n_samples} must be >= n_clusters={self.n_clusters}.")
+        seed = int(rng.integers(2**31))
+        self.estimators_ = []
+        for name, given in self._given():
+            view = clone(given)
+            final = view[-1] if isinstance(view, Pipeline) else view
+            final.set_params(n_clusters=self.n_clusters, random_state=seed)
+            self.estimators_.append((name, view.fit(X)))
+        samples = as_blocks(X)
+        chosen = X
+        if n_samples > MAX_LANDMARKS:
+            some = rng.choice(n_samples, MAX_LANDMARKS, replace=False, shuffle=False)
+            chosen = samples.take(np.sort(some))
+        elif samples.lazy:
+            chosen = samples.take(np.arange(n_samples))
+        places = [_points(view, chosen) for _, view in self.estimators_]
+        widths = [_final(view).n_neighbors for _, view in self.estimators_]
+        self._voters_ = _learn(places, widths, self.n_clusters, self.n_init, rng)
+        labels = self._largest(self._votes(X))
+        counts = np.bincount(to_numpy(labels), minlength=self.n_clusters)
+        order = np.argsort(-counts, kind="stable")
+        if np.any(order[1:] < order[:-1]):
+            self._voters_ = [voter.renumbered(order) for voter in self._voters_]
+            labels = self._largest(self._votes(X))
+        self.labels_ = labels
+        self.centroids_ = cluster_means(X, labels, self.n_clusters)
+
+    def _check_state(self) -> None:
+        """Raise where fitted attributes, which a file may have made up, do not fit together."""
+        self.check_params()
+        fitted = getattr(self, "estimators_", None)
+        voters = getattr(self, "_voters_", None)
+        if not isinstance(fitted, list) or not isinstance(voters, list) or not fitted:
+            raise ValueError("its views are none")
+        if len(fitted) != len(voters) or not all(isinstance(v, GraphLabels) for v in voters):
+            raise ValueError("its views and voters do not fit together")
+        shape = getattr(self, "sample_shape_", None)
+        if not isinstance(shape, tuple) or self.n_features_in_ != shape[0]:
+            raise ValueError(f"sample_shape_ is {shape!r}")
+        for (_, view), voter in zip(fitted, voters, strict=True):
+            model = _final(view)
+            seen = view[0].sample_shape_ if isinstance(view, Pipeline) else model.sample_shape_
+            if tuple(seen) != shape:
+                raise ValueError("its views take samples of another shape")
+            voter.check(int(model._model_.view.shape[1]) + 1, self.n_clusters)
+        labels = check_stored(self.labels_, "labels_", (None,), kind="i")
+        if labels.min() < 0 or labels.max() >= self.n_clusters:
+            raise ValueError(f"labels_ must lie between 0 and {self.n_clusters - 1}")
+        check_stored(self.centroids_, "centroids_", (self.n_clusters, *shape))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.three_d_array = True
+        tags.array_api_support = True
+        return tags
+
+
+def _final(view: Any) -> Any:
+    return view[-1] if isinstance(view, Pipeline) else view
+
+
+def _points(view: Any, X: Array) -> Array:
+    """Return where a fitted view places samples."""
+    if isinstance(view, Pipeline):
+        return view[-1].place(view[:-1].transform(X) if len(view.steps) > 1 else X)
+    return view.place(X)
+
+
+def _learn(
+    places: list[Array], widths: list[int], n_clusters: int, n_init: int, rng: np.random.Generator
+) -> list[GraphLabels]:
+    """Cut the sum of the graphs of all views, and let the landmarks vote in each."""
+    xp = get_namespace(places[0])
+    # Copies are the same samples in every view; those of the first view are left out of all.
+    while True:
+        size = int(places[0].shape[0])
+        lists = [_lists(Z, min(width, size - 1)) for Z, width in zip(places, widths, strict=True)]
+        first, _ = distinct_rows(*lists[0], epsilon(places[0]))
+        if len(first) == size:
+            break
+        places = [xp.take(Z, asarray_like(first, Z, dtype=xp.int64), axis=0) for Z in places]
+    labels = _cut_sum(places, lists, n_clusters, n_init, rng)
+    voters = [
+        elect(Z, labels, indices, n_clusters)[0]
+        for Z, (indices, _) in zip(places, lists, strict=True)
+    ]
+    # Added votes must leave no cluster without a landmark; a single vote in each view does.
+    wanted = len(np.unique(labels))
+    while max(voter.n_neighbors for voter in voters) > 1:
+        total = sum(voter.predict_proba(Z) for voter, Z in zip(voters, places, strict=True))
+        if len(np.unique(to_numpy(xp.argmax(total, axis=1)))) == wanted:
+            break
+        voters = [
+            GraphLabels(v.landmarks, v.landmark_labels, n_clusters, max(1, v.n_neighbors // 2))
+            for v in voters
+        ]
+    return voters
+
+
+def _lists(Z: Array, width: int) -> tuple[np.ndarray, np.ndarray]:
+    indices, squares = nearest_neighbors(Z, Z, width, exclude_self=True)
+    return to_numpy(indices), to_numpy(squares)
+
+
+def _cut_sum(
+    places: list[Array],
+    lists: list[tuple[np.ndarray, np.ndarray]],
+    n_clusters: int,
+    n_init: int,
+    rng: np.random.Generator,
+) -> np.ndarray:
+    """Partition the sum of graphs, neighbourhoods widened until it hangs together."""
+    size = int(places[0].shape[0])
+    if size <= n_clusters:
+        return np.arange(size)
+    while True:
+        A = sum(
+            adjacency(*pair, int(Z.shape[1]) - 1) for Z, pair in zip(places, lists, strict=True)
+        )
+        labels = cut_graph(A, n_clusters, n_init=n_init, rng=rng)
+        if labels is not None:
+            return labels
+        width = min(2 * max(indices.shape[1] for indices, _ in lists), size - 1)
+        if width * size > MAX_EDGES:
+            Z = get_namespace(*places).concat(places, axis=1)
+            return join_parts(Z, connected_components(A, directed=False)[1], n_clusters)
+        lists = [_lists(Z, width) for Z in places]
+
+
+def cluster_means(X: Array, labels: Array, n_clusters: int) -> Array:
+    """Return the mean sample of each cluster; that of all where a cluster is empty.
+
+    Parameters
+    ----------
+    X : array of shape (n_samples, d_1, ...)
+        The samples.
+    labels : array of shape (n_samples,)
+        Their clusters.
+    n_clusters : int
+        The number of clusters.
+
+    Returns
+    -------
+    means : array of shape (n_clusters, d_1, ...)
+        In the type of the samples.
+    """
+    samples = as_blocks(X)
+    held = np.asarray(labels) if is_dask(labels) else labels
+    sums, counts = samples.reduce(_Sums(n_clusters), lambda a, b: (a[0] + b[0], a[1] + b[1]), held)
+    xp = get_namespace(sums)
+    overall = xp.sum(sums, axis=0, keepdims=True) / float(xp.sum(counts))
+    shape = (n_clusters,) + (1,) * (sums.ndim - 1)
+    counts = xp.reshape(counts, shape)
+    means = xp.where(counts > 0, sums / xp.clip(counts, 1.0, None), overall)
+    return asarray_like(means, samples.like)
+
+
+class _Sums:
+    """Sum the samples of a block by cluster; a class, so that workers elsewhere can have it."""
+
+    def __init__(self, n_clusters: int):
+        self.n_clusters = n_clusters
+
+    def __call__(self, block: Array, labels: Array) -> tuple[Array, Array]:
+        xp = get_namespace(block)
+        labels = asarray_like(labels, block, dtype=xp.int64)
+        names = xp.arange(self.n_clusters, dtype=xp.int64, device=device(block))
+        one_hot = xp.astype(labels[:, None] == names, xp.float64)
+        flat = xp.reshape(xp.astype(block, xp.float64), (block.shape[0], -1))
+        sums = xp.matmul(one_hot.T, flat)
+        return (
+            xp.reshape(sums, (self.n_clusters, *block.shape[1:])),
+            xp.sum(one_hot, axis=0),
+        )

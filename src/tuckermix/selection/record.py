@@ -1,0 +1,188 @@
+"""What was compared, and how it came out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from tuckermix._records import Record
+
+__all__ = ["Selection", "Trial", "share_nested"]
+
+NESTED = 0.95
+"""Two partitions are nested where this share of the samples goes with its cluster."""
+
+BOTH_GOOD = 0.9
+"""A number of clusters whose score is that part of the best is worth a look."""
+
+
+@dataclass(frozen=True)
+class Trial(Record):
+    """One number of clusters in one view.
+
+    Attributes
+    ----------
+    n_clusters : int
+        The number of clusters K.
+    view : str
+        The name of the candidate.
+    stability : float
+        The mean adjusted Rand index between labels from all samples and from 80 % of them.
+    modularity : float
+        That of the partition of all samples.
+    n_subsamples : int
+        How many subsamples the mean is over.
+    """
+
+    n_clusters: int
+    view: str
+    stability: float
+    modularity: float
+    n_subsamples: int
+
+    @property
+    def score(self) -> float:
+        """Stability times modularity, by which the number of clusters is chosen."""
+        return self.stability * self.modularity
+
+
+@dataclass(frozen=True)
+class Selection(Record):
+    """The record of a choice.
+
+    Attributes
+    ----------
+    trials : list of Trial
+        All that was compared, by number of clusters, then in the order of the candidates.
+    n_clusters : int
+        The chosen number of clusters.
+    view : str
+        The chosen candidate.
+    next_n_clusters : int or None
+        The next best number of clusters, in its best view; None where only one was tried.
+    behind : float or None
+        How far its score is behind that of the chosen one, as a share of it.
+    nested : list of dict
+        For each other number of clusters whose score is at least 0.9 of the best: `n_clusters`,
+        `share`, the share of samples that lie in the coarser cluster to which their finer one
+        mostly belongs, and `nested`, whether that is at least 0.95.
+    n_samples : int
+        The number of samples on which all this was tried.
+    """
+
+    trials: list[Trial]
+    n_clusters: int
+    view: str
+    next_n_clusters: int | None = None
+    behind: float | None = None
+    nested: list[dict[str, Any]] = field(default_factory=list)
+    n_samples: int = 0
+
+    @property
+    def table(self) -> list[dict[str, Any]]:
+        """All trials as dictionaries, ready for a data frame."""
+        return [{**trial.to_dict(), "score": trial.score} for trial in self.trials]
+
+    @property
+    def curve(self) -> list[Trial]:
+        """The most stable view for each number of clusters, the numbers rising."""
+        return best_views(self.trials)
+
+    @property
+    def views(self) -> list[str]:
+        """The names of the candidates."""
+        return list(dict.fromkeys(trial.view for trial in self.trials))
+
+    def of(self, n_clusters: int) -> list[Trial]:
+        """Return what was tried for a number of clusters, the most stable view first."""
+        found = [trial for trial in self.trials if trial.n_clusters == n_clusters]
+        return sorted(found, key=lambda trial: -trial.stability)
+
+    def __str__(self) -> str:
+        chosen = self.of(self.n_clusters)
+        first = chosen[0]
+        text = (
+            f"{self.n_clusters} clusters in the view {self.view!r}: stability "
+            f"{first.stability:.3f}, modularity {first.modularity:.3f}, score {first.score:.3f}."
+        )
+        lines = [text]
+        if len(chosen) > 1:
+            second = chosen[1]
+            lines.append(f"Next view: {second.view!r}, stability {second.stability:.3f}.")
+        if self.next_n_clusters is not None and self.behind is not None:
+            lines.append(
+                f"Next number of clusters: {self.next_n_clusters}, {self.behind:.1%} behind."
+            )
+        for other in self.nested:
+            low, high = sorted((other["n_clusters"], self.n_clusters))
+            says = "nest in" if other["nested"] else "do not nest in"
+            lines.append(f"The {high} clusters {says} the {low} ({other['share']:.1%} of samples).")
+        return "\n".join(lines)
+
+
+def best_views(trials: list[Trial]) -> list[Trial]:
+    """Return the most stable trial for each number of clusters, the numbers rising."""
+    best: dict[int, Trial] = {}
+    for trial in trials:
+        held = best.get(trial.n_clusters)
+        if held is None or trial.stability > held.stability:
+            best[trial.n_clusters] = trial
+    return [best[n_clusters] for n_clusters in sorted(best)]
+
+
+def summarize(
+    trials: list[Trial], names: list[str], labels: dict[int, np.ndarray], n_samples: int
+) -> Selection:
+    """Choose among trials: the most stable view for each number, then the largest score.
+
+    Parameters
+    ----------
+    trials : list of Trial
+        All trials.
+    names : list of str
+        The names of the candidates in their order.
+    labels : dict of int to ndarray of shape (n_samples,)
+        Labels of all samples in the best view for each number of clusters.
+    n_samples : int
+        The number of samples.
+
+    Returns
+    -------
+    selection : Selection
+        The record.
+    """
+    curve = sorted(best_views(trials), key=lambda trial: -trial.score)
+    best = curve[0]
+    behind = None
+    if len(curve) > 1:
+        behind = 1.0 - curve[1].score / best.score if best.score > 0 else 0.0
+    nested = []
+    for other in curve[1:]:
+        if other.score < BOTH_GOOD * best.score:
+            break
+        low, high = sorted((best.n_clusters, other.n_clusters))
+        share = share_nested(labels[high], labels[low])
+        nested.append({"n_clusters": other.n_clusters, "share": share, "nested": share >= NESTED})
+    order = sorted(trials, key=lambda trial: (trial.n_clusters, names.index(trial.view)))
+    following = curve[1].n_clusters if len(curve) > 1 else None
+    return Selection(order, best.n_clusters, best.view, following, behind, nested, n_samples)
+
+
+def share_nested(finer: np.ndarray, coarser: np.ndarray) -> float:
+    """Return the share of samples in the coarser cluster to which their finer one mostly belongs.
+
+    Parameters
+    ----------
+    finer, coarser : ndarray of shape (n_samples,)
+        Labels from 0 on.
+
+    Returns
+    -------
+    share : float
+        1 where every finer cluster lies within a coarser one.
+    """
+    counts = np.zeros((int(finer.max()) + 1, int(coarser.max()) + 1))
+    np.add.at(counts, (finer, coarser), 1)
+    return float(counts.max(axis=1).sum() / len(finer))

@@ -1,0 +1,252 @@
+"""How stable labels are: the label step again on parts of the samples.
+
+A partition that is in the data comes back when a fifth of the samples is left out; one that is not
+changes. For views of this package no part is fitted anew: the lists of neighbours, twice as long as
+the graph needs them, are restricted to the part, and the graph is cut again.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.metrics import adjusted_rand_score
+from sklearn.pipeline import Pipeline
+
+from tuckermix._array_api import Array, asarray_like, get_namespace, to_numpy
+from tuckermix.labels.graph import adjacency, cut_graph, modularity
+from tuckermix.numerics.points import nearest_neighbors
+from tuckermix.selection.record import Trial
+from tuckermix.selection.views import Look, Spectrum, looks_of, ridge_points
+
+__all__ = ["Resampler", "restrict", "set_clusters"]
+
+SHARE = 0.8
+"""The share of samples in a subsample: with fewer, small clusters vanish; with more, nothing
+changes."""
+
+LONGER = 2
+"""Lists of neighbours are that many times longer than needed, so that enough are left in a part."""
+
+N_INIT = 5
+"""Starts of k-means in each cut: half of those of a fit, since many cuts are averaged."""
+
+NEIGHBORS = 15
+"""Neighbours in the graph that judges labels of estimators which have none of their own."""
+
+
+class Resampler:
+    """Try numbers of clusters on candidates, with the same subsamples for all of them.
+
+    Parameters
+    ----------
+    X : array of shape (n_samples, d_1, ...)
+        Samples in memory, no two of them equal.
+    candidates : list of (str, estimator)
+        What is compared; never fitted itself.
+    rng : numpy.random.Generator
+        The source of subsamples and of starts.
+    judge : str or None, default=None
+        The candidate on whose graph the modularity of all partitions is measured; None means that
+        each has its own.
+    """
+
+    def __init__(
+        self,
+        X: Array,
+        candidates: list[tuple[str, Any]],
+        rng: np.random.Generator,
+        judge: str | None = None,
+    ):
+        self.X = X
+        self.judge = judge
+        self.n_samples = int(X.shape[0])
+        self.candidates = dict(candidates)
+        self.looks = {name: looks_of(estimator) for name, estimator in candidates}
+        self.seed = int(rng.integers(2**31))
+        self._spectra: dict[str, Spectrum] = {}
+        self._lists: dict[tuple[Any, ...], tuple[np.ndarray, np.ndarray, np.ndarray]] = {}
+        self._lists_for = 0
+        self._runs: dict[tuple[int, str], tuple[np.ndarray, float, list[float]]] = {}
+
+    def subsample(self, place: int) -> np.ndarray:
+        """Return the sorted indices of subsample number `place`."""
+        rng = np.random.default_rng([self.seed, place])
+        size = max(1, round(SHARE * self.n_samples))
+        return np.sort(rng.choice(self.n_samples, size, replace=False))
+
+    def prepare(self, name: str) -> None:
+        """Compute the features of a candidate now rather than when they are first needed."""
+        for look in self.looks[name] or []:
+            self._spectrum(look)
+
+    def trial(self, n_clusters: int, name: str, n_subsamples: int) -> Trial | None:
+        """Measure stability and modularity of a candidate for a number of clusters.
+
+        Parameters
+        ----------
+        n_clusters : int
+            The number of clusters.
+        name : str
+            The candidate.
+        n_subsamples : int
+            How many subsamples are wanted; those that were tried before are not tried again.
+
+        Returns
+        -------
+        trial : Trial or None
+            None where the graph falls into more parts than there are clusters.
+        """
+        key = (n_clusters, name)
+        if key not in self._runs:
+            labels, quality = self._whole(n_clusters, name)
+            if labels is None:
+                return None
+            self._runs[key] = (labels, quality, [])
+        labels, quality, found = self._runs[key]
+        for place in range(len(found), n_subsamples):
+            keep = self.subsample(place)
+            part = self._part(n_clusters, name, keep, place)
+            found.append(0.0 if part is None else float(adjusted_rand_score(labels[keep], part)))
+        return Trial(n_clusters, name, float(np.mean(found)), quality, len(found))
+
+    def labels(self, n_clusters: int, name: str) -> np.ndarray:
+        """Return the labels of all samples that a trial found."""
+        return self._runs[n_clusters, name][0]
+
+    def _whole(self, n_clusters: int, name: str) -> tuple[np.ndarray | None, float]:
+        looks = self.looks[name]
+        if looks is None:
+            found = self._refit(n_clusters, name, None, 0)
+            return found, modularity(self._judging_graph(), found)
+        A = self._graph(looks, n_clusters, None)
+        labels = self._cut(A, n_clusters, 0)
+        if labels is None:
+            return None, 0.0
+        judging = None if self.judge is None else self.looks[self.judge]
+        return labels, modularity(self._graph(judging, n_clusters, None) if judging else A, labels)
+
+    def _part(self, n_clusters: int, name: str, keep: np.ndarray, place: int) -> np.ndarray | None:
+        looks = self.looks[name]
+        if looks is None:
+            return self._refit(n_clusters, name, keep, place + 1)
+        return self._cut(self._graph(looks, n_clusters, keep), n_clusters, place + 1)
+
+    def _cut(self, A: sparse.csr_array, n_clusters: int, place: int) -> np.ndarray | None:
+        if A.shape[0] <= n_clusters:
+            return np.arange(A.shape[0])
+        rng = np.random.default_rng([self.seed, place, n_clusters])
+        return cut_graph(A, n_clusters, n_init=N_INIT, rng=rng)
+
+    def _graph(
+        self, looks: list[Look], n_clusters: int, keep: np.ndarray | None
+    ) -> sparse.csr_array:
+        """Sum the graphs of the views."""
+        total = None
+        for look in looks:
+            Z, indices, squares = self._neighbors(look, n_clusters)
+            size = self.n_samples if keep is None else len(keep)
+            width = min(look.model.n_neighbors, size - 1)
+            if keep is None:
+                indices, squares = indices[:, :width], squares[:, :width]
+            else:
+                indices, squares = restrict(Z, indices, squares, keep, width)
+            A = adjacency(indices, squares, Z.shape[1] - 1)
+            total = A if total is None else total + A
+        return total
+
+    def _neighbors(self, look: Look, n_clusters: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return points and their long lists of neighbours; kept for one number of clusters."""
+        if self._lists_for != n_clusters:
+            self._lists.clear()
+            self._lists_for = n_clusters
+        edge, power = look.weighting
+        key = (look.features, edge, power, look.model.n_neighbors)
+        if key not in self._lists:
+            Z = ridge_points(self._spectrum(look), round(edge * n_clusters), power)
+            width = min(LONGER * look.model.n_neighbors, self.n_samples - 1)
+            self._lists[key] = (Z, *nearest_neighbors(Z, Z, width, exclude_self=True))
+        return self._lists[key]
+
+    def _spectrum(self, look: Look) -> Spectrum:
+        if look.features not in self._spectra:
+            self._spectra[look.features] = look.spectrum(self.X)
+        return self._spectra[look.features]
+
+    def _refit(self, n_clusters: int, name: str, keep: np.ndarray | None, place: int) -> np.ndarray:
+        """Fit a copy of an estimator whose label step is its own."""
+        estimator = set_clusters(clone(self.candidates[name]), n_clusters, self.seed + place)
+        X = self.X
+        if keep is not None:
+            xp = get_namespace(X)
+            X = xp.take(X, asarray_like(keep, X, dtype=xp.int64), axis=0)
+        labels = np.asarray(to_numpy(estimator.fit_predict(X)))
+        return np.unique(labels, return_inverse=True)[1]
+
+    def _judging_graph(self) -> sparse.csr_array:
+        """Return the neighbour graph of the flattened samples."""
+        key = ("flattened",)
+        if key not in self._lists:
+            rows = to_numpy(self.X).reshape(self.n_samples, -1).astype(np.float64)
+            width = min(NEIGHBORS, self.n_samples - 1)
+            self._lists[key] = (rows, *nearest_neighbors(rows, rows, width, exclude_self=True))
+        rows, indices, squares = self._lists[key]
+        return adjacency(indices, squares, rows.shape[1])
+
+
+def restrict(
+    Z: np.ndarray, indices: np.ndarray, squares: np.ndarray, keep: np.ndarray, width: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Find the nearest neighbours within a part from those within all samples.
+
+    Parameters
+    ----------
+    Z : ndarray of shape (n_samples, d)
+        The points.
+    indices, squares : ndarray of shape (n_samples, n_neighbors)
+        The neighbours of each point, nearest first, and their squared distances.
+    keep : ndarray of shape (n_kept,)
+        The points of the part.
+    width : int
+        How many neighbours are wanted, less than `n_kept`.
+
+    Returns
+    -------
+    indices, squares : ndarray of shape (n_kept, width)
+        The same for the part; `indices` count within it. Where too few of a list are left, the
+        neighbours are looked for anew.
+    """
+    place = np.full(len(Z), -1)
+    place[keep] = np.arange(len(keep))
+    inside, distances = place[indices[keep]], squares[keep]
+    order = np.argsort(inside < 0, axis=1, kind="stable")[:, :width]
+    inside = np.take_along_axis(inside, order, axis=1)
+    distances = np.take_along_axis(distances, order, axis=1)
+    if inside.shape[1] < width:
+        short = np.arange(len(keep))
+        inside = np.empty((len(keep), width), dtype=inside.dtype)
+        distances = np.empty((len(keep), width))
+    else:
+        short = np.flatnonzero((inside < 0).any(axis=1))
+    if len(short):
+        points = Z[keep]
+        found, gaps = nearest_neighbors(points[short], points, width + 1)
+        own = found == short[:, None]
+        own[~own.any(axis=1), -1] = True  # among many copies a point may miss itself
+        inside[short] = found[~own].reshape(len(short), width)
+        distances[short] = gaps[~own].reshape(len(short), width)
+    return inside, distances
+
+
+def set_clusters(estimator: Any, n_clusters: int, seed: int | None = None) -> Any:
+    """Set the number of clusters, and the seed where there is one, of a candidate; return it."""
+    final, prefix = estimator, ""
+    while isinstance(final, Pipeline):
+        prefix += f"{final.steps[-1][0]}__"
+        final = final.steps[-1][1]
+    estimator.set_params(**{f"{prefix}n_clusters": n_clusters})
+    if seed is not None and "random_state" in final.get_params(deep=False):
+        estimator.set_params(**{f"{prefix}random_state": seed})
+    return estimator

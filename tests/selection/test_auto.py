@@ -1,0 +1,221 @@
+"""The estimator that chooses."""
+
+import logging
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.cluster import AgglomerativeClustering, KMeans
+from sklearn.decomposition import PCA
+from sklearn.metrics import adjusted_rand_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+
+import tuckermix
+from tuckermix import AutoClustering, TuckerClustering
+from tuckermix.datasets import make_tensor_clusters
+from tuckermix.selection.auto import built_in_candidates, is_image, is_noisy
+
+
+@pytest.mark.parametrize("n_clusters", [3, 6, 9])
+def test_planted_numbers_are_found(n_clusters):
+    X, y = make_tensor_clusters(
+        40 * n_clusters, n_clusters=n_clusters, noise=1.5, random_state=7, return_X_y=True
+    )
+    model = AutoClustering(random_state=0).fit(X)
+    assert model.n_clusters_ == n_clusters
+    assert adjusted_rand_score(model.labels_, y) > 0.9
+    assert model.selection_.n_clusters == n_clusters
+    assert 0.0 <= model.selection_.behind < 1.0
+
+
+def test_it_acts_as_the_chosen_one(planted):
+    X, y = planted
+    model = AutoClustering(4, random_state=0).fit(X)
+    assert adjusted_rand_score(model.labels_, y) > 0.95
+    np.testing.assert_array_equal(model.best_estimator_.predict(X), model.labels_)
+    np.testing.assert_array_equal(model.predict(X), model.labels_)
+    shares = model.predict_proba(X)
+    np.testing.assert_array_equal(shares, model.best_estimator_.predict_proba(X))
+    assert model.centroids_.shape == (4, 16, 16)
+    assert {trial.n_clusters for trial in model.selection_.trials} == {4}
+    assert len(model.selection_.views) == 6
+
+
+@pytest.mark.parametrize("name", [name for name, _ in built_in_candidates((16, 16), "auto")])
+def test_every_candidate_is_saved_and_loaded(planted, tmp_path, name):
+    X, _ = planted
+    candidate = dict(built_in_candidates((16, 16), "auto"))[name]
+    model = AutoClustering(4, candidates=[(name, candidate)], random_state=0).fit(X)
+    tuckermix.save(model, tmp_path / "model")
+    again = tuckermix.load(tmp_path / "model")
+    np.testing.assert_array_equal(again.labels_, model.labels_)
+    np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
+    np.testing.assert_array_equal(again.centroids_, model.centroids_)
+    assert again.selection_ == model.selection_
+    assert again.n_clusters_ == 4
+    assert hasattr(again, "transform") == hasattr(model, "transform")
+    tuckermix.save(model.best_estimator_, tmp_path / "best")
+    np.testing.assert_array_equal(tuckermix.load(tmp_path / "best").predict(X), model.labels_)
+
+
+def test_centroids_of_features_are_images(planted):
+    X, _ = planted
+    candidates = [("scattering", dict(built_in_candidates((16, 16), "auto"))["scattering"])]
+    model = AutoClustering(4, candidates=candidates, random_state=0).fit(X)
+    for cluster in range(4):
+        mean = X[model.labels_ == cluster].mean(axis=0)
+        np.testing.assert_allclose(model.centroids_[cluster], mean, rtol=1e-6)
+    assert model.transform(X).shape == model.memberships_.shape
+
+
+def test_candidates_go_by_the_shape():
+    def names(shape, features="auto"):
+        return [name for name, _ in built_in_candidates(shape, features)]
+
+    assert len(names((28, 28))) == len(names((28, 28, 3))) == 6
+    assert names((28, 28), "pixels") == ["pixels", "pixels, soft edge"]
+    assert all("scattering" in name for name in names((28, 28), "scattering"))
+    for shape in ((40,), (8, 8), (28, 10), (32, 32, 32), (20, 20, 20, 3)):
+        assert not is_image(shape)
+        assert all(name.startswith("pixels") for name in names(shape))
+    noisy = [name for name, _ in built_in_candidates((8, 8), "auto", noisy=True)]
+    assert noisy == ["pixels", "pixels, soft edge", "pixels, sharp edge"]
+    assert len(built_in_candidates((8, 8, 8), "auto", noisy=True)) == 2
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_noise_is_told_from_signal(seed):
+    loud = make_tensor_clusters(120, n_clusters=4, noise=2.0, random_state=seed).X
+    quiet = make_tensor_clusters(120, n_clusters=4, noise=0.2, random_state=seed).X
+    assert is_noisy(loud)
+    assert not is_noisy(quiet)
+
+
+def test_other_clusterers_may_be_candidates(planted):
+    X, y = planted
+    tree = AgglomerativeClustering(linkage="ward")
+    candidates = [("k-means", KMeans(n_init=3)), ("tree", tree)]
+    model = AutoClustering(candidates=candidates, random_state=0).fit(X)
+    assert model.n_clusters_ == 4
+    assert adjusted_rand_score(model.labels_, y) > 0.95
+    assert model.centroids_.shape == (4, 16, 16)
+    assert not hasattr(model, "predict_proba")
+    assert tree.n_clusters == 2  # candidates are cloned
+    only = AutoClustering(4, candidates=candidates[1:], random_state=0).fit(X)
+    assert not hasattr(only, "predict")
+    assert not hasattr(only, "outlier_scores")
+    chosen = AutoClustering(4, candidates=candidates[:1], random_state=0).fit(X)
+    np.testing.assert_array_equal(chosen.best_estimator_.predict(X), chosen.labels_)
+
+
+def test_a_bad_view_is_not_chosen():
+    X, y = make_tensor_clusters(120, n_clusters=3, noise=1.0, random_state=2, return_X_y=True)
+    noise = np.random.default_rng(0).standard_normal((120, 6))
+    table = np.concatenate([X.reshape(120, -1), noise], axis=1)
+    bad = make_pipeline(FunctionTransformer(lambda X: X[:, -6:]), TuckerClustering())
+    good = make_pipeline(FunctionTransformer(lambda X: X[:, :-6]), TuckerClustering())
+    model = AutoClustering(3, candidates=[("bad", bad), ("good", good)], random_state=0).fit(table)
+    assert model.selection_.view == "good"
+    assert adjusted_rand_score(model.labels_, y) > 0.9
+
+
+def test_seeds_repeat_and_parts_suffice():
+    X, _ = make_tensor_clusters(400, n_clusters=4, noise=1.0, random_state=3, return_X_y=True)
+    one = AutoClustering(max_samples=150, random_state=5).fit(X)
+    two = AutoClustering(max_samples=150, random_state=5).fit(X)
+    assert one.n_clusters_ == 4
+    assert one.selection_.n_samples == 150
+    assert one.selection_ == two.selection_
+    np.testing.assert_array_equal(one.labels_, two.labels_)
+    assert len(one.labels_) == 400
+
+
+def test_copies_do_not_count_twice():
+    X, _ = make_tensor_clusters(80, n_clusters=4, noise=0.5, random_state=0, return_X_y=True)
+    model = AutoClustering(random_state=0).fit(np.concatenate([X] * 5))
+    assert model.selection_.n_samples == 80
+    assert model.n_clusters_ == 4
+
+
+def test_torch_and_dask(planted):
+    torch = pytest.importorskip("torch")
+    dask = pytest.importorskip("dask.array")
+    X, y = planted
+    truth = AutoClustering(4, features="pixels", random_state=0).fit(X)
+    moved = clone(truth).fit(torch.asarray(X))
+    assert isinstance(moved.labels_, torch.Tensor)
+    assert adjusted_rand_score(moved.labels_.numpy(), truth.labels_) > 0.99
+    lazy = clone(truth).set_params(features="scattering")
+    lazy.fit(dask.from_array(X, chunks=(50, 16, 16)))
+    assert adjusted_rand_score(np.asarray(lazy.labels_), y) > 0.95
+    assert lazy.centroids_.shape == (4, 16, 16)
+
+
+def test_progress_is_logged_from_the_start(planted, caplog):
+    X, _ = planted
+    with caplog.at_level(logging.INFO, logger="tuckermix"):
+        AutoClustering(features="pixels", random_state=0).fit(X)
+    shares = [record.share for record in caplog.records if hasattr(record, "share")]
+    assert shares[0] == 0.0
+    assert shares == sorted(shares)
+    assert any("4 clusters" in record.getMessage() for record in caplog.records)
+
+
+@pytest.mark.parametrize("n_clusters", ["some", 0, 2.5, None, True])
+def test_the_number_must_be_one(n_clusters):
+    with pytest.raises(ValueError, match="must be 'auto' or an integer >= 1"):
+        AutoClustering(n_clusters).fit(np.eye(10))
+
+
+@pytest.mark.parametrize("candidates", [[], 5, [("a",)], [(2, KMeans())]])
+def test_candidates_must_be_named(candidates):
+    with pytest.raises(ValueError, match="must be None or a list of \\(name, estimator\\)"):
+        AutoClustering(candidates=candidates).fit(np.eye(10))
+
+
+def test_candidates_must_be_clusterers_of_different_names():
+    with pytest.raises(ValueError, match="The candidate 'a' of AutoClustering must have"):
+        AutoClustering(candidates=[("a", PCA())]).fit(np.eye(10))
+    with pytest.raises(ValueError, match="names of candidates must differ"):
+        AutoClustering(candidates=[("a", KMeans()), ("a", KMeans())]).fit(np.eye(10))
+
+
+def test_other_errors(planted):
+    X, _ = planted
+    with pytest.raises(ValueError, match="'features' parameter of AutoClustering"):
+        AutoClustering(features="none").fit(X)
+    with pytest.raises(AttributeError, match="has this attribute after fit"):
+        _ = AutoClustering().centroids_
+    model = AutoClustering(4, features="pixels", random_state=0).fit(X)
+    before = model.labels_
+    with pytest.raises(ValueError, match="n_samples=2 must be >= n_clusters=4"):
+        model.fit(X[:2])
+    assert model.labels_ is before
+    with pytest.raises(ValueError, match="shape"):
+        model.predict(X[:, :8])
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"selection_": None}, "selection_ is none"),
+        ({"n_clusters_": 5}, "n_clusters_ is not that"),
+        ({"labels_": np.zeros(120, dtype=int)}, "labels_ are not those"),
+        ({"_means_": np.zeros((2, 16, 16))}, "_means_"),
+    ],
+)
+def test_stored_models_check_themselves(planted, changes, message):
+    model = AutoClustering(4, features="pixels", random_state=0).fit(planted[0])
+    model._check_state()
+    vars(model).update(changes)
+    with pytest.raises(ValueError, match=message):
+        model._check_state()
+
+
+@pytest.mark.parametrize("n_samples", [1, 2, 4, 9])
+def test_few_samples(n_samples):
+    X = np.random.default_rng(0).standard_normal((n_samples, 5, 4))
+    model = AutoClustering(random_state=0).fit(X)
+    assert model.n_clusters_ == min(2, n_samples)
+    np.testing.assert_array_equal(model.predict(X), model.labels_)

@@ -1,0 +1,66 @@
+"""The record of a choice."""
+
+import numpy as np
+import pytest
+
+from tuckermix.selection.record import Selection, Trial, best_views, share_nested, summarize
+
+TRIALS = [
+    Trial(2, "a", 0.9, 0.3, 4),
+    Trial(2, "b", 0.8, 0.9, 4),
+    Trial(3, "b", 1.0, 0.6, 4),
+    Trial(3, "a", 0.7, 0.6, 4),
+    Trial(4, "a", 0.95, 0.6, 4),
+]
+LABELS = {
+    2: np.array([0, 0, 0, 1, 1, 1]),
+    3: np.array([0, 0, 1, 2, 2, 2]),
+    4: np.array([0, 0, 1, 2, 3, 3]),
+}
+
+
+def test_the_view_goes_by_stability_and_the_number_by_the_product():
+    chosen = summarize(TRIALS, ["a", "b"], LABELS, 6)
+    # For two clusters view b has the larger product, 0.72, but is less stable.
+    assert [(t.n_clusters, t.view) for t in chosen.curve] == [(2, "a"), (3, "b"), (4, "a")]
+    assert (chosen.n_clusters, chosen.view) == (3, "b")
+    assert chosen.next_n_clusters == 4
+    assert chosen.behind == pytest.approx(1 - 0.57 / 0.6)
+    scores = [trial.stability * trial.modularity for trial in chosen.trials]
+    assert [row["score"] for row in chosen.table] == scores
+    assert [(t.n_clusters, t.view) for t in chosen.trials[:3]] == [(2, "a"), (2, "b"), (3, "a")]
+
+
+def test_good_partitions_that_nest_are_named():
+    chosen = summarize(TRIALS, ["a", "b"], LABELS, 6)
+    assert chosen.nested == [{"n_clusters": 4, "share": 1.0, "nested": True}]
+    assert "The 4 clusters nest in the 3" in str(chosen)
+    assert "Next number of clusters: 4, 5.0% behind." in str(chosen)
+    crossing = {**LABELS, 4: np.array([0, 1, 2, 0, 1, 3])}
+    chosen = summarize(TRIALS, ["a", "b"], crossing, 6)
+    assert chosen.nested[0]["share"] == pytest.approx(4 / 6)
+    assert "do not nest" in str(chosen)
+
+
+def test_one_number_has_no_next():
+    chosen = summarize(TRIALS[:2], ["a", "b"], LABELS, 6)
+    assert chosen.next_n_clusters is None
+    assert chosen.behind is None
+    assert "Next view: 'b'" in str(chosen)
+    assert chosen.views == ["a", "b"]
+    assert [trial.view for trial in chosen.of(2)] == ["a", "b"]
+
+
+def test_nesting_is_a_share_of_samples():
+    coarse = np.repeat([0, 1], 10)
+    fine = np.repeat([0, 1, 2, 3], 5)
+    assert share_nested(fine, coarse) == 1.0
+    fine[0] = 3
+    assert share_nested(fine, coarse) == pytest.approx(19 / 20)
+    assert share_nested(np.arange(20), coarse) == 1.0
+
+
+def test_best_views_keep_the_first_of_equals():
+    equal = [Trial(2, "a", 0.5, 0.1, 4), Trial(2, "b", 0.5, 0.9, 4)]
+    assert best_views(equal)[0].view == "a"
+    assert Selection(equal, 2, "a")["trials"] == equal

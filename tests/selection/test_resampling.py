@@ -1,0 +1,105 @@
+"""How stable labels are."""
+
+import numpy as np
+import pytest
+from sklearn.cluster import KMeans
+from sklearn.metrics import adjusted_rand_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from tuckermix import MultiViewClustering, TuckerClustering
+from tuckermix.numerics.points import nearest_neighbors
+from tuckermix.selection.resampling import Resampler, restrict, set_clusters
+
+
+@pytest.mark.parametrize("length", [6, 12, 29])
+@pytest.mark.parametrize("seed", range(3))
+def test_restricted_lists_are_those_of_the_part(seed, length):
+    rng = np.random.default_rng(seed)
+    Z = rng.standard_normal((40, 5))
+    indices, squares = nearest_neighbors(Z, Z, length, exclude_self=True)
+    keep = np.sort(rng.choice(40, 20, replace=False))
+    found, gaps = restrict(Z, indices, squares, keep, 7)
+    truth, distances = nearest_neighbors(Z[keep], Z[keep], 7, exclude_self=True)
+    np.testing.assert_array_equal(found, truth)
+    np.testing.assert_allclose(gaps, distances)
+
+
+def test_no_point_is_its_own_neighbour_among_copies():
+    Z = np.repeat(np.eye(3), 5, axis=0)
+    indices, squares = nearest_neighbors(Z, Z, 2, exclude_self=True)
+    keep = np.array([0, 1, 5, 6, 10, 11, 12])
+    found, _ = restrict(Z, indices, squares, keep, 3)
+    assert found.min() >= 0
+    assert not (found == np.arange(7)[:, None]).any()
+
+
+def test_true_clusters_are_stable_and_parts_of_them_are_not(planted):
+    X, y = planted
+    resampler = Resampler(X, [("pixels", TuckerClustering())], np.random.default_rng(0))
+    right = resampler.trial(4, "pixels", 6)
+    wrong = resampler.trial(6, "pixels", 6)
+    assert right.stability > 0.99
+    assert wrong.stability < right.stability - 0.05
+    assert wrong.score < right.score
+    assert adjusted_rand_score(resampler.labels(4, "pixels"), y) > 0.99
+    assert right.n_subsamples == 6
+
+
+def test_more_subsamples_continue_fewer(planted):
+    X, _ = planted
+    candidates = [("pixels", TuckerClustering())]
+    one = Resampler(X, candidates, np.random.default_rng(3))
+    one.trial(7, "pixels", 2)
+    other = Resampler(X, candidates, np.random.default_rng(3))
+    assert one.trial(7, "pixels", 5) == other.trial(7, "pixels", 5)
+
+
+def test_a_sum_of_equal_graphs_is_the_graph(planted):
+    X, _ = planted
+    twice = MultiViewClustering([("a", TuckerClustering()), ("b", TuckerClustering())])
+    candidates = [("one", TuckerClustering()), ("two", twice)]
+    resampler = Resampler(X, candidates, np.random.default_rng(0))
+    one, two = (resampler.trial(4, name, 3) for name in ("one", "two"))
+    assert one.stability == pytest.approx(two.stability)
+    assert one.modularity == pytest.approx(two.modularity)
+
+
+def test_other_clusterers_are_fitted_to_each_part(planted):
+    X, y = planted
+    rows = X.reshape(len(X), -1)
+    scaled = make_pipeline(StandardScaler(), KMeans(n_init=3))
+    resampler = Resampler(rows, [("k-means", scaled)], np.random.default_rng(0))
+    trial = resampler.trial(4, "k-means", 3)
+    assert trial.stability > 0.99
+    assert 0.5 < trial.modularity < 0.76  # four equal groups with no edge between have 3/4
+    assert adjusted_rand_score(resampler.labels(4, "k-means"), y) > 0.99
+    assert scaled[-1].n_clusters == 8  # the candidate itself is not touched
+
+
+def test_a_graph_of_more_parts_than_clusters_is_not_tried():
+    rng = np.random.default_rng(0)
+    centers = 1e4 * np.eye(4)[np.repeat(np.arange(4), 30)]
+    X = centers + rng.standard_normal((120, 4))
+    candidates = [("rows", TuckerClustering(n_neighbors=5))]
+    resampler = Resampler(X, candidates, np.random.default_rng(0))
+    assert resampler.trial(3, "rows", 2) is None
+    assert resampler.trial(4, "rows", 2).stability == 1.0
+
+
+def test_set_clusters_reaches_into_pipelines():
+    inner = make_pipeline(StandardScaler(), make_pipeline(StandardScaler(), KMeans()))
+    set_clusters(inner, 5, 7)
+    assert inner[-1][-1].n_clusters == 5
+    assert inner[-1][-1].random_state == 7
+
+
+def test_a_judge_measures_all_partitions_on_one_graph(planted):
+    X, _ = planted
+    sharp = TuckerClustering(ridge_edge=0.5, ridge_power=2.0)
+    candidates = [("all", TuckerClustering()), ("few", sharp)]
+    alone = Resampler(X, candidates, np.random.default_rng(0))
+    judged = Resampler(X, candidates, np.random.default_rng(0), "all")
+    assert judged.trial(4, "all", 1) == alone.trial(4, "all", 1)
+    assert judged.trial(8, "few", 1).modularity < alone.trial(8, "few", 1).modularity
+    np.testing.assert_array_equal(judged.labels(8, "few"), alone.labels(8, "few"))
