@@ -30,13 +30,6 @@ MUTUAL = 2.0
 """How many times more an edge counts for being wanted from both ends. A small group has few mutual
 edges with a large one from which it has to borrow neighbours."""
 
-GAP = 3.0
-"""Edges whose square is longer than this many times the local spacing, squared, lead across a gap
-and lose weight. Within a cloud of samples, of few dimensions or many, 99 of 100 are shorter."""
-
-FAINT = 1e-3
-"""The least part of its weight that an edge across a gap keeps, so that no sample is cut off."""
-
 DENSEST = 1e-2
 """Samples nearer to each other than this part of the median spacing count as that near: weights
 must not differ by more than the arithmetic of eigenvectors bears."""
@@ -55,9 +48,6 @@ LEAST_MORE = 3
 CUT_ALLOWANCE = 1.5
 """The partition of the second embedding may cut that much more than that of the first. Without a
 limit, an even split through a cloud would be preferred to a small group that stands alone."""
-
-CLEAR_CUT = 0.01
-"""A partition whose groups lose no more than this part of their weight is not looked at again."""
 
 FEWEST = 5
 """With fewer samples than this for each eigenvector, eigenvectors tell single samples apart: all of
@@ -119,11 +109,10 @@ def _in_order_of_appearance(names: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def adjacency(indices: np.ndarray, squares: np.ndarray, n_directions: int) -> sparse.csr_array:
     """Build the weighted graph of nearest neighbours.
 
-    ``A_ij = w_ij + w_ji + 2 min(w_ij, w_ji)`` with ``w_ij = exp(-6 (r - 1) / n) g_ij h_ij`` where j
-    is the r-th of the n neighbours of i, else 0. With s_i the distance of i to its middle
-    neighbour, the factor ``g_ij = exp(-max(0, d_ij² / s_i s_j - 3))``, but at least 0.001, is 1
-    except across gaps, and ``h_ij = (s_i s_j)^(-1 / 2d)`` favours cuts where samples are sparse. On
-    a line, ranks alone say nothing of that; in many directions d it makes no difference.
+    ``A_ij = w_ij + w_ji + 2 min(w_ij, w_ji)`` with ``w_ij = exp(-6 (r - 1) / n) h_ij`` where j is
+    the r-th of the n neighbours of i, else 0. With s_i the distance of i to its middle neighbour,
+    the factor ``h_ij = (s_i s_j)^(-1 / 2d)`` favours cuts where samples are sparse. On a line,
+    ranks alone say nothing of that; in many directions d it makes no difference.
 
     Parameters
     ----------
@@ -141,10 +130,8 @@ def adjacency(indices: np.ndarray, squares: np.ndarray, n_directions: int) -> sp
     spacing = np.sqrt(squares[:, (n_neighbors - 1) // 2])
     spacing = np.maximum(spacing, DENSEST * np.median(spacing))
     spacings = np.maximum(spacing[:, None] * spacing[indices], np.finfo(float).tiny)
-    stretch = np.maximum(squares / spacings - GAP, 0)
-    weights = rank_weights(n_neighbors) * np.maximum(np.exp(-stretch), FAINT)
     relative = np.maximum(spacings / np.median(spacings), DENSEST**2)
-    weights = weights / relative ** (0.5 / max(1, n_directions))
+    weights = rank_weights(n_neighbors) / relative ** (0.5 / max(1, n_directions))
     pointers = np.arange(0, n_samples * n_neighbors + 1, n_neighbors)
     W = sparse.csr_array((weights.ravel(), indices.ravel(), pointers), shape=(n_samples,) * 2)
     back = W.T.tocsr()
@@ -311,7 +298,7 @@ def _cut_connected(
     labels = _kmeans_of(*pair, n_clusters, n_clusters, n_init, rng)
     cut, modularity = _cut_and_modularity(A, labels, n_clusters)
     n_more = _with_more(n_clusters, len(labels))
-    if cut <= CLEAR_CUT * n_clusters or n_more == n_clusters:
+    if n_more == n_clusters:
         return labels
     others = _kmeans_of(*pair, n_more, n_clusters, n_init, rng)
     other_cut, other_modularity = _cut_and_modularity(A, others, n_clusters)
