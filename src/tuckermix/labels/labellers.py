@@ -49,6 +49,9 @@ __all__ = [
     "labeller_from_arrays",
 ]
 
+FAINT = 1e-4
+"""What a label without any vote counts as: nothing is impossible."""
+
 MAX_RAISES = 20
 """Rounds, per component, in which components without a sample are raised. Few are ever needed."""
 
@@ -128,12 +131,16 @@ class GraphLabels(Labeller):
     n_neighbors : int
         The number n of votes. Smaller than the neighbourhood of the graph where that many votes
         would leave a small cluster without any sample.
+    knots : array of shape (2, n_knots) or None, default=None
+        How probable it is that an independent fit agrees with a vote, as scores and probabilities,
+        see `tuckermix.labels.calibration`; None leaves votes as they are.
     """
 
     landmarks: Array
     landmark_labels: Array
     n_clusters: int
     n_neighbors: int
+    knots: Array | None = None
 
     kind = "graph"
     uses = "points"
@@ -142,7 +149,58 @@ class GraphLabels(Labeller):
         """Return the share of the votes of each label, see `Labeller.predict_proba`."""
         get_namespace(rows, self.landmarks)
         indices, _ = nearest_neighbors(rows, self.landmarks, self.n_neighbors)
-        return self.count_votes(indices)
+        votes = self.count_votes(indices)
+        return votes if self.knots is None else self.calibrated(votes)
+
+    def scores(self, votes: Array) -> Array:
+        """Return the largest vote as a part of the largest that a cluster of its size can get.
+
+        A cluster with fewer landmarks than there are votes never wins all of them; what it can win
+        at most is the weight of as many nearest neighbours as it has landmarks.
+        """
+        xp = get_namespace(self.landmark_labels)
+        sizes = np.bincount(to_numpy(self.landmark_labels), minlength=self.n_clusters)
+        weights = rank_weights(self.n_neighbors)
+        attainable = np.cumsum(weights / weights.sum())[np.clip(sizes, 1, self.n_neighbors) - 1]
+        votes = asarray_like(votes, self.landmarks)
+        most = xp.take(asarray_like(attainable, votes), xp.argmax(votes, axis=1), axis=0)
+        return xp.clip(xp.max(votes, axis=1) / most, 0.0, 1.0)
+
+    def calibrated(self, votes: Array) -> Array:
+        """Turn votes into the probabilities that an independent fit gives each label.
+
+        The largest vote becomes the probability p of its `scores`. The rest goes to the other
+        labels in proportion to their votes, none of them nothing, and more evenly where one of them
+        would exceed p.
+
+        Parameters
+        ----------
+        votes : array of shape (n_samples, n_clusters)
+            Rows that sum to 1.
+
+        Returns
+        -------
+        P : array of shape (n_samples, n_clusters)
+            Rows that sum to 1, the largest entry where it was, no entry 0.
+        """
+        if self.n_clusters == 1:
+            return votes
+        xp = get_namespace(votes)
+        at, values = to_numpy(self.knots)
+        host = np.interp(to_numpy(self.scores(votes)), at, values)
+        p = asarray_like(host, votes, dtype=xp.float64)[:, None]
+        names = xp.arange(self.n_clusters, device=device(votes))
+        first = xp.argmax(votes, axis=1)[:, None] == names[None, :]
+        others = xp.where(first, 0.0, double(votes) + FAINT)
+        others = others / xp.sum(others, axis=1, keepdims=True)
+        # Mix with even shares until the largest of the others is below p, by a margin.
+        even = 1.0 / (self.n_clusters - 1)
+        largest = xp.max(others, axis=1, keepdims=True)
+        allowed = (1.0 - FAINT) * p / (1.0 - p)
+        excess = xp.where(largest > even, largest - even, 1.0)
+        mix = xp.clip((largest - allowed) / excess, 0.0, 1.0)
+        shares = (1.0 - p) * xp.where(first, 0.0, (1.0 - mix) * others + mix * even)
+        return xp.astype(xp.where(first, p, shares), votes.dtype)
 
     def renumbered(self, order: np.ndarray) -> GraphLabels:
         """Return the same with other numbers, see `Labeller.renumbered`."""
@@ -160,6 +218,11 @@ class GraphLabels(Labeller):
             raise ValueError(f"{self.n_neighbors} of {len(held)} landmarks cannot vote")
         if held.min() < 0 or held.max() >= n_clusters:
             raise ValueError(f"landmark_labels must lie between 0 and {n_clusters - 1}")
+        if self.knots is not None:
+            at, values = check_stored(self.knots, "knots", (2, None))
+            inside = np.all((values > 0) & (values < 1)) and np.all(np.diff(values) >= 0)
+            if not inside or np.any(np.diff(at) <= 0):
+                raise ValueError("knots must be rising scores and probabilities between 0 and 1")
 
     def count_votes(self, indices: Array) -> Array:
         """Return the shares of the labels of landmarks `indices` (n_samples, n_votes)."""

@@ -1,0 +1,132 @@
+"""What votes are worth: agreement of independent fits, learned from halves."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tuckermix import TuckerClustering, load, save
+from tuckermix._array_api import to_numpy
+from tuckermix.datasets import make_tensor_clusters
+from tuckermix.labels import GraphLabels
+from tuckermix.labels.calibration import CERTAIN, learn_agreement, matched
+
+
+def overlapping(seed, n_samples=240, noise=2.5):
+    """Draw clusters that run into each other."""
+    return make_tensor_clusters(
+        n_samples=n_samples, shape=(6, 6), n_clusters=4, noise=noise, random_state=seed
+    ).X
+
+
+def labeller_of(rng, n_landmarks=60, n_clusters=5, n_neighbors=10):
+    landmarks = rng.normal(size=(n_landmarks, 3))
+    names = rng.permutation(np.arange(n_landmarks) % n_clusters)
+    return GraphLabels(landmarks, names, n_clusters, n_neighbors)
+
+
+def test_matching_undoes_other_names(rng):
+    labels = rng.integers(0, 6, size=200)
+    names = rng.permutation(6)
+    np.testing.assert_array_equal(matched(labels, names[labels], 6), labels)
+
+
+@pytest.mark.parametrize("level", [0.21, 0.5, 0.9, 0.999])
+def test_probabilities_keep_the_label_and_sum_to_one(xp, rng, level):
+    plain = labeller_of(rng)
+    knots = xp.asarray(np.array([[0.0, 1.0], [0.205, level]]))
+    fields = {**plain.to_dict(), "knots": knots}
+    fields |= {key: xp.asarray(fields[key]) for key in ("landmarks", "landmark_labels")}
+    rows = rng.normal(size=(100, 3))
+    votes = plain.predict_proba(rows)
+    P = to_numpy(GraphLabels(**fields).predict_proba(xp.asarray(rows)))
+    np.testing.assert_allclose(P.sum(axis=1), 1.0, rtol=1e-12)
+    np.testing.assert_array_equal(P.argmax(axis=1), votes.argmax(axis=1))
+    assert P.min() > 0
+    expected = np.interp(plain.scores(votes), [0, 1], [0.205, level])
+    np.testing.assert_allclose(P.max(axis=1), expected, rtol=1e-12)
+
+
+def test_the_other_labels_keep_their_order(rng):
+    plain = labeller_of(rng)
+    calibrated = replace(plain, knots=np.array([[0.0, 1.0], [0.5, 0.9]]))
+    rows = rng.normal(size=(50, 3))
+    votes, P = plain.predict_proba(rows), calibrated.predict_proba(rows)
+    for before, after in zip(votes, P, strict=True):
+        assert (np.diff(after[np.argsort(before, kind="stable")]) >= -1e-12).all()
+
+
+def test_small_clusters_are_not_punished():
+    """A cluster of three landmarks that wins all it can win is as sure as a large one."""
+    landmarks = np.concatenate([np.zeros((40, 2)), np.full((3, 2), 50.0)])
+    landmarks += 0.01 * np.arange(43)[:, None]
+    labeller = GraphLabels(landmarks, np.repeat([0, 1], [40, 3]), 2, 10)
+    votes = labeller.predict_proba(landmarks)
+    assert votes[-1, 1] < 0.9
+    np.testing.assert_allclose(labeller.scores(votes)[[0, -1]], 1.0)
+
+
+@pytest.mark.parametrize("truth", [0.6, 0.95])
+def test_agreement_is_found_where_it_is_known(rng, truth):
+    """Fits that agree with that probability, whatever the votes say."""
+    n_samples, n_clusters = 2000, 3
+    base = rng.integers(0, n_clusters, size=n_samples)
+
+    def fit_part(indices):
+        # Each of two fits gives the right name with probability q; both agree about as often.
+        q = truth**0.5
+        wrong = (base + rng.integers(1, n_clusters, size=n_samples)) % n_clusters
+        names = np.where(rng.random(n_samples) < q, base, wrong)
+        labeller = GraphLabels(np.zeros((30, 1)), np.arange(30) % n_clusters, n_clusters, 10)
+        votes = np.full((n_samples, n_clusters), 0.1)
+        votes[np.arange(n_samples), names] = 0.8
+        agreements.append(names)
+        return labeller, votes
+
+    agreements: list = []
+    knots = learn_agreement(fit_part, n_samples, n_clusters, rng)
+    pairs = zip(agreements[::2], agreements[1::2], strict=True)
+    expected = np.mean([np.mean(one == two) for one, two in pairs])
+    np.testing.assert_allclose(knots[1], min(expected, 1 - CERTAIN), atol=1e-9)
+
+
+def test_probabilities_are_nearer_to_the_agreement_of_fits_than_votes():
+    gaps = []
+    for seed in range(6):
+        X = overlapping(seed, 540)
+        one = TuckerClustering(4, calibrate=True, random_state=0).fit(X[:180])
+        votes = TuckerClustering(4, random_state=0).fit(X[:180])
+        two = TuckerClustering(4, random_state=1).fit(X[180:360])
+        labels = one.predict(X[360:])
+        agree = np.mean(labels == matched(labels, two.predict(X[360:]), 4))
+        sure = [fit.predict_proba(X[360:]).max(axis=1).mean() for fit in (one, votes)]
+        gaps.append(np.array(sure) - agree)
+    means = np.abs(np.mean(gaps, axis=0))
+    assert means[0] < means[1]
+    assert means[0] < 0.1
+
+
+def test_calibration_changes_no_label_and_is_seeded_and_stored(seed, tmp_path):
+    X = overlapping(seed, 120)
+    plain = TuckerClustering(4, random_state=seed).fit(X)
+    fitted = TuckerClustering(4, calibrate=True, random_state=seed).fit(X)
+    again = TuckerClustering(4, calibrate=True, random_state=seed).fit(X)
+    np.testing.assert_array_equal(fitted.labels_, plain.labels_)
+    P = fitted.predict_proba(X)
+    np.testing.assert_array_equal(P, again.predict_proba(X))
+    np.testing.assert_array_equal(P.argmax(axis=1), fitted.labels_)
+    assert P.min() > 0
+    save(fitted, tmp_path / "model")
+    np.testing.assert_array_equal(load(tmp_path / "model").predict_proba(X), P)
+
+
+def test_stored_knots_are_checked(rng):
+    labeller = replace(labeller_of(rng), knots=np.array([[0.0, 1.0], [0.9, 0.5]]))
+    with pytest.raises(ValueError, match="knots must be rising scores"):
+        labeller.check(3, 5)
+    replace(labeller, knots=np.array([[0.0, 1.0], [0.5, 0.9]])).check(3, 5)
+
+
+def test_only_votes_are_calibrated():
+    with pytest.raises(ValueError, match="calibrate=True needs the votes of assign_labels='graph'"):
+        TuckerClustering(3, calibrate=True, assign_labels="subspace").fit(np.eye(9)[:, :4])
