@@ -5,11 +5,10 @@ All errors have one sentence shape: subject, rule, what came, remedy.
 
 from __future__ import annotations
 
-import functools
 import math
 import numbers
-from collections.abc import Callable, Collection, Sequence
-from typing import Any, TypeVar
+from collections.abc import Collection, Sequence
+from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -35,20 +34,7 @@ __all__ = [
     "check_sample_shape",
     "check_same_library",
     "check_tensor",
-    "explain_shortage",
 ]
-
-Method = TypeVar("Method", bound=Callable[..., Any])
-
-SHORTAGE = "OutOfMemoryError"
-"""How PyTorch and CuPy name the error. It is told by name, so that no library has to be imported
-for its error."""
-
-SIGNS = ("RESOURCE_EXHAUSTED", "DefaultCPUAllocator", "Unable to allocate")
-"""What messages of JAX, of PyTorch on the host and of NumPy contain; the classes of their errors
-serve for other things too."""
-
-GIBIBYTE = 2**30
 
 
 def _reject(name: str, owner: str, rule: str, value: object) -> ValueError:
@@ -464,58 +450,3 @@ def check_dask(X: Any) -> Any:
     if 0 in X.chunks[0]:
         X = X.rechunk({0: tuple(size for size in X.chunks[0] if size)})
     return X
-
-
-def explain_shortage(method: Method) -> Method:
-    """Decorate a function of samples so that it names remedies when memory runs out.
-
-    Parameters
-    ----------
-    method : callable
-        A function whose first argument, apart from `self`, are samples.
-
-    Returns
-    -------
-    method : callable
-        The same, with a `MemoryError` in place of the errors of the array libraries.
-    """
-
-    @functools.wraps(method)
-    def explained(*args: Any, **options: Any) -> Any:
-        try:
-            return method(*args, **options)
-        except Exception as error:
-            if not _is_shortage(error):
-                raise
-            values = [value for value in (*args, *options.values()) if hasattr(value, "shape")]
-            raise MemoryError(_advice(values[0] if values else None, error)) from error
-
-    return explained  # type: ignore[return-value]
-
-
-def _is_shortage(error: BaseException) -> bool:
-    if type(error).__name__ == SHORTAGE or (type(error) is MemoryError and not error.args):
-        return True
-    return any(sign in str(error) for sign in SIGNS)
-
-
-def _advice(X: Any, error: BaseException) -> str:
-    reason = (str(error).splitlines() or [""])[0].strip().rstrip(".")
-    text = "Memory ran out" + (f" ({reason})" if reason else "")
-    if is_dask(X):
-        return (
-            f"{text} while a chunk was worked on. Either (1) use smaller chunks along the samples, "
-            "such as X.rechunk({0: 'auto'}), or (2) let fewer threads work at once, such as "
-            "dask.config.set(num_workers=2), or (3) lower ranks or n_components."
-        )
-    if is_array(X):
-        itemsize = getattr(X.dtype, "itemsize", None) or 8
-        size = math.prod(int(length) for length in X.shape) * itemsize / GIBIBYTE
-        text += f" with X of shape {tuple(X.shape)}, {size:.2g} GiB in {X.dtype}, on {device(X)}"
-    last = "(3) pass a memory map or a Dask array, which is read piece by piece"
-    if is_array(X) and not is_numpy(X):
-        last = (
-            "(3) free other arrays on the device, or (4) leave the samples on the host in a Dask "
-            "array, which is read piece by piece"
-        )
-    return f"{text}. Either (1) pass X in float32, or (2) lower ranks or n_components, or {last}."

@@ -22,7 +22,7 @@ from sklearn.utils.validation import check_is_fitted
 from tuckermix._array_api import Array, asarray_like, get_namespace, is_array, is_dask, to_numpy
 from tuckermix._callbacks import CallbackSupportMixin, with_callbacks
 from tuckermix._records import StopReason
-from tuckermix._threads import one_blas_thread
+from tuckermix._resources import explain_shortage, one_blas_thread
 from tuckermix._validation import (
     check_integer,
     check_option,
@@ -32,7 +32,6 @@ from tuckermix._validation import (
     check_same_library,
     check_stored,
     check_tensor,
-    explain_shortage,
 )
 from tuckermix.decomposition import INITS, SOLVERS
 from tuckermix.decomposition.fit import decompose_source
@@ -265,19 +264,7 @@ class TuckerClustering(
         """
         before = dict(vars(self))
         try:
-            self.check_params()
-            rng = check_random_state(self.random_state)
-            for left in ("imputation_", "_ridge_", "_summary_"):  # of an earlier fit
-                self.__dict__.pop(left, None)
-            observed = None
-            if self.missing is not None:
-                X, observed = split_gaps(X, type(self).__name__)
-            X = check_tensor(self, X, reset=True, lazy=True)
-            if X.shape[0] < self.n_clusters:
-                raise ValueError(f"n_samples={X.shape[0]} must be >= n_clusters={self.n_clusters}.")
-            name = type(self).__name__
-            ranks = check_ranks(self.ranks, self.sample_shape_, name)
-            self._fit(X, ranks, rng, observed)
+            self._fit(X)
         except BaseException:
             # A failed fit must not leave half of a new model beside half of an old one; what
             # scikit-learn notes of callbacks it clears away itself, after closing them.
@@ -560,14 +547,19 @@ class TuckerClustering(
         check_stored(self.centroids_, "centroids_", (self.n_clusters, *self.sample_shape_))
         check_stored(self.memberships_, "memberships_", (len(self.labels_), n_components))
 
-    def _fit(
-        self,
-        X: Array,
-        ranks: tuple[int, ...] | float | None,
-        rng: np.random.Generator,
-        observed: Array | None = None,
-    ) -> None:
+    def _fit(self, X: Any) -> None:
         """Read the samples, sweep, place them and label them."""
+        self.check_params()
+        rng = check_random_state(self.random_state)
+        for left in ("imputation_", "_ridge_", "_summary_"):  # of an earlier fit
+            self.__dict__.pop(left, None)
+        name, observed = type(self).__name__, None
+        if self.missing is not None:
+            X, observed = split_gaps(X, name)
+        X = check_tensor(self, X, reset=True, lazy=True)
+        if X.shape[0] < self.n_clusters:
+            raise ValueError(f"n_samples={X.shape[0]} must be >= n_clusters={self.n_clusters}.")
+        ranks = check_ranks(self.ranks, self.sample_shape_, name)
         way = LABELLINGS[self.assign_labels]
         # How many sweeps there will be is not known: several random starts may each take some.
         context = self._init_callback_context(max_subtasks=None)

@@ -364,3 +364,14 @@ def test_the_round_trip_through_arrays(rng):
     again = GraphLabels.from_arrays(labeller.to_arrays())
     Z = rng.normal(size=(20, 2))
     np.testing.assert_array_equal(again.predict_proba(Z), labeller.predict_proba(Z))
+
+
+def test_functions_that_moved_are_found_and_named():
+    from tuckermix import labels
+    from tuckermix.numerics import points
+
+    for name in ("kmeans", "nearest_neighbors"):
+        with pytest.warns(DeprecationWarning, match=rf"labels.{name} has moved to .*points"):
+            assert getattr(labels, name) is getattr(points, name)
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        _ = labels.nothing

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tuckermix._array_api import BLOCK_BYTES, is_dask, to_numpy
-from tuckermix._threads import one_blas_thread
+from tuckermix._resources import one_blas_thread
 from tuckermix.cli._console import UsageError
 from tuckermix.datasets import Dataset
 

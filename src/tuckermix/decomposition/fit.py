@@ -17,7 +17,7 @@ import numpy as np
 from tuckermix._array_api import Array, asarray_like, is_dask, to_numpy
 from tuckermix._optional import require
 from tuckermix._records import Record
-from tuckermix._threads import one_blas_thread
+from tuckermix._resources import explain_shortage, one_blas_thread
 from tuckermix._validation import (
     as_tensor,
     check_dask,
@@ -26,7 +26,6 @@ from tuckermix._validation import (
     check_random_state,
     check_ranks,
     check_real,
-    explain_shortage,
 )
 from tuckermix.decomposition.certificate import certify
 from tuckermix.decomposition.exact import sweep

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 
 from tuckermix._array_api import Array, get_namespace, is_dask, to_numpy
-from tuckermix._threads import one_blas_thread
+from tuckermix._resources import one_blas_thread
 from tuckermix._validation import check_integer, check_option
 from tuckermix.features._borders import BORDERS
 from tuckermix.features._cascade import Cascade

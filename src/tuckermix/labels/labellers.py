@@ -28,7 +28,7 @@ from tuckermix._array_api import (
     to_numpy,
 )
 from tuckermix._records import Record
-from tuckermix._threads import one_blas_thread
+from tuckermix._resources import one_blas_thread
 from tuckermix._validation import check_integer, check_option, check_real, check_stored
 from tuckermix.labels.graph import (
     COPY_POWER,

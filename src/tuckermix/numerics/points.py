@@ -27,7 +27,7 @@ from tuckermix._array_api import (
     to_numpy,
 )
 from tuckermix._records import Record
-from tuckermix._threads import one_blas_thread
+from tuckermix._resources import one_blas_thread
 from tuckermix.numerics.tensor import squared_norm
 
 __all__ = ["KMeansResult", "kmeans", "nearest_neighbors", "smallest"]

@@ -536,7 +536,7 @@ def _measure(
     block: Array, Q: Array, projection: Projection, offset: Array, gram: bool
 ) -> tuple[Array, Array, Array, Array | None]:
     xp = get_namespace(block)
-    (T,) = _contract(block, Q)
+    T = double(xp.tensordot(Q, block, axes=((0,), (0,))))
     rows, Q = double(projection(block)) - offset, double(Q)
     return (
         T,

@@ -1,4 +1,4 @@
-"""Keep the numerical libraries to one thread where threads only get in each other's way.
+"""What a fit takes of the machine: one thread of the numerical libraries, and memory.
 
 A fit on the host is a long series of small products and eigenproblems. Handing each of them to
 several threads takes longer than doing it, several times longer where other programs want the
@@ -13,6 +13,7 @@ count threads for each calling thread are then limited in the workers too.
 
 from __future__ import annotations
 
+import math
 import os
 import threading
 from functools import cache, wraps
@@ -20,9 +21,21 @@ from typing import Any, TypeVar
 
 from threadpoolctl import ThreadpoolController
 
-__all__ = ["one_blas_thread"]
+from tuckermix._array_api import device, is_array, is_dask, is_numpy
+
+__all__ = ["explain_shortage", "one_blas_thread"]
 
 Function = TypeVar("Function")
+
+SHORTAGE = "OutOfMemoryError"
+"""How PyTorch and CuPy name the error. It is told by name, so that no library has to be imported
+for its error."""
+
+SIGNS = ("RESOURCE_EXHAUSTED", "DefaultCPUAllocator", "Unable to allocate")
+"""What messages of JAX, of PyTorch on the host and of NumPy contain; the classes of their errors
+serve for other things too."""
+
+GIBIBYTE = 2**30
 
 
 def one_blas_thread(function: Function) -> Function:
@@ -80,8 +93,11 @@ class _Hold:
             for library in libraries:
                 before = library.get_num_threads()
                 if before != 1:
+                    # OpenBLAS on top of OpenMP has a number for each thread that calls it.
+                    layer = getattr(library, "threading_layer", None)
+                    each_thread = library.internal_api == "openblas" and layer == "openmp"
                     # Noted first: a note without a limit does no harm, the reverse would.
-                    noted = self._own if _counts_for_each_thread(library) else _before
+                    noted = self._own if each_thread else _before
                     noted[library] = before
                     _set_threads(library, 1)
 
@@ -107,11 +123,6 @@ def _libraries() -> list[Any]:
     import scipy.linalg  # noqa: F401
 
     return ThreadpoolController().select(user_api="blas").lib_controllers
-
-
-def _counts_for_each_thread(library: Any) -> bool:
-    """Say whether each calling thread has a number of its own: OpenBLAS on top of OpenMP."""
-    return library.internal_api == "openblas" and library.threading_layer == "openmp"
 
 
 def _set_threads(library: Any, number: int) -> None:
@@ -147,3 +158,58 @@ if hasattr(os, "register_at_fork"):
         after_in_parent=_lock.release,
         after_in_child=_after_fork_in_child,
     )
+
+
+def explain_shortage(method: Function) -> Function:
+    """Decorate a function of samples so that it names remedies when memory runs out.
+
+    Parameters
+    ----------
+    method : callable
+        A function whose first argument, apart from `self`, are samples.
+
+    Returns
+    -------
+    method : callable
+        The same, with a `MemoryError` in place of the errors of the array libraries.
+    """
+
+    @wraps(method)  # type: ignore[arg-type]
+    def explained(*args: Any, **options: Any) -> Any:
+        try:
+            return method(*args, **options)  # type: ignore[operator]
+        except Exception as error:
+            if not _is_shortage(error):
+                raise
+            values = [value for value in (*args, *options.values()) if hasattr(value, "shape")]
+            raise MemoryError(_advice(values[0] if values else None, error)) from error
+
+    return explained  # type: ignore[return-value]
+
+
+def _is_shortage(error: BaseException) -> bool:
+    if type(error).__name__ == SHORTAGE or (type(error) is MemoryError and not error.args):
+        return True
+    return any(sign in str(error) for sign in SIGNS)
+
+
+def _advice(X: Any, error: BaseException) -> str:
+    reason = (str(error).splitlines() or [""])[0].strip().rstrip(".")
+    text = "Memory ran out" + (f" ({reason})" if reason else "")
+    if is_dask(X):
+        return (
+            f"{text} while a chunk was worked on. Either (1) use smaller chunks along the samples, "
+            "such as X.rechunk({0: 'auto'}), or (2) let fewer threads work at once, such as "
+            "dask.config.set(num_workers=2), or (3) lower ranks or n_components."
+        )
+    if is_array(X):
+        itemsize = getattr(X.dtype, "itemsize", None) or 8
+        size = math.prod(int(length) for length in X.shape) * itemsize / GIBIBYTE
+        text += f" with X of shape {tuple(X.shape)}, {size:.2g} GiB in {X.dtype}, on {device(X)}"
+    last = "(3) pass a memory map or a Dask array, which is read piece by piece"
+    if is_array(X) and not is_numpy(X):
+        last = (
+            "(3) free other arrays on the device, or (4) leave the samples on the host in a Dask "
+            "array, which is read piece by piece"
+        )
+    return f"{text}. Either (1) pass X in float32, or (2) lower ranks or n_components, or {last}."

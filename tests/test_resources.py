@@ -1,4 +1,4 @@
-"""One BLAS thread inside, as many as before outside, whatever overlaps, fails or forks."""
+"""Threads and memory: limits that hold whatever overlaps, fails or forks; advice that helps."""
 
 import subprocess
 import sys
@@ -9,9 +9,12 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from tuckermix import TuckerClustering, _threads, decompose
-from tuckermix._threads import one_blas_thread
-from tuckermix.labels import fit_labels, kmeans
+from tuckermix import TuckerClustering, _resources, decompose
+from tuckermix._resources import one_blas_thread
+from tuckermix.datasets import make_tensor_clusters
+from tuckermix.labels import fit_labels
+from tuckermix.numerics.points import kmeans
+from tuckermix.sources import source
 
 PATIENCE = 60  # seconds after which a test that hangs fails
 
@@ -25,8 +28,8 @@ def two_threads():
     with threadpool_limits(2, user_api="blas"):
         yield
         assert blas_threads() == {2}
-    assert not _threads._holds
-    assert not _threads._before
+    assert not _resources._holds
+    assert not _resources._before
 
 
 class Paused:
@@ -128,8 +131,8 @@ def test_eight_fits_in_eight_threads_leave_the_threads_as_they_were(rng):
 
 def test_what_is_called_on_its_own_is_limited_too(rng, monkeypatch):
     taken = []
-    take = _threads._Hold.take
-    monkeypatch.setattr(_threads._Hold, "take", lambda hold: (taken.append(hold), take(hold)))
+    take = _resources._Hold.take
+    monkeypatch.setattr(_resources._Hold, "take", lambda hold: (taken.append(hold), take(hold)))
     X = rng.standard_normal((30, 4))
     for call in (
         lambda: fit_labels("subspace", X, None, 2, rng=rng),
@@ -195,7 +198,7 @@ def test_an_interrupt_at_any_place_leaves_the_threads_as_they_were(monkeypatch, 
     places = 0
     for place in range(1, 100):
         libraries = [FakeLibrary(4), FakeLibrary(3)]
-        monkeypatch.setattr(_threads, "_libraries", lambda found=libraries: found)
+        monkeypatch.setattr(_resources, "_libraries", lambda found=libraries: found)
         for library in libraries:
             library.threading_layer = layer
         libraries[interrupted].interrupt_at = place
@@ -206,8 +209,8 @@ def test_an_interrupt_at_any_place_leaves_the_threads_as_they_were(monkeypatch, 
         else:
             break
         assert [library.number for library in libraries] == [4, 3]
-        assert not _threads._holds
-        assert not _threads._before
+        assert not _resources._holds
+        assert not _resources._before
     assert places >= 6  # read, set (before and after), read, set (before and after)
 
 
@@ -225,7 +228,7 @@ def test_a_library_that_counts_for_each_thread_is_limited_in_each(monkeypatch):
             self.numbers.value = value
 
     library = OwnNumbers(5)
-    monkeypatch.setattr(_threads, "_libraries", lambda: [library])
+    monkeypatch.setattr(_resources, "_libraries", lambda: [library])
     seen = []
 
     @one_blas_thread
@@ -253,7 +256,7 @@ FORK = """
 import os, sys, threading
 from threadpoolctl import threadpool_info, threadpool_limits
 import numpy, scipy.linalg
-from tuckermix._threads import one_blas_thread
+from tuckermix._resources import one_blas_thread
 
 threadpool_limits(2, user_api="blas")
 started, may_end = threading.Event(), threading.Event()
@@ -293,3 +296,92 @@ def test_a_forked_child_keeps_its_own_limits_only():
     done = subprocess.run(command, capture_output=True, text=True, timeout=2 * PATIENCE)
     assert done.stderr == ""
     assert done.stdout.split() == ["12", "11", "1", "2"]
+
+
+SAMPLES = make_tensor_clusters(60, (4, 5), 3, random_state=0).X
+
+
+class OutOfMemoryError(RuntimeError):
+    """Named as PyTorch names it."""
+
+
+SHORTAGES = [
+    OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.\nMore lines."),
+    MemoryError(),
+    np._core._exceptions._ArrayMemoryError((10**6, 10**6), np.dtype(float)),
+    RuntimeError("[enforce fail at alloc_cpu.cpp:1] DefaultCPUAllocator: can't allocate memory"),
+    RuntimeError("RESOURCE_EXHAUSTED: Out of memory while trying to allocate 8 bytes."),
+]
+
+
+def failing(error):
+    def fail(*args, **options):
+        raise error
+
+    return fail
+
+
+@pytest.mark.parametrize("error", SHORTAGES, ids=lambda error: type(error).__name__)
+def test_every_library_is_understood(error, monkeypatch):
+    monkeypatch.setattr(source, "_sketch", failing(error))
+    for call in (TuckerClustering(3).fit, lambda X: decompose(X, 3)):
+        with pytest.raises(
+            MemoryError, match=r"Memory ran out.*X of shape \(60, 4, 5\).*\(1\) pass X in float32"
+        ) as caught:
+            call(SAMPLES)
+        assert caught.value.__cause__ is error
+
+
+@pytest.mark.torch
+def test_the_error_of_pytorch_itself(monkeypatch):
+    torch = pytest.importorskip("torch")
+    error = torch.cuda.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.")
+    monkeypatch.setattr(source, "_sketch", failing(error))
+    with pytest.raises(
+        MemoryError, match=r"allocate 2.00 GiB\) with X .* GiB in torch.float32, on"
+    ):
+        decompose(torch.asarray(SAMPLES, dtype=torch.float32), 3)
+
+
+def test_a_failed_fit_leaves_the_old_model(monkeypatch):
+    model = TuckerClustering(3, random_state=0).fit(SAMPLES)
+    labels = model.labels_
+    monkeypatch.setattr(source, "_sketch", failing(SHORTAGES[0]))
+    with pytest.raises(MemoryError, match="CUDA out of memory"):
+        model.fit(SAMPLES[:, :2])
+    np.testing.assert_array_equal(model.predict(SAMPLES), labels)
+
+
+@pytest.mark.parametrize("method", ["predict", "predict_proba", "transform", "score"])
+def test_methods_after_fit(method, monkeypatch):
+    model = TuckerClustering(3, random_state=0).fit(SAMPLES)
+    monkeypatch.setattr("tuckermix.model.multi_mode_dot", failing(SHORTAGES[0]))
+    with pytest.raises(MemoryError, match="a memory map or a Dask array"):
+        getattr(model, method)(SAMPLES)
+    with pytest.raises(MemoryError, match="a memory map or a Dask array"):
+        model.inverse_transform(model.memberships_)
+
+
+def test_arrays_on_a_device_may_stay_on_the_host(monkeypatch):
+    strict = pytest.importorskip("array_api_strict")
+    monkeypatch.setattr(source, "_sketch", failing(SHORTAGES[0]))
+    with pytest.raises(MemoryError, match=r"on .*CPU_DEVICE.*leave the samples on the host in a"):
+        decompose(strict.asarray(SAMPLES), 3)
+
+
+def test_chunks_can_be_smaller(monkeypatch):
+    da = pytest.importorskip("dask.array")
+    monkeypatch.setattr(source, "_sketch", failing(SHORTAGES[0]))
+    with pytest.raises(MemoryError, match=r"while a chunk was worked on.*smaller chunks"):
+        TuckerClustering(3).fit(da.from_array(SAMPLES, chunks=(20, 4, 5)))
+
+
+def test_other_errors_pass_through():
+    for error in (RuntimeError("something else"), MemoryError("explained already")):
+        with pytest.raises(type(error), match=str(error)) as caught:
+            _resources.explain_shortage(failing(error))(SAMPLES)
+        assert caught.value is error
+
+
+def test_without_an_array_the_advice_is_general():
+    assert "Memory ran out. Either (1)" in _resources._advice(None, MemoryError())
