@@ -135,7 +135,7 @@ def test_what_is_called_on_its_own_is_limited_too(rng, monkeypatch):
     monkeypatch.setattr(_resources._Hold, "take", lambda hold: (taken.append(hold), take(hold)))
     X = rng.standard_normal((30, 4))
     for call in (
-        lambda: fit_labels("subspace", X, None, 2, rng=rng),
+        lambda: fit_labels("subspace", X, 2, rng=rng),
         lambda: kmeans(X, 2, rng=rng),
         lambda: decompose(X, 2),
     ):

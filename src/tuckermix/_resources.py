@@ -105,9 +105,11 @@ class _Hold:
         """Give threads back: to libraries of this thread alone now, to the others at the last."""
         with _lock:
             _holds.discard(self)
-            _restore(self._own)
-            if not _holds:
-                _restore(_before)
+            for noted in (self._own,) if _holds else (self._own, _before):
+                for library, number in list(noted.items()):
+                    if library.get_num_threads() == 1:  # else someone else has set it since
+                        _set_threads(library, number)
+                    noted.pop(library, None)
 
 
 # Re-entrant: a signal handler or a finaliser may start a fit while this thread holds it.
@@ -136,19 +138,10 @@ def _set_threads(library: Any, number: int) -> None:
         clear(force=True)
 
 
-def _restore(noted: dict[Any, int]) -> None:
-    """Set the noted numbers where the limit is still in force, and forget them."""
-    for library, number in list(noted.items()):
-        if library.get_num_threads() == 1:
-            _set_threads(library, number)
-        noted.pop(library, None)
-
-
 def _after_fork_in_child() -> None:
     """Drop the wishes of threads that the child does not have."""
     _holds.intersection_update({hold for hold in _holds if hold.thread == threading.get_ident()})
-    if not _holds:
-        _restore(_before)
+    _Hold().release()  # gives the threads back where no wish is left
     _lock.release()
 
 
