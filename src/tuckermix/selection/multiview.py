@@ -19,7 +19,7 @@ from tuckermix._array_api import (
     is_dask,
     to_numpy,
 )
-from tuckermix._threads import one_blas_thread
+from tuckermix._resources import one_blas_thread
 from tuckermix._validation import (
     check_integer,
     check_random_state,
