@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from tuckermix._array_api import Array, to_numpy
 from tuckermix._callbacks import CallbackSupportMixin, with_callbacks
-from tuckermix._resources import one_blas_thread
+from tuckermix._resources import explain_shortage, one_blas_thread
 from tuckermix._validation import (
     check_integer,
     check_option,
@@ -23,7 +23,6 @@ from tuckermix._validation import (
     check_same_library,
     check_stored,
     check_tensor,
-    explain_shortage,
 )
 from tuckermix.clustering import TuckerClustering
 from tuckermix.features import Scattering

@@ -19,14 +19,13 @@ from tuckermix._array_api import (
     is_dask,
     to_numpy,
 )
-from tuckermix._resources import one_blas_thread
+from tuckermix._resources import explain_shortage, one_blas_thread
 from tuckermix._validation import (
     check_integer,
     check_random_state,
     check_same_library,
     check_stored,
     check_tensor,
-    explain_shortage,
 )
 from tuckermix.clustering import MAX_LANDMARKS, TuckerClustering
 from tuckermix.labels import GraphLabels
