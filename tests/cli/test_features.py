@@ -11,7 +11,7 @@ import tuckermix
 from tuckermix.cli import _features
 from tuckermix.cli._console import UsageError
 from tuckermix.clustering import TuckerClustering
-from tuckermix.datasets import Dataset
+from tuckermix.datasets import Dataset, make_tensor_clusters
 from tuckermix.features import Scale, Scattering
 from tuckermix.metrics import clustering_accuracy
 
@@ -167,3 +167,47 @@ def test_how_the_input_was_read(tmp_path):
     (tmp_path / "new.npz").touch()
     found = _features.reading_as_before(model, str(tmp_path / "new.npz"), options)
     assert found == {"key": "images", "size": (4, 4), "grey": None}
+
+
+def test_without_a_number_one_is_chosen_and_said(run, tmp_path):
+    X, kind = make_tensor_clusters(
+        150, shape=(12, 10), n_clusters=3, noise=1.0, random_state=0, return_X_y=True
+    )
+    np.savez(tmp_path / "planted.npz", images=X)
+    code, _, err = run("cluster", tmp_path / "planted.npz", "--key", "images", "-o", tmp_path / "o")
+    assert code == 0
+    assert "3 clusters in the view 'pixels'" in err
+    rows = table((tmp_path / "o" / "labels.csv").read_text())
+    assert clustering_accuracy(kind, [int(row["label"]) for row in rows]) == 1
+    summary = json.loads((tmp_path / "o" / "summary.json").read_text())
+    assert {trial["view"] for trial in summary["selection"]} == {"pixels"}
+    assert summary["n_clusters"] == 3
+    page = (tmp_path / "o" / "report.html").read_text()
+    assert "How this was chosen" in page
+    assert "Score by number of clusters" in page
+    model = tmp_path / "o" / "model.tuckermix"
+    code, out, _ = run("predict", model, tmp_path / "planted.npz", "-q")
+    assert (code, out) == (0, (tmp_path / "o" / "labels.csv").read_text())
+
+
+def test_the_view_is_chosen(run, tmp_path, textures):
+    X, kind = textures
+    np.savez(tmp_path / "waves.npz", images=X)
+    words = (tmp_path / "waves.npz", "--key", "images", "-k", 3, "--features", "auto")
+    code, _, err = run("cluster", *words, "-o", tmp_path / "out")
+    assert code == 0
+    assert "3 clusters in the view" in err
+    rows = table((tmp_path / "out" / "labels.csv").read_text())
+    assert clustering_accuracy(kind, [int(row["label"]) for row in rows]) == 1
+    summary = json.loads((tmp_path / "out" / "summary.json").read_text())
+    views = {trial["view"] for trial in summary["selection"]}
+    assert views == {"pixels", "scattering", "log-scattering"}
+    assert "How this was chosen" in (tmp_path / "out" / "report.html").read_text()
+
+
+def test_a_number_and_pixels_choose_nothing(run, tmp_path, archive):
+    code, _, err = run("cluster", archive, "--key", "images", "-k", 3, "-o", tmp_path / "out")
+    assert code == 0
+    assert "view" not in err
+    assert json.loads((tmp_path / "out" / "summary.json").read_text())["selection"] is None
+    assert "How this was chosen" not in (tmp_path / "out" / "report.html").read_text()

@@ -219,3 +219,15 @@ def test_few_samples(n_samples):
     model = AutoClustering(random_state=0).fit(X)
     assert model.n_clusters_ == min(2, n_samples)
     np.testing.assert_array_equal(model.predict(X), model.labels_)
+
+
+def test_select_chooses_without_fitting(planted):
+    X, _ = planted
+    chooser = AutoClustering(features="pixels", random_state=0)
+    estimator, selection = chooser.select(X)
+    assert estimator.n_clusters == selection.n_clusters == 4
+    assert not hasattr(estimator, "labels_")
+    assert not hasattr(chooser, "selection_")
+    fitted = clone(chooser).fit(X)
+    assert fitted.selection_ == selection
+    np.testing.assert_array_equal(estimator.fit(X).labels_, fitted.labels_)

@@ -21,6 +21,9 @@ EXIT_INTERRUPTED = 130
 
 INDENT = 2
 
+BAR_WIDTH = 20
+"""Letters of a progress bar: it leaves room for words on a narrow terminal."""
+
 
 class UsageError(Exception):
     """The user asked for something that cannot be; the message is one line."""
@@ -112,10 +115,19 @@ def _spinner(doing: str) -> Iterator[None]:
 
         class Handler(logging.Handler):
             def emit(self, record: logging.LogRecord) -> None:
-                status.update(f"{escape(doing)} · {escape(record.getMessage())}")
+                text = f"{escape(doing)}{bar(getattr(record, 'share', None))}"
+                status.update(f"{text} · {escape(record.getMessage())}")
 
         with logging_to(Handler(logging.INFO)):
             yield
+
+
+def bar(share: float | None) -> str:
+    """Return a small bar for how much of the work is done; nothing where that is not known."""
+    if share is None:
+        return ""
+    done = round(BAR_WIDTH * min(max(share, 0.0), 1.0))
+    return f" {'━' * done}{'╌' * (BAR_WIDTH - done)} {share:.0%}"
 
 
 @contextmanager
@@ -162,7 +174,7 @@ WORDS = (
 )
 """What the library calls its arguments, and how the command line calls them."""
 
-PARAMETER = re.compile(r"The '(\w+)' parameter of (?:TuckerClustering|read)\b")
+PARAMETER = re.compile(r"The '(\w+)' parameter of (?:TuckerClustering|AutoClustering|read)\b")
 
 
 def in_options(text: str) -> str:

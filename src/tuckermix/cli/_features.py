@@ -5,12 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from tuckermix._array_api import is_dask
 from tuckermix._reading import default_limit
 from tuckermix.cli._console import UsageError
 from tuckermix.datasets import Dataset
 
-PIXELS, FEATURES = "pixels", ("pixels", "scattering", "log-scattering")
+PIXELS, AUTO = "pixels", "auto"
+FEATURES = ("pixels", "scattering", "log-scattering", "auto")
 NONE, SCALES = "none", ("none", "sample", "dataset", "unit")
 
 SAME_KIND = ("key", "sample_axis", "sample_shape")
@@ -27,9 +30,45 @@ def with_features(model: Any, features: str, scale: str) -> Any:
         if value not in allowed:
             raise UsageError(f"--{option} must be one of {', '.join(allowed)}. Got {value!r}.")
     steps: list[Any] = [] if scale == NONE else [Scale(scale)]
-    if features != PIXELS:
+    if features not in (PIXELS, AUTO):
         steps.append(Scattering(log=features == "log-scattering"))
     return make_pipeline(*steps, model) if steps else model
+
+
+def choose(
+    model: Any, X: Any, features: str, scale: str, n_clusters: int | None, seed: int
+) -> tuple[Any, Any]:
+    """Choose what is open: the number of clusters, the view, or both.
+
+    Returns
+    -------
+    model : TuckerClustering or Pipeline
+        What `with_features` would return for what was chosen.
+    selection : Selection
+        What was compared. With --features auto these are the views that a report can show: pixels,
+        scattering and log-scattering.
+    """
+    from sklearn.base import clone
+
+    from tuckermix.cli._input import floating
+    from tuckermix.selection import AutoClustering
+    from tuckermix.selection.auto import PART, is_image
+
+    names = [features]
+    if features == AUTO:
+        names = ["pixels", "scattering", "log-scattering"]
+        if not is_image(tuple(X.shape[1:])):
+            names = ["pixels"]
+    candidates = [(name, with_features(clone(model), name, scale)) for name in names]
+    chooser = AutoClustering(
+        "auto" if n_clusters is None else n_clusters, candidates=candidates, random_state=seed
+    )
+    if not is_dask(X) and len(X) > PART:  # not all of it need be converted
+        rows = np.random.default_rng(seed).choice(len(X), PART, replace=False, shuffle=False)
+        X = X[np.sort(rows)]
+    _, selection = chooser.select(floating(X))
+    chosen = clone(model).set_params(n_clusters=selection.n_clusters)
+    return with_features(chosen, selection.view, scale), selection
 
 
 def is_pipeline(model: Any) -> bool:

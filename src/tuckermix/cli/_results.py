@@ -103,6 +103,7 @@ def write_results(
     kind: str,
     features: Any = None,
     scene: tuple[int, int] | None = None,
+    selection: Any = None,
 ) -> tuple[FitSummary, dict[str, Any]]:
     """Write labels, model, report and summary: all of them, or none.
 
@@ -138,6 +139,7 @@ def write_results(
         summary=summary,
         features=features,
         scene=scene,
+        selection=selection,
     )
     labels = labels_text(names, proba, to_numpy(fitted.labels_))
     files = {"labels": LABELS, "model": MODEL, "report": REPORT, "summary": SUMMARY}
@@ -147,6 +149,7 @@ def write_results(
         "tuckermix": __version__,
         **summary.to_dict(),
         **{name: printable(text) for name, text in place.items()},
+        "selection": None if selection is None else selection.table,
         "files": files,
     }
     with atomic_paths(*(folder / name for name in files.values())) as places:

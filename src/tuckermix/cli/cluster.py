@@ -25,6 +25,7 @@ summary.json     figures, settings, versions
 """
 EXAMPLES = """\b
 Examples:
+  tuckermix cluster photos/ --features auto
   tuckermix cluster photos/ -k 10 -o ten-kinds
   tuckermix cluster faces.mat -k 4 --sample-shape 16x16 --ranks 8x8 --truth gnd
   tuckermix cluster scans.h5 -k 3 --key volumes -o scans --json --quiet
@@ -37,8 +38,15 @@ MODEL, COMPUTING, OUTPUT = "The model", "Computing", "Output"
 def cluster(
     source: options.Input,
     n_clusters: Annotated[
-        int, typer.Option("--n-clusters", "-k", min=1, help="The number of clusters.")
-    ] = 8,
+        int | None,
+        typer.Option(
+            "--n-clusters",
+            "-k",
+            min=1,
+            help="The number of clusters; without it the number is chosen.",
+            show_default=False,
+        ),
+    ] = None,
     out: options.Out = None,
     force: options.Force = False,
     truth: Annotated[
@@ -69,7 +77,7 @@ def cluster(
         str,
         typer.Option(
             help="What is clustered: pixels, scattering (strokes and edges, which may move a "
-            "little), or log-scattering (their contrast by its ratio).",
+            "little), log-scattering (their contrast by its ratio), or auto (the most stable).",
             rich_help_panel=MODEL,
         ),
     ] = "pixels",
@@ -151,7 +159,7 @@ def cluster(
     from tuckermix.report import require_packages
 
     model = TuckerClustering(
-        n_clusters,
+        8 if n_clusters is None else n_clusters,  # replaced by the chosen number below
         n_components=n_components,
         ranks=options.parse_ranks(ranks),
         solver=solver,
@@ -184,14 +192,22 @@ def cluster(
                 data, scene = _input.pixels_of(data)
             _features.refuse_mixed_depths(data, scale)
             classes = _input.known_classes(truth, data)
-            # Transformers convert integers piece by piece.
-            X = data.X if _features.is_pipeline(whole) else _input.floating(data.X)
-            whole.reading_ = _features.reading_of(source, data, reading)
         shape = " × ".join(map(str, data.sample_shape))
-        where = ", left on disk" if is_dask(X) else ""
+        where = ", left on disk" if is_dask(data.X) else ""
         console.note(f"{data.n_samples} samples of shape {shape}{where}")
         if truth is None and data.labels is not None:
             console.note("The input carries labels: add --truth labels to compare with them.")
+        selection = None
+        if n_clusters is None or features == _features.AUTO:
+            with console.stage("Choosing"):
+                whole, selection = _features.choose(
+                    model, data.X, features, scale, n_clusters, seed
+                )
+            for line in str(selection).splitlines():
+                console.note(line)
+        # Transformers convert integers piece by piece.
+        X = data.X if _features.is_pipeline(whole) else _input.floating(data.X)
+        whole.reading_ = _features.reading_of(source, data, reading)
         code = fit_and_write(
             whole,
             X,
@@ -206,6 +222,7 @@ def cluster(
             command="tuckermix " + shlex.join(sys.argv[1:]),  # as the user would type it again
             kind=_input.picture_kind_of(data),
             scene=scene,
+            selection=selection,
         )
     console.note(f"Open {folder / _results.REPORT} in a browser.")
     return code

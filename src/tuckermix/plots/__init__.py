@@ -15,6 +15,7 @@ from tuckermix.plots.energy import EnergyDisplay
 from tuckermix.plots.members import MemberDisplay
 from tuckermix.plots.memberships import MembershipDisplay
 from tuckermix.plots.sample_map import MapDisplay
+from tuckermix.plots.selection import SelectionDisplay
 
 __all__ = [
     "CentroidDisplay",
@@ -26,4 +27,5 @@ __all__ = [
     "ConfusionDisplay",
     "ComponentDisplay",
     "AbundanceDisplay",
+    "SelectionDisplay",
 ]

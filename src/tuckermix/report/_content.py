@@ -268,6 +268,23 @@ def charts(model: Any) -> list[_svg.Chart]:
     return [one for one in drawn if one is not None]
 
 
+def selection(chosen: Any) -> dict[str, Any] | None:
+    """Say how the view and the number of clusters were chosen, with the score over the numbers."""
+    if chosen is None:
+        return None
+    curve = chosen.curve
+    numbers = [trial.n_clusters for trial in curve]
+    drawn = _svg.chart("Score", numbers, [t.score for t in curve]) if len(curve) > 1 else None
+    return {
+        "lines": str(chosen).splitlines(),
+        "chart": drawn,
+        "rows": [
+            (t.n_clusters, t.view, f"{t.stability:.3f}", f"{t.modularity:.3f}", f"{t.score:.3f}")
+            for t in (curve if len(curve) > 1 else chosen.of(chosen.n_clusters))
+        ],
+    }
+
+
 def confusion(truth: Any, labels: np.ndarray) -> dict[str, Any] | None:
     """Return the matched table of classes and clusters with the shade of each cell."""
     if truth is None:

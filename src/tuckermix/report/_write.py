@@ -75,6 +75,7 @@ def render_report(
     summary: FitSummary | None = None,
     features: Any = None,
     scene: tuple[int, int] | None = None,
+    selection: Any = None,
 ) -> str:
     """Return the report on a fitted clustering as one page of HTML.
 
@@ -108,6 +109,8 @@ def render_report(
     scene : tuple of int, default=None
         Height and width of the scene whose pixels are the samples: labels and mixing weights are
         shown as maps then.
+    selection : Selection, default=None
+        How the view and the number of clusters were chosen, see `tuckermix.AutoClustering`.
 
     Returns
     -------
@@ -155,6 +158,7 @@ def render_report(
         map=_content.sample_map(subject),
         confusion=_content.confusion(truth, labels),
         charts=_content.charts(model),
+        selection=_content.selection(selection),
         scene_maps=_content.scene_maps(model, labels, scene),
         settings=[(name, repr(value)) for name, value in summary.settings.items()],
         versions=list(summary.versions.items()),

@@ -29,7 +29,7 @@ from tuckermix.features import Scattering
 from tuckermix.selection.multiview import MultiViewClustering, cluster_means
 from tuckermix.selection.record import Selection
 from tuckermix.selection.resampling import Resampler, set_clusters
-from tuckermix.selection.search import choose
+from tuckermix.selection.search import Progress, choose
 from tuckermix.selection.views import spectrum_of
 from tuckermix.sources import as_blocks
 
@@ -366,9 +366,56 @@ class AutoClustering(CallbackSupportMixin, ClusterMixin, BaseEstimator):
                 )
         return [(name, estimator) for name, estimator in pairs]
 
+    @one_blas_thread
+    @explain_shortage
+    def select(self, X: Any) -> tuple[Any, Selection]:
+        """Choose without fitting to all samples.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, d_1, ...)
+            The samples.
+
+        Returns
+        -------
+        estimator : estimator
+            A copy of the chosen candidate, with its number of clusters and a seed, not fitted.
+        selection : Selection
+            What was compared.
+        """
+        chooser = clone(self)
+        chooser.check_params()
+        X = check_tensor(chooser, X, reset=True, lazy=True)
+        return chooser._choose(X, _log)
+
     def _fit(self, X: Any) -> None:
-        rng = check_random_state(self.random_state)
         X = check_tensor(self, X, reset=True, lazy=True)
+        context = self._init_callback_context(max_subtasks=None)
+        context.call_on_fit_task_begin(estimator=self, X=X)
+
+        def progress(share: float, doing: str) -> None:
+            _log(share, doing)
+            task = context.subcontext(task_name=doing)
+            task.call_on_fit_task_begin(estimator=self, X=X)
+            task.call_on_fit_task_end(estimator=self, X=X)
+
+        best, self.selection_ = self._choose(X, progress)
+        progress(1.0, f"fitting {self.selection_.view}")
+        self.n_clusters_ = self.selection_.n_clusters
+        self.best_estimator_ = best.fit(X)
+        final = _final(best)
+        ours = isinstance(final, TuckerClustering | MultiViewClustering)
+        if ours or not hasattr(best, "predict"):
+            self.labels_ = final.labels_
+        else:
+            self.labels_ = best.predict(X)
+        own = hasattr(best, "centroids_")  # a pipeline has none, and its last step has features
+        self._means_ = None if own else cluster_means(X, self.labels_, self.n_clusters_)
+        context.call_on_fit_task_end(estimator=self, X=X)
+
+    def _choose(self, X: Array, progress: Progress) -> tuple[Any, Selection]:
+        """Return the chosen candidate, not fitted, and what was compared."""
+        rng = check_random_state(self.random_state)
         n_samples = int(X.shape[0])
         wanted = None if self.n_clusters == AUTO else int(self.n_clusters)
         if wanted is not None and n_samples < wanted:
@@ -383,32 +430,10 @@ class AutoClustering(CallbackSupportMixin, ClusterMixin, BaseEstimator):
             candidates = built_in_candidates(self.sample_shape_, self.features, noisy=noisy)
             # A view of few directions finds groups in any noise; those of all directions do not.
             judge = None if image else candidates[0][0]
-        context = self._init_callback_context(max_subtasks=None)
-        context.call_on_fit_task_begin(estimator=self, X=X)
-
-        def progress(share: float, doing: str) -> None:
-            LOGGER.info(doing, extra={"share": share})
-            task = context.subcontext(task_name=doing)
-            task.call_on_fit_task_begin(estimator=self, X=X)
-            task.call_on_fit_task_end(estimator=self, X=X)
-
-        self.selection_ = choose(Resampler(part, candidates, rng, judge), wanted, progress)
-        del part
-        progress(1.0, f"fitting {self.selection_.view}")
-        self.n_clusters_ = self.selection_.n_clusters
-        best = clone(dict(candidates)[self.selection_.view])
+        selection = choose(Resampler(part, candidates, rng, judge), wanted, progress)
         seed = int(rng.integers(2**31))
-        self.best_estimator_ = set_clusters(best, self.n_clusters_, seed).fit(X)
-        final = _final(best)
-        if isinstance(final, TuckerClustering | MultiViewClustering) or not hasattr(
-            best, "predict"
-        ):
-            self.labels_ = final.labels_
-        else:
-            self.labels_ = best.predict(X)
-        own = hasattr(best, "centroids_")  # a pipeline has none, and its last step has features
-        self._means_ = None if own else cluster_means(X, self.labels_, self.n_clusters_)
-        context.call_on_fit_task_end(estimator=self, X=X)
+        best = clone(dict(candidates)[selection.view])
+        return set_clusters(best, selection.n_clusters, seed), selection
 
     def _part(self, X: Array, wanted: int | None, rng: np.random.Generator) -> Array:
         """Return the distinct samples, or a random part of them, in memory."""
@@ -459,6 +484,11 @@ class AutoClustering(CallbackSupportMixin, ClusterMixin, BaseEstimator):
         tags.input_tags.three_d_array = True
         tags.array_api_support = True
         return tags
+
+
+def _log(share: float, doing: str) -> None:
+    """Log what is going on, and how far the work has come as `share` of the record."""
+    LOGGER.info(doing, extra={"share": share})
 
 
 def _final(estimator: Any) -> Any:
