@@ -25,7 +25,7 @@ summary.json     figures, settings, versions
 """
 EXAMPLES = """\b
 Examples:
-  tuckermix cluster photos/ --features auto
+  tuckermix cluster photos/ --features auto -o kinds
   tuckermix cluster photos/ -k 10 -o ten-kinds
   tuckermix cluster faces.mat -k 4 --sample-shape 16x16 --ranks 8x8 --truth gnd
   tuckermix cluster scans.h5 -k 3 --key volumes -o scans --json --quiet
