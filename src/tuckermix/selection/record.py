@@ -18,6 +18,11 @@ BOTH_GOOD = 0.9
 """A number of clusters whose score is that part of the best is worth a look."""
 
 
+CLEAR_STABILITY, CLEAR_SHARE = 0.99, 0.99
+"""Groups that come back and keep this share of their weight are clusters, and parts of them are
+not, however large the modularity of the parts."""
+
+
 @dataclass(frozen=True)
 class Trial(Record):
     """One number of clusters in one view.
@@ -34,6 +39,8 @@ class Trial(Record):
         That of the partition of all samples.
     n_subsamples : int
         How many subsamples the mean is over.
+    within : float, default=0.0
+        The share of the weight of the graph that lies within clusters.
     """
 
     n_clusters: int
@@ -41,6 +48,12 @@ class Trial(Record):
     stability: float
     modularity: float
     n_subsamples: int
+    within: float = 0.0
+
+    @property
+    def clear(self) -> bool:
+        """Whether the clusters come back and hardly touch each other."""
+        return self.stability >= CLEAR_STABILITY and self.within >= CLEAR_SHARE
 
     @property
     def score(self) -> float:
@@ -132,6 +145,11 @@ def best_views(trials: list[Trial]) -> list[Trial]:
     return [best[n_clusters] for n_clusters in sorted(best)]
 
 
+def by_merit(curve: list[Trial]) -> list[Trial]:
+    """Order trials: those that are clear first, the finest of them leading, then by the score."""
+    return sorted(curve, key=lambda t: (-t.n_clusters if t.clear else 0, -t.score))
+
+
 def summarize(
     trials: list[Trial], names: list[str], labels: dict[int, np.ndarray], n_samples: int
 ) -> Selection:
@@ -153,11 +171,11 @@ def summarize(
     selection : Selection
         The record.
     """
-    curve = sorted(best_views(trials), key=lambda trial: -trial.score)
+    curve = by_merit(best_views(trials))
     best = curve[0]
     behind = None
     if len(curve) > 1:
-        behind = 1.0 - curve[1].score / best.score if best.score > 0 else 0.0
+        behind = max(0.0, 1.0 - curve[1].score / best.score) if best.score > 0 else 0.0
     nested = []
     for other in curve[1:]:
         if other.score < BOTH_GOOD * best.score:

@@ -69,6 +69,7 @@ class Resampler:
         self._spectra: dict[str, Spectrum] = {}
         self._lists: dict[tuple[Any, ...], tuple[np.ndarray, np.ndarray, np.ndarray]] = {}
         self._lists_for = 0
+        self._within: dict[tuple[int, str], float] = {}
         self._runs: dict[tuple[int, str], tuple[np.ndarray, float, list[float]]] = {}
 
     def subsample(self, place: int) -> np.ndarray:
@@ -105,12 +106,16 @@ class Resampler:
             if labels is None:
                 return None
             self._runs[key] = (labels, quality, [])
+            looks = self.looks[name]
+            A = self._graph(looks, n_clusters, None) if looks else self._judging_graph()
+            self._within[key] = weight_within(A, labels)
         labels, quality, found = self._runs[key]
         for place in range(len(found), n_subsamples):
             keep = self.subsample(place)
             part = self._part(n_clusters, name, keep, place)
             found.append(0.0 if part is None else float(adjusted_rand_score(labels[keep], part)))
-        return Trial(n_clusters, name, float(np.mean(found)), quality, len(found))
+        within = self._within[key]
+        return Trial(n_clusters, name, float(np.mean(found)), quality, len(found), within)
 
     def labels(self, n_clusters: int, name: str) -> np.ndarray:
         """Return the labels of all samples that a trial found."""
@@ -194,6 +199,13 @@ class Resampler:
             self._lists[key] = (rows, *nearest_neighbors(rows, rows, width, exclude_self=True))
         rows, indices, squares = self._lists[key]
         return adjacency(indices, squares, rows.shape[1])
+
+
+def weight_within(A: sparse.csr_array, labels: np.ndarray) -> float:
+    """Return the share of the weight of a graph that lies within groups."""
+    edges = A.tocoo()
+    same = labels[edges.row] == labels[edges.col]
+    return float(edges.data[same].sum() / edges.data.sum())
 
 
 def restrict(

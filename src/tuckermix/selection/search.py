@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable
 
 from tuckermix.selection.grid import coarse_grid, values_between
-from tuckermix.selection.record import Selection, Trial, best_views, summarize
+from tuckermix.selection.record import Selection, Trial, best_views, by_merit, summarize
 from tuckermix.selection.resampling import Resampler
 
 __all__ = ["Progress", "choose"]
@@ -95,7 +95,7 @@ class _Search:
         return best_views(list(self.trials.values()))
 
     def _best(self) -> Trial:
-        return max(self._curve(), key=lambda trial: trial.score)
+        return by_merit(self._curve())[0]
 
     def _try(self, n_clusters: int, n_subsamples: int, done: float) -> Trial | None:
         """Try a number of clusters in all views; return the most stable."""
@@ -115,12 +115,17 @@ class _Search:
         return best
 
     def _coarse(self, grid: list[int]) -> None:
-        best, fallen = 0.0, 0
+        best, fallen, failed = 0.0, 0, 0
         for place, n_clusters in enumerate(grid):
             share = FEATURES + (COARSE - FEATURES) * place / len(grid)
             trial = self._try(n_clusters, FEW, share)
             if trial is None:
+                failed = n_clusters
                 continue
+            # The graph has more parts than `failed`: their number may be the answer.
+            for between in range(failed + 1, n_clusters) if failed else ():
+                self._try(between, FEW, share)
+            failed = 0
             best = max(best, trial.score)
             fallen = fallen + 1 if trial.score < FALLEN * best else 0
             if fallen == IN_A_ROW:
