@@ -52,6 +52,11 @@ MAX_LANDMARKS = 10_000
 grows with the square, while accuracy no longer does."""
 
 
+RENUMBERINGS = 3
+"""Rounds of numbering clusters by size. Other numbers break ties of votes otherwise, which may
+change the sizes; one round is nearly always enough."""
+
+
 class TuckerClustering(
     CallbackSupportMixin,
     ClassNamePrefixFeaturesOutMixin,
@@ -637,23 +642,27 @@ class TuckerClustering(
         if self.calibrate:
             labeller = self._calibrated(model, labeller, chosen, rng)
         model = replace(model, labeller=labeller)
-        labels = samples.map(model.label)
-        sums, counts = samples.reduce(
-            partial(model.cluster_sums, n_clusters=self.n_clusters), add_parts, labels
-        )
-        # The largest cluster comes first, by the labels of all samples and not of landmarks only.
-        order = np.argsort(-to_numpy(counts), kind="stable")
-        if np.any(order[1:] < order[:-1]):
-            model = replace(model, labeller=labeller.renumbered(order))
-            xp = get_namespace(sums)
-            places = asarray_like(order, sums, dtype=xp.int64)
-            sums, counts = xp.take(sums, places, axis=0), xp.take(counts, places, axis=0)
-            # Other numbers round and break ties otherwise, so that labels are found again where
-            # that is cheap; votes of many samples are not, and their shares do not round so.
-            if samples.lazy or samples.n_samples <= MAX_LANDMARKS or not way.looks_beyond:
-                labels = samples.map(model.label)
-            else:
-                labels = xp.take(asarray_like(np.argsort(order), labels), labels, axis=0)
+        count = partial(model.cluster_sums, n_clusters=self.n_clusters)
+        for last in (*[False] * RENUMBERINGS, True):
+            labels = samples.map(model.label)
+            sums, counts = samples.reduce(count, add_parts, labels)
+            # The largest cluster comes first, by the labels of all samples and not of landmarks.
+            order = np.argsort(-to_numpy(counts), kind="stable")
+            if last or np.all(order[1:] > order[:-1]):
+                break
+            labeller = labeller.renumbered(order)
+            model = replace(model, labeller=labeller)
+            if samples.lazy or samples.n_samples > MAX_LANDMARKS:
+                # Other numbers may break ties otherwise, but another pass over many samples would
+                # cost more than that matters: what was counted changes places.
+                xp = get_namespace(sums)
+                places = asarray_like(order, sums, dtype=xp.int64)
+                sums, counts = xp.take(sums, places, axis=0), xp.take(counts, places, axis=0)
+                if samples.lazy or not way.looks_beyond:  # their soft labels round otherwise
+                    labels = samples.map(model.label)
+                else:
+                    labels = xp.take(asarray_like(np.argsort(order), labels), labels, axis=0)
+                break
         self._model_ = model
         self.labels_ = labels
         means = sums / get_namespace(sums).clip(counts, 1.0, None)[:, None]

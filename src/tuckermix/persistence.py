@@ -316,19 +316,26 @@ def _build(
     def build(described: dict[str, Any], decoder: Decoder) -> Any:
         if not all(isinstance(described.get(key), dict) for key in ("parameters", "state")):
             raise _wrong(path, "an estimator within it is damaged", "Save the model anew")
-        return _build_whole(path, {**described, "version": header["version"]}, decoder)
+        inner = {**described, "version": header["version"]}
+        return _build_whole(path, inner, decoder, fitted=False)
 
     return _build_whole(path, header, Decoder(arrays, build))
 
 
-def _build_whole(path: str | os.PathLike[str], header: dict[str, Any], decoder: Decoder) -> Any:
-    """Make an estimator or a pipeline; what is fitted must fit together."""
+def _build_whole(
+    path: str | os.PathLike[str], header: dict[str, Any], decoder: Decoder, *, fitted: bool = True
+) -> Any:
+    """Make an estimator or a pipeline; what is fitted must fit together.
+
+    Only as a parameter of another estimator may it be without any state: not `fitted`.
+    """
     if header.get("class") != PIPELINE:
         built = _build_one(path, header, decoder, CLASSES)
-        return _checked(path, built, header) if header["state"] else built
+        return _checked(path, built, header) if fitted or header["state"] else built
     described = header.get("steps")
     if not isinstance(described, list) or not described:
         raise _wrong(path, "its pipeline has no steps", "Save the model anew")
+    fitted = fitted or any(isinstance(step, dict) and step.get("state") for step in described)
     steps = []
     for place, step in enumerate(described):
         last = place == len(described) - 1
@@ -338,11 +345,9 @@ def _build_whole(path: str | os.PathLike[str], header: dict[str, Any], decoder: 
         ):
             raise _wrong(path, f"step {place} of its pipeline is damaged", "Save the model anew")
         built = _build_one(path, step, decoder, CLASSES if last else TRANSFORMERS)
-        if not step["state"]:
-            pass  # not fitted, as a parameter of another estimator
-        elif last:
+        if fitted and last:
             _checked(path, built, header)
-        else:
+        elif fitted:
             try:
                 built._check_state()
             except ValueError as error:
