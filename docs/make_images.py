@@ -16,7 +16,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from PIL import Image
 
-from tuckermix import TuckerClustering
+from tuckermix import AutoClustering, TuckerClustering
 from tuckermix.datasets import load
 from tuckermix.features._wavelets import morlet
 from tuckermix.plots import (
@@ -29,6 +29,7 @@ from tuckermix.plots import (
     MapDisplay,
     MemberDisplay,
     MembershipDisplay,
+    SelectionDisplay,
 )
 from tuckermix.report import write_report
 
@@ -165,6 +166,8 @@ def main():
         3, n_components=3, memberships="min-volume", assign_labels="subspace", random_state=0
     ).fit(scene().reshape(-1, 30))
     keep(AbundanceDisplay.from_estimator(pixels, (40, 60)), "abundances")
+    chosen = AutoClustering(features="pixels", random_state=0).fit(X[:600])
+    keep(SelectionDisplay.from_estimator(chosen), "selection")
     volumes = TuckerClustering(3, assign_labels="subspace", random_state=0).fit(boxes())
     keep(CentroidDisplay.from_estimator(volumes), "centroids-volume")
     draw_wavelets()

@@ -11,7 +11,7 @@ import tuckermix
 from tuckermix.cli import _features
 from tuckermix.cli._console import UsageError
 from tuckermix.clustering import TuckerClustering
-from tuckermix.datasets import Dataset, make_tensor_clusters
+from tuckermix.datasets import Dataset, make_tensor_clusters, read
 from tuckermix.features import Scale, Scattering
 from tuckermix.metrics import clustering_accuracy
 
@@ -26,10 +26,10 @@ def table(text):
 def textures(rng):
     """Three kinds of waves at random places, as bytes, and their kinds."""
     y, x = np.mgrid[:16, :16]
-    kind = np.tile([0, 1, 2], 15)
-    angle, phase = np.array([0.0, 1.0, 2.0])[kind], rng.uniform(0, 2 * np.pi, 45)
+    kind = np.tile([0, 1, 2], 30)
+    angle, phase = np.array([0.0, 1.0, 2.0])[kind], rng.uniform(0, 2 * np.pi, 90)
     wave = np.cos(angle)[:, None, None] * x + np.sin(angle)[:, None, None] * y
-    X = 120 + 80 * np.sin(1.5 * wave + phase[:, None, None]) + 5 * rng.normal(size=(45, 16, 16))
+    X = 120 + 80 * np.sin(1.5 * wave + phase[:, None, None]) + 5 * rng.normal(size=(90, 16, 16))
     return np.clip(X, 0, 255).astype(np.uint8), kind
 
 
@@ -70,8 +70,10 @@ def test_new_pictures_are_read_as_the_old_ones(run, tmp_path, textures):
     assert code == 0
     code, out, _ = run("predict", tmp_path / "out" / "model.tuckermix", tmp_path / "new", "-q")
     assert code == 0
-    before = table((tmp_path / "out" / "labels.csv").read_text())
-    assert [row["label"] for row in table(out)] == [row["label"] for row in before]
+    # No option was given again: size and grey come from the model.
+    same = read(tmp_path / "new", size=16, grey=True).X
+    model = tuckermix.load(tmp_path / "out" / "model.tuckermix")
+    assert [int(row["label"]) for row in table(out)] == model.predict(same).tolist()
 
 
 @pytest.fixture

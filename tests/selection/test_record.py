@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tuckermix.selection.record import Selection, Trial, best_views, share_nested, summarize
+from tuckermix.selection.record import Selection, Trial, best_views, by_merit, share_nested, summarize
 
 TRIALS = [
     Trial(2, "a", 0.9, 0.3, 4),
@@ -64,3 +64,19 @@ def test_best_views_keep_the_first_of_equals():
     equal = [Trial(2, "a", 0.5, 0.1, 4), Trial(2, "b", 0.5, 0.9, 4)]
     assert best_views(equal)[0].view == "a"
     assert Selection(equal, 2, "a")["trials"] == equal
+
+
+def test_parts_of_groups_that_hardly_touch_do_not_win():
+    groups = Trial(4, "a", 1.0, 0.75, 20, within=1.0)
+    parts = Trial(12, "a", 0.95, 0.85, 20, within=0.93)
+    assert parts.score > groups.score
+    assert by_merit([parts, groups])[0] is groups
+
+
+def test_one_group_that_stands_apart_does_not_hide_the_others():
+    apart = Trial(2, "a", 1.0, 0.4, 20, within=1.0)
+    every = Trial(10, "a", 0.92, 0.83, 20, within=0.93)
+    assert by_merit([apart, every])[0] is every
+    # Of two clear partitions the finer one leads.
+    finer = Trial(3, "a", 1.0, 0.66, 20, within=0.995)
+    assert by_merit([apart, finer, every])[0] is finer

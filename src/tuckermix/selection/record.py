@@ -19,8 +19,8 @@ BOTH_GOOD = 0.9
 
 
 CLEAR_STABILITY, CLEAR_SHARE = 0.99, 0.99
-"""Groups that come back and keep this share of their weight are clusters, and parts of them are
-not, however large the modularity of the parts."""
+"""Groups that come back and keep this share of their weight hardly touch each other. Modularity
+favours parts of them, because its largest value, 1 - 1/K, grows with their number."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +59,11 @@ class Trial(Record):
     def score(self) -> float:
         """Stability times modularity, by which the number of clusters is chosen."""
         return self.stability * self.modularity
+
+    @property
+    def share_of_possible(self) -> float:
+        """The score relative to ``1 - 1/K``, the most that K clusters can have."""
+        return self.score / (1.0 - 1.0 / self.n_clusters)
 
 
 @dataclass(frozen=True)
@@ -146,8 +151,19 @@ def best_views(trials: list[Trial]) -> list[Trial]:
 
 
 def by_merit(curve: list[Trial]) -> list[Trial]:
-    """Order trials: those that are clear first, the finest of them leading, then by the score."""
-    return sorted(curve, key=lambda t: (-t.n_clusters if t.clear else 0, -t.score))
+    """Order trials by the score, the finest clear one first where it is no compromise.
+
+    A clear partition leads if it has at least that share of the largest score for its number of
+    clusters that the trial with the largest score has for its own.
+    """
+    order = sorted(curve, key=lambda trial: -trial.score)
+    clear = [trial for trial in curve if trial.clear]
+    if clear:
+        finest = max(clear, key=lambda trial: trial.n_clusters)
+        if finest.share_of_possible >= order[0].share_of_possible:
+            order.remove(finest)
+            order.insert(0, finest)
+    return order
 
 
 def summarize(
