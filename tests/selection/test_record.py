@@ -3,7 +3,14 @@
 import numpy as np
 import pytest
 
-from tuckermix.selection.record import Selection, Trial, best_views, by_merit, share_nested, summarize
+from tuckermix.selection.record import (
+    Selection,
+    Trial,
+    best_views,
+    by_merit,
+    share_nested,
+    summarize,
+)
 
 TRIALS = [
     Trial(2, "a", 0.9, 0.3, 4),

@@ -8,6 +8,9 @@ from tuckermix.plots.fitted import fitted
 from tuckermix.plots.style import COLOURS, Display, axes_for, plain_axes
 
 MARKERS = "os^Dv<>pP*"
+
+ROOM = 1.2
+"""Numbers of clusters are named on the axis where they differ by at least this factor."""
 """One marker a view, so that lines can be told apart in grey."""
 
 
@@ -79,7 +82,13 @@ class SelectionDisplay(Display):
             [chosen], [height], marker="o", markersize=12, fillstyle="none", color="black"
         )
         ax.set_xscale("log")
-        ax.set_xticks([chosen], [str(chosen)])
+        # Powers of ten say little of numbers of clusters: every number whose neighbours leave room.
+        shown = [chosen]
+        for number in sorted({trial.n_clusters for trial in self.selection.trials}):
+            if all(max(number, other) >= ROOM * min(number, other) for other in shown):
+                shown.append(number)
+        ax.set_xticks(sorted(shown), [str(number) for number in sorted(shown)])
+        ax.minorticks_off()
         ax.set_xlabel("number of clusters")
         ax.set_ylabel(self.quantity)
         ax.set_title(f"{chosen} clusters, seen by {view}", fontsize=9)

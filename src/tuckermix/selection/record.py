@@ -62,8 +62,8 @@ class Trial(Record):
 
     @property
     def share_of_possible(self) -> float:
-        """The score relative to ``1 - 1/K``, the most that K clusters can have."""
-        return self.score / (1.0 - 1.0 / self.n_clusters)
+        """The score relative to ``1 - 1/K``, the most that K clusters can have; 0 for one."""
+        return self.score / (1.0 - 1.0 / max(2, self.n_clusters))
 
 
 @dataclass(frozen=True)
