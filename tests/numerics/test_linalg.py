@@ -179,3 +179,14 @@ def test_centred_rows_have_mean_zero_to_rounding(dtype, rng):
     np.testing.assert_allclose(mean, expected, rtol=1e-11)
     # Rounding the mean once to the type of the rows would leave 1e4 roundings of it.
     assert np.abs(centred.astype(float).mean(axis=0)).max() < 1e-5
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_columns_below_all_rounding_do_no_harm(dtype, seed):
+    rng = np.random.default_rng(seed)
+    A = rng.standard_normal((16, 8)) * 10.0 ** np.array([0, -1, -8, -16, -25, -32, -39, -44])
+    A = A.astype(dtype)
+    left, values, right = tall_svd(A)
+    assert np.all(np.isfinite(left))
+    np.testing.assert_allclose((left * values) @ right.T, A, atol=1e-6 * np.abs(A).max())
+    np.testing.assert_allclose(left.T @ left, np.eye(len(values)), atol=1e-5)

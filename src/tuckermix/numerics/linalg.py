@@ -275,7 +275,9 @@ def tall_svd(A: Array) -> tuple[Array, Array, Array]:
     if A.shape[1] == 0:
         return A, xp.zeros((0,), dtype=gram.dtype, device=device(A)), gram
     lengths = xp.sqrt(xp.linalg.diagonal(gram))
-    lengths = xp.where(lengths > 0, lengths, xp.ones_like(lengths))
+    # Columns far below rounding of rounding are nothing; divided by their length they overflow.
+    floor = float(xp.max(lengths)) * epsilon(A) ** 4
+    lengths = xp.clip(lengths, floor, None) if floor > 0 else xp.ones_like(lengths)
     weights, vectors = leading_eigenvectors(gram / (lengths[:, None] * lengths), A.shape[1])
     keep = int(np.sum(to_numpy(weights) > RANK_FACTOR * A.shape[1] * epsilon(double(A[:1, :]))))
     whiten = vectors[:, :keep] / (lengths[:, None] * xp.sqrt(weights[:keep]))
