@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import signal
 from pathlib import Path
 
 # These are read when the numerical libraries load, so they are set before any of them is imported.
@@ -22,6 +23,10 @@ import array_api_compat
 import hypothesis
 import numpy as np
 import pytest
+
+# A job in the background ignores Ctrl-C, and so would the tests of what it does.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 N_SEEDS = int(os.environ.get("TUCKERMIX_TEST_SEEDS", "3"))
 
