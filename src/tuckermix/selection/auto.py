@@ -182,7 +182,7 @@ class AutoClustering(CallbackSupportMixin, ClusterMixin, BaseEstimator):
 
     See Also
     --------
-    TuckerClustering : One fixed view, for a number of clusters that is known.
+    tuckermix.TuckerClustering : One fixed view, for a number of clusters that is known.
 
     Notes
     -----
@@ -321,7 +321,7 @@ class AutoClustering(CallbackSupportMixin, ClusterMixin, BaseEstimator):
 
     @property
     def centroids_(self) -> Array:
-        """The mean sample of each cluster, of shape (n_clusters_, d_1, ...)."""
+        """The mean sample of each cluster, an array of shape ``(n_clusters_, d_1, ...)``."""
         best = self._fitted()
         return self._means_ if self._means_ is not None else best.centroids_
 
