@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import json
 import os
-import platform
 import zipfile
 from dataclasses import replace
-from importlib import import_module, metadata
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -25,6 +24,7 @@ from tuckermix._records import StopReason
 from tuckermix._stored import Decoder, Encoder, bounded_json
 from tuckermix._validation import check_integer, check_stored
 from tuckermix._version import __version__
+from tuckermix.summary import versions
 
 __all__ = ["FORMAT_VERSION", "ModelFileError", "load", "save"]
 
@@ -113,7 +113,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
             key: {"shape": list(array.shape), "dtype": array.dtype.str}
             for key, array in encoder.arrays.items()
         },
-        "versions": _versions(),
+        "versions": versions(PACKAGES),
     }
     content = json.dumps(header, allow_nan=False, indent=1).encode()
     with atomic_open(path) as stream, zipfile.ZipFile(stream, "w") as archive:
@@ -227,11 +227,6 @@ def _describe_pipeline(model: Any, encoder: Encoder, *, fitted: bool = True) -> 
 
 def _wrong(path: str | os.PathLike[str], problem: str, remedy: str) -> ModelFileError:
     return ModelFileError(f"Cannot load {os.fspath(path)}: {problem}. {remedy}.")
-
-
-def _versions() -> dict[str, str]:
-    found = {package: metadata.version(package) for package in PACKAGES}
-    return {"tuckermix": __version__, "python": platform.python_version(), **found}
 
 
 def _class(name: str) -> Any:
