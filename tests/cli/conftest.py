@@ -28,10 +28,10 @@ def run(capfd):
 def shell():
     """Return a function that runs the command line in a process of its own."""
 
-    def call(*words, **options):
+    def call(*words, start=("-m", "tuckermix.cli"), **options):
         environment = {**os.environ, **options.pop("env", {})}
         return subprocess.run(
-            [sys.executable, "-m", "tuckermix.cli", *map(str, words)],
+            [sys.executable, *start, *map(str, words)],
             capture_output=True,
             text=True,
             env=environment,
