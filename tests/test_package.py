@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import ast
 import importlib
+import itertools
 import re
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 import tuckermix
@@ -49,6 +52,9 @@ ORDER = (
 
 # Edges against the order that are meant, as (module, imported top-level name): none so far.
 ALLOWED: set[tuple[str, str]] = set()
+
+# How long the way of one fit may become for whoever reads along.
+MOST_FUNCTIONS, MOST_FILES, MOST_SWITCHES = 100, 16, 40
 
 # Files that hold no behaviour of their own.
 WITHOUT_TESTS = {"_version.py"}
@@ -149,6 +155,34 @@ def test_public_names(module):
     namespace = importlib.import_module(module)
     assert set(PUBLIC[module]) <= set(namespace.__all__)
     assert [name for name in namespace.__all__ if not hasattr(namespace, name)] == []
+
+
+def test_one_fit_is_short_to_follow():
+    """Functions, files and switches between files, in the order in which a fit enters them."""
+    rng = np.random.default_rng(0)
+    centers = rng.standard_normal((4, 9, 8))
+    X = centers[np.repeat(np.arange(4), 60)] + 0.7 * rng.standard_normal((240, 9, 8))
+    tuckermix.TuckerClustering(4, random_state=0).fit(X)  # imports and caches out of the way
+    way: dict[tuple[str, str], None] = {}
+
+    def note(frame: Any, event: str, _: Any) -> None:
+        code = frame.f_code
+        path = Path(code.co_filename)
+        if event == "call" and path.is_relative_to(SOURCE) and not code.co_name.startswith("<"):
+            way.setdefault((str(path), code.co_qualname))
+
+    before = sys.getprofile()
+    sys.setprofile(note)
+    try:
+        tuckermix.TuckerClustering(4, random_state=0).fit(X)
+    finally:
+        sys.setprofile(before)
+    # Which array library it is stands aside from the way: all files ask.
+    files = [path for path, _ in way if Path(path).name != "_array_api.py"]
+    switches = sum(one != next_ for one, next_ in itertools.pairwise(files))
+    assert len(files) <= MOST_FUNCTIONS, "\n".join(" ".join(step) for step in way)
+    assert len(set(files)) <= MOST_FILES
+    assert switches <= MOST_SWITCHES, "\n".join(" ".join(step) for step in way)
 
 
 def test_versions_agree():

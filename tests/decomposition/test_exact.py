@@ -14,7 +14,6 @@ from tuckermix.decomposition import exact
 from tuckermix.decomposition import fit as fit_module
 from tuckermix.decomposition.exact import (
     closed_form,
-    contracted,
     settle,
     solve_exact,
     update_factors,
@@ -313,9 +312,8 @@ def problem(seed):
 
 def test_one_pass_gives_what_coordinates_would(xp, seed):
     X, factors, basis = problem(seed)
-    T, energies = contracted(
-        as_source(xp.asarray(X)), [xp.asarray(f) for f in factors], xp.asarray(basis)
-    )
+    source = as_source(xp.asarray(X))
+    T, energies = source.contracted([xp.asarray(f) for f in factors], xp.asarray(basis))
     Y = np.einsum("mij,ia,jb->mab", X - X.mean(axis=0), *factors).reshape(50, -1) @ basis
     u, sigma, _ = np.linalg.svd(Y, full_matrices=False)
     np.testing.assert_allclose(energies, sigma**2, rtol=1e-10)
@@ -330,7 +328,7 @@ def test_settling_gains_and_spans_the_projected_rows(xp, seed, limit, monkeypatc
     X, factors, basis = problem(seed)
     source = as_source(xp.asarray(X))
     moved = [xp.asarray(factor) for factor in factors]
-    T, energies = contracted(source, moved, xp.asarray(basis))
+    T, energies = source.contracted(moved, xp.asarray(basis))
     mean = multi_mode_dot(X.mean(axis=0)[None], factors, transpose=True)
     start = (1 - (50 * np.sum(mean**2) + energies[:2].sum()) / np.sum(X**2)) ** 0.5
     found, space, error = settle(T, moved, 2, source.squared_norm, 1e-12)
@@ -342,7 +340,7 @@ def test_settling_gains_and_spans_the_projected_rows(xp, seed, limit, monkeypatc
 
 def test_equal_samples_leave_the_mean_alone():
     source = as_source(np.ones((5, 3, 2)))
-    T, energies = contracted(source, [np.eye(3), np.eye(2)], np.zeros((6, 0)))
+    T, energies = source.contracted([np.eye(3), np.eye(2)], np.zeros((6, 0)))
     assert T.shape == (1, 3, 2)
     assert energies.size == 0
 

@@ -81,10 +81,6 @@ HOST_TENSOR = 2**18
 """A contracted tensor of an accelerator with at most this many entries is worked on by the host:
 its rounds are dozens of tiny operations, and launching them takes longer than doing them."""
 
-SKETCH_FLOOR = 1e-11
-"""Directions of the sketch with less than this share of the energy of the first are dropped: they
-are known to few digits only, and what they could add is at the level of rounding."""
-
 RESOLVED = 1e-13
 """Relative growth of the captured energy at which passes with a narrow basis have converged."""
 
@@ -166,7 +162,7 @@ def sweep(
         basis = leading_directions(rows, width, rough=True)
     reached = math.inf
     for _ in range(max_iter):
-        T, energies = contracted(source, factors, basis)
+        T, energies = source.contracted(factors, basis)
         constant = squared_norm(multi_mode_dot(T[:1, ...], factors, transpose=True))
         if course.note(constant + float(np.sum(energies[:n_directions]))):
             course.stop = StopReason.CALLBACK
@@ -202,38 +198,6 @@ def _first_basis(source: Source, factors: list[Array], width: int) -> Array:
         width = min(width, n_features)
         return random_basis(n_features, width, np.random.default_rng(0), source.mean)
     return subspace_by_passes(source, factors, width, None).directions
-
-
-def contracted(source: Source, factors: Sequence[Array], basis: Array) -> tuple[Array, np.ndarray]:
-    r"""Read the samples once; return the contracted tensor and the energy of its directions.
-
-    Parameters
-    ----------
-    source : Source
-        The samples.
-    factors : sequence of arrays of shape (d_n, r_n)
-        The present factors.
-    basis : array of shape (n_projected, k)
-        Directions of the projected samples.
-
-    Returns
-    -------
-    T : array of shape (1 + width, d_1, ...)
-        The samples contracted with the constant direction and `width` others.
-    energies : ndarray of shape (width,)
-        The energy of the samples along these, falling.
-    """
-    constant = source.mean[None, ...] * source.n_samples**0.5
-    if basis.shape[1] == 0:
-        return constant, np.zeros(0)
-    sketch = source.sketch(factors, basis)
-    xp = get_namespace(sketch.gram)
-    energies, vectors = leading_eigenvectors(sketch.gram, sketch.gram.shape[0])
-    host = to_numpy(energies)
-    keep = int(np.sum(host > SKETCH_FLOOR * max(float(host[0]), 0.0)))
-    whiten = vectors[:, :keep] / xp.sqrt(energies[:keep])
-    moving = mode_dot(sketch.cross, whiten.T, 0)
-    return xp.concat([constant, moving], axis=0), host[:keep]
 
 
 def settle(
@@ -399,7 +363,7 @@ def subspace_by_passes(
         assert start is not None
         basis, captured = start, 0.0
         for _ in range(KRYLOV_LIMIT):
-            T, energies = contracted(source, factors, basis)
+            T, energies = source.contracted(factors, basis)
             if float(np.sum(energies[:n_directions])) <= captured * (1 + RESOLVED):
                 break
             captured = float(np.sum(energies[:n_directions]))

@@ -177,14 +177,13 @@ def graph_partition(
         return np.zeros(n_samples, dtype=np.int64)
     while True:
         A = adjacency(indices, squares, int(Z.shape[1]) - 1)
-        n_parts, part = connected_components(A, directed=False)
-        if n_parts <= n_clusters:
-            break
+        labels = cut_graph(A, n_clusters, n_init=n_init, rng=rng)
+        if labels is not None:
+            return labels
         width = min(2 * indices.shape[1], n_samples - 1)
         if width * n_samples > MAX_EDGES:
-            return join_parts(Z, part, n_clusters)
+            return join_parts(Z, connected_components(A, directed=False)[1], n_clusters)
         indices, squares = map(to_numpy, nearest_neighbors(Z, Z, width, exclude_self=True))
-    return _cut(A, n_parts, part, n_clusters, n_init, rng)
 
 
 def cut_graph(
@@ -211,27 +210,6 @@ def cut_graph(
     n_parts, part = connected_components(A, directed=False)
     if n_parts > n_clusters:
         return None
-    return _cut(A, n_parts, part, n_clusters, n_init, rng)
-
-
-def modularity(A: sparse.csr_array, labels: np.ndarray) -> float:
-    """Return the modularity ``Σ a_k / v - (v_k / v)²`` of a partition of a graph.
-
-    a_k is the weight within group k, v_k the weight of its samples, v that of all: how much more
-    weight lies within groups than if edges were drawn at random.
-    """
-    return _cut_and_modularity(A, labels, int(labels.max()) + 1)[1]
-
-
-def _cut(
-    A: sparse.csr_array,
-    n_parts: int,
-    part: np.ndarray,
-    n_clusters: int,
-    n_init: int,
-    rng: np.random.Generator,
-) -> np.ndarray:
-    """Partition a graph of no more parts than clusters."""
     if n_clusters == 1:
         return np.zeros(len(part), dtype=np.int64)
     # The normalised adjacency D^-½ A D^-½; degrees do not reach beyond a component.
@@ -241,6 +219,15 @@ def _cut(
         pair = leading_eigenvectors(N, _with_more(n_clusters, len(part)))
         return _cut_connected(A, pair, n_clusters, n_init, rng)
     return _cut_parts(A, N, part, n_clusters, n_init, rng)
+
+
+def modularity(A: sparse.csr_array, labels: np.ndarray) -> float:
+    """Return the modularity ``Σ a_k / v - (v_k / v)²`` of a partition of a graph.
+
+    a_k is the weight within group k, v_k the weight of its samples, v that of all: how much more
+    weight lies within groups than if edges were drawn at random.
+    """
+    return _cut_and_modularity(A, labels, int(labels.max()) + 1)[1]
 
 
 def _cut_parts(
@@ -295,31 +282,21 @@ def _cut_connected(
     The partition by `n_clusters` eigenvectors is kept, unless one by half as many more, and at
     least three, has a larger modularity at a normalised cut that is not much larger.
     """
-    labels = _kmeans_of(*pair, n_clusters, n_clusters, n_init, rng)
-    cut, modularity = _cut_and_modularity(A, labels, n_clusters)
-    n_more = _with_more(n_clusters, len(labels))
-    if n_more == n_clusters:
-        return labels
-    others = _kmeans_of(*pair, n_more, n_clusters, n_init, rng)
-    other_cut, other_modularity = _cut_and_modularity(A, others, n_clusters)
-    better = other_modularity > modularity and other_cut <= CUT_ALLOWANCE * cut
-    return others if better else labels
-
-
-def _kmeans_of(
-    values: np.ndarray,
-    vectors: np.ndarray,
-    n_vectors: int,
-    n_clusters: int,
-    n_init: int,
-    rng: np.random.Generator,
-) -> np.ndarray:
-    """Cluster the rows of the leading eigenvectors, weighted and divided by their norms."""
-    steps = STEPS if FEWEST * n_vectors <= len(vectors) else 0
-    embedding = vectors[:, :n_vectors] * ((1 + values[:n_vectors]) / 2) ** steps
-    lengths = np.linalg.norm(embedding, axis=1, keepdims=True)
-    embedding = embedding / np.where(lengths > 0, lengths, 1)
-    return kmeans(embedding, n_clusters, n_init=n_init, rng=rng).labels
+    values, vectors = pair
+    n_samples = len(vectors)
+    best, cut, modularity = None, math.inf, -math.inf
+    # A set of one where there are too few samples for more eigenvectors.
+    for n_vectors in sorted({n_clusters, _with_more(n_clusters, n_samples)}):
+        steps = STEPS if FEWEST * n_vectors <= n_samples else 0
+        embedding = vectors[:, :n_vectors] * ((1 + values[:n_vectors]) / 2) ** steps
+        lengths = np.linalg.norm(embedding, axis=1, keepdims=True)
+        embedding = embedding / np.where(lengths > 0, lengths, 1)
+        labels = kmeans(embedding, n_clusters, n_init=n_init, rng=rng).labels
+        its_cut, its_modularity = _cut_and_modularity(A, labels, n_clusters)
+        if best is None or (its_modularity > modularity and its_cut <= CUT_ALLOWANCE * cut):
+            best, cut, modularity = labels, its_cut, its_modularity
+    assert best is not None
+    return best
 
 
 def _cut_and_modularity(

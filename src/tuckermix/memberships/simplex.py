@@ -109,7 +109,8 @@ def anchored_simplex(coordinates: Array, rng: np.random.Generator, **_: Any) -> 
     if not np.all(np.isfinite(spread)) or np.linalg.cond(spread) > WORST_CONDITION:
         anchors = regular_simplex(n_directions) * n_samples**-0.5
     inverse = np.linalg.inv(np.column_stack([np.ones(n_components), anchors]))
-    lowest = rows.reduce(partial(_least_weight, inverse=inverse), min)
+    xp = get_namespace(rows.like)
+    lowest = rows.reduce(lambda block: float(xp.min(_weights(block, inverse))), min)
     growth = MARGIN * max(1.0, 1.0 - n_components * lowest)
     # Weights in the grown simplex are the same affine function of the coordinates, shrunk.
     inverse = inverse / growth
@@ -219,7 +220,3 @@ def _weights(block: Array, inverse: np.ndarray) -> Array:
     weights = xp.matmul(block, asarray_like(inverse[1:, :], block))
     weights = weights + asarray_like(inverse[0, :], block)
     return weights / xp.sum(weights, axis=1, keepdims=True)
-
-
-def _least_weight(block: Array, inverse: np.ndarray) -> float:
-    return float(get_namespace(block).min(_weights(block, inverse)))

@@ -179,13 +179,25 @@ def _plus_plus(X: Array, n_clusters: int, n_init: int, rng: np.random.Generator)
     n_trials = 2 + int(math.log(n_clusters))  # the number that scikit-learn draws
     picks = asarray_like(rng.integers(n_samples, size=(n_init, 1)), X, dtype=xp.int64)
     draws = asarray_like(rng.random((n_clusters - 1, n_init, n_trials)), X)
-    starts = xp.arange(n_init, device=device(X))
+    starts = xp.arange(n_init, dtype=xp.int64, device=device(X))
+    lower = xp.astype(starts, X.dtype)[:, None]
     norms = xp.sum(X * X, axis=1)
     chosen: list[Array] = []
     closest: Any = None
     for step in range(n_clusters):
         if step > 0:
-            picks = _draw(closest, draws[step - 1, :, :])
+            total = xp.sum(closest, axis=1, keepdims=True)
+            # A start that already holds every distinct sample has no weight left: draw evenly.
+            shares = xp.where(total > 0, closest / xp.where(total > 0, total, 1.0), 1.0 / n_samples)
+            # All starts share one search: row r covers the interval [r, r + 1].
+            ends = xp.cumulative_sum(shares, axis=1)
+            ends = ends / ends[:, -1:] + lower
+            wanted = draws[step - 1, :, :] + lower
+            found = xp.searchsorted(
+                xp.reshape(ends, (-1,)), xp.reshape(wanted, (-1,)), side="right"
+            )
+            found = xp.reshape(xp.astype(found, xp.int64), wanted.shape)
+            picks = xp.clip(found - n_samples * starts[:, None], 0, n_samples - 1)
         candidates = xp.take(X, xp.reshape(picks, (-1,)), axis=0)
         distances = xp.matmul(-2.0 * candidates, X.T)
         distances += xp.sum(candidates * candidates, axis=1)[:, None]
@@ -200,25 +212,6 @@ def _plus_plus(X: Array, n_clusters: int, n_init: int, rng: np.random.Generator)
         chosen.append(xp.take(candidates, rows, axis=0))
         closest = xp.take(xp.reshape(distances, (-1, n_samples)), rows, axis=0)
     return xp.reshape(xp.stack(chosen, axis=1), (n_init, n_clusters, n_features))
-
-
-def _draw(weights: Array, draws: Array) -> Array:
-    """Draw samples with probability proportional to each row of `weights` (n_init, n_samples)."""
-    xp = get_namespace(weights)
-    n_init, n_samples = weights.shape
-    total = xp.sum(weights, axis=1, keepdims=True)
-    # A start that already holds every distinct sample has no weight left: draw evenly.
-    shares = xp.where(total > 0, weights / xp.where(total > 0, total, 1.0), 1.0 / n_samples)
-    # All starts share one search: row r covers the interval [r, r + 1].
-    starts = xp.arange(n_init, dtype=weights.dtype, device=device(weights))[:, None]
-    ends = xp.cumulative_sum(shares, axis=1)
-    ends = ends / ends[:, -1:] + starts
-    found = xp.searchsorted(
-        xp.reshape(ends, (-1,)), xp.reshape(draws + starts, (-1,)), side="right"
-    )
-    found = xp.reshape(xp.astype(found, xp.int64), draws.shape)
-    lowest = xp.astype(starts, xp.int64) * n_samples
-    return xp.clip(found - lowest, 0, n_samples - 1)
 
 
 def _lloyd(X: Array, centers: Array, max_iter: int) -> tuple[Array, Array, np.ndarray]:
@@ -371,7 +364,7 @@ def nearest_neighbors(
         lines = xp.concat([lines, xp.broadcast_to(column, filling)], axis=1)
     itemsize = 8 if queries.dtype == xp.float64 else 4
     per_query = _COPIES * itemsize * int(lines.shape[1]) + 16 * n_found * int(points.shape[1])
-    found, gaps = [], []
+    found, distances = [], []
     budget = HOST_BLOCK if "cpu" in str(device(queries)).lower() else DEVICE_BLOCK
     for cut in blocks(int(queries.shape[0]), per_query, budget):
         block = queries[cut, :] - center
@@ -381,11 +374,20 @@ def nearest_neighbors(
             indices = _smallest_grouped(scores, n_found, n_groups)
         else:
             indices = smallest(scores, n_found)
-        own = xp.arange(cut.start, cut.stop, device=device(queries)) if exclude_self else None
-        indices, distances = _in_order(block, points, indices, own)
-        found.append(indices[:, :n_neighbors])
-        gaps.append(distances[:, :n_neighbors])
-    return xp.concat(found, axis=0), xp.concat(gaps, axis=0)
+        # In the order of the exact distances, then of the indices.
+        indices = xp.sort(xp.astype(indices, xp.int64, copy=False), axis=1)
+        near = xp.take(points, xp.reshape(indices, (-1,)), axis=0)
+        near = xp.reshape(near, (*indices.shape, -1))
+        near -= block[:, None, :]
+        gaps = double(near)
+        squares = xp.vecdot(gaps, gaps)
+        if exclude_self:  # the sample itself goes last
+            own = xp.arange(cut.start, cut.stop, device=device(queries))
+            squares = xp.where(indices == own[:, None], xp.inf, squares)
+        order = xp.argsort(squares, axis=1, stable=True)[:, :n_neighbors]
+        found.append(xp.take_along_axis(indices, order, axis=1))
+        distances.append(xp.take_along_axis(squares, order, axis=1))
+    return xp.concat(found, axis=0), xp.concat(distances, axis=0)
 
 
 def smallest(values: Array, count: int) -> Array:
@@ -423,20 +425,3 @@ def _smallest_grouped(scores: Array, count: int, n_groups: int) -> Array:
     members = xp.reshape(steps[None, :, None] + groups[:, None, :], (n_rows, GROUP * count))
     picks = smallest(xp.take_along_axis(scores, members, axis=1), count)
     return xp.take_along_axis(members, picks, axis=1)
-
-
-def _in_order(
-    block: Array, points: Array, indices: Array, own: Array | None
-) -> tuple[Array, Array]:
-    """Sort candidates by exact distance, then by index; the sample `own` goes last."""
-    xp = get_namespace(block)
-    indices = xp.sort(xp.astype(indices, xp.int64, copy=False), axis=1)
-    n_rows, count = indices.shape
-    near = xp.reshape(xp.take(points, xp.reshape(indices, (-1,)), axis=0), (n_rows, count, -1))
-    near -= block[:, None, :]
-    gaps = double(near)
-    distances = xp.vecdot(gaps, gaps)
-    if own is not None:
-        distances = xp.where(indices == own[:, None], xp.inf, distances)
-    order = xp.argsort(distances, axis=1, stable=True)
-    return xp.take_along_axis(indices, order, axis=1), xp.take_along_axis(distances, order, axis=1)

@@ -32,9 +32,11 @@ from tuckermix._array_api import (
     is_dask,
     is_double,
     is_numpy,
+    to_numpy,
 )
 from tuckermix._records import Record
-from tuckermix.numerics.tensor import mode_gram, multi_mode_dot, squared_norm
+from tuckermix.numerics.linalg import leading_eigenvectors
+from tuckermix.numerics.tensor import mode_dot, mode_gram, multi_mode_dot, squared_norm
 
 __all__ = ["Blocks", "MemoryBlocks", "Sketch", "Source", "add_parts", "as_blocks", "as_source"]
 
@@ -54,6 +56,10 @@ DEVICE_BLOCK_BYTES = 512 * 2**20
 PARTS = 8
 """Least number of blocks on an accelerator: temporary arrays, some of them in float64, then stay
 well below the size of the samples."""
+
+SKETCH_FLOOR = 1e-11
+"""Directions of a sketch with less than this share of the energy of the first are dropped: they are
+known to few digits only, and what they could add is at the level of rounding."""
 
 SAFE_EXPONENT = 0.25
 """Squares of squares must stay within the range of the floating type, so the largest entry may
@@ -300,7 +306,10 @@ class Source:
         grams : list of arrays of shape (d_n, d_n)
             In float64.
         """
-        return self._samples.reduce(_mode_grams, add_parts)
+        return self._samples.reduce(
+            lambda block: [double(mode_gram(block, mode)) for mode in range(1, block.ndim)],
+            add_parts,
+        )
 
     def projected_gram(self, factors: Sequence[Array], mode: int) -> Array:
         """Compute the Gram matrix of one feature mode, the others projected on their factors.
@@ -375,6 +384,38 @@ class Source:
         offset = asarray_like(exact(self.mean[None, ...]), self.like)
         function = partial(_sketch, projection=projection, offset=offset, cross=cross)
         return Sketch(*self._samples.reduce(function, add_parts))
+
+    def contracted(self, factors: Sequence[Array], basis: Array) -> tuple[Array, np.ndarray]:
+        r"""Contract the samples with the constant and the directions of a basis, in one pass.
+
+        With `gram` :math:`= E \Lambda E^\top` and `cross` those of `sketch`, the moving part of the
+        result is :math:`\Lambda^{-1/2} E^\top` `cross`.
+
+        Parameters
+        ----------
+        factors : sequence of arrays of shape (d_n, r_n)
+            Orthonormal factors.
+        basis : array of shape (product of r_n, k)
+            A basis of part of the projected space.
+
+        Returns
+        -------
+        T : array of shape (1 + width, d_1, ...)
+            The samples contracted with the constant direction and `width` others, in float64.
+        energies : ndarray of shape (width,)
+            The energy of the samples along these, falling.
+        """
+        constant = self.mean[None, ...] * self.n_samples**0.5
+        if basis.shape[1] == 0:
+            return constant, np.zeros(0)
+        sketch = self.sketch(factors, basis)
+        xp = get_namespace(sketch.gram)
+        energies, vectors = leading_eigenvectors(sketch.gram, sketch.gram.shape[0])
+        host = to_numpy(energies)
+        keep = int(np.sum(host > SKETCH_FLOOR * max(float(host[0]), 0.0)))
+        whiten = vectors[:, :keep] / xp.sqrt(energies[:keep])
+        moving = mode_dot(sketch.cross, whiten.T, 0)
+        return xp.concat([constant, moving], axis=0), host[:keep]
 
     def measure(
         self, factors: Sequence[Array], Q: Array, *, gram: bool
@@ -504,11 +545,6 @@ def _peak(block: Array) -> float:
 def _larger(left: float, right: float) -> float:
     """Return the larger of two numbers; NaN, which compares with nothing, wins."""
     return left if left > right or math.isnan(left) else right
-
-
-def _mode_grams(block: Array) -> list[Array]:
-    """Compute the Gram matrices of the feature modes of one block, in float64."""
-    return [double(mode_gram(block, mode)) for mode in range(1, block.ndim)]
 
 
 def _projected_gram(block: Array, others: Sequence[Array | None], mode: int) -> tuple[Array]:
