@@ -20,6 +20,7 @@ ARGUMENTS = [
     "--disable-sync",
 ]
 HOSTILE = "<script>alert(1)</script><b>x</b> & \"q\" 'a' .png"
+FORMULA = '=HYPERLINK("x"),1.png'
 
 
 @pytest.fixture(scope="session")
@@ -40,12 +41,68 @@ def report_path(samples, model, tmp_path_factory):
 
     X, y = samples
     names = [f"digit-{index}.png" for index in range(len(X))]
-    names[17] = HOSTILE
+    names[17], names[23] = HOSTILE, FORMULA
     path = tmp_path_factory.mktemp("report") / "report.html"
     words = np.array(["zero", "one", "two", "<i>three</i>", "four"])[y]
     write_report(
         path, model, X, truth=words, names=names, title="Digits <em>", source="a <u>", seconds=1.25
     )
+    return path
+
+
+@pytest.fixture(scope="session")
+def photos_path(tmp_path_factory):
+    """Write a report on colour pictures of 60 x 60 beside the folder of their files."""
+    from PIL import Image
+
+    from tuckermix.report import write_report
+
+    rng = np.random.default_rng(0)
+    y, x = np.mgrid[:60, :60] / 60
+    waves = np.stack([np.sin(9 * x), np.sin(9 * y), np.sin(9 * (x + y))])
+    colours = np.array([[1.0, 0.6, 0.2], [0.2, 0.6, 1.0], [0.4, 1.0, 0.4]])
+    kinds = 128 + 100 * waves[..., None] * colours[:, None, None]
+    X = np.clip(kinds[np.arange(24) % 3] + 12 * rng.normal(size=(24, 60, 60, 3)), 0, 255)
+    X = X.astype(np.uint8)
+    root = tmp_path_factory.mktemp("photos")
+    names = [f"trip {index // 12}/photo #{index}.png" for index in range(24)]
+    for name, pixels in zip(names, X, strict=True):
+        (root / "files" / name).parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(pixels).save(root / "files" / name)
+    model = TuckerClustering(3, random_state=0).fit(X.astype(float))
+    skipped = [("broken <b>.png", "it ends in the middle of its data")]
+    path = root / "result" / "report.html"
+    path.parent.mkdir()
+    write_report(path, model, X.astype(float), names=names, folder=root / "files", skipped=skipped)
+    return path
+
+
+@pytest.fixture(scope="session")
+def many_path(tmp_path_factory):
+    """Write a report on 10,000 samples in 60 clusters, of which 300 have pictures."""
+    from tuckermix.report import _listing, write_report
+
+    rng = np.random.default_rng(0)
+    kinds = rng.normal(size=(60, 4, 4))
+    X = kinds[np.arange(10_000) % 60] + 0.05 * rng.normal(size=(10_000, 4, 4))
+    model = TuckerClustering(60, assign_labels="subspace", n_init=1, random_state=0).fit(X)
+    path = tmp_path_factory.mktemp("many") / "report.html"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_listing, "MAX_MARKS", 300)
+        write_report(path, model, X, truth=np.arange(10_000) % 10)
+    return path
+
+
+@pytest.fixture(scope="session")
+def lone_path(tmp_path_factory):
+    """Write a report on six samples, each a cluster of its own."""
+    from tuckermix.report import write_report
+
+    X = 10 * np.random.default_rng(2).normal(size=(6, 5, 5))
+    model = TuckerClustering(6, assign_labels="subspace", random_state=0).fit(X)
+    assert sorted(model.labels_) == list(range(6))
+    path = tmp_path_factory.mktemp("lone") / "report.html"
+    write_report(path, model, X)
     return path
 
 

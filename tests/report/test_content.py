@@ -3,6 +3,7 @@ from dataclasses import replace
 import numpy as np
 
 from tuckermix.report import _content
+from tuckermix.report._listing import listing
 from tuckermix.summary import sample_names
 
 
@@ -30,22 +31,30 @@ def test_typical_members_are_surer_than_doubtful_ones(samples, model):
         assert min(map(sureness, card.typical)) >= max(map(sureness, card.doubtful))
 
 
-def test_map_has_a_mark_for_each_sample_in_the_order_of_its_data(samples, model):
-    drawn = _content.sample_map(subject(samples, model))
+def test_map_has_a_mark_for_each_sample_in_the_order_given(samples, model):
+    about = subject(samples, model)
+    chosen = listing(model.labels_).samples
+    drawn = _content.sample_map(about, chosen)
     marks = [cluster for cluster, paths in drawn.groups for _ in paths]
-    assert marks == drawn.data["labels"]
-    assert len(marks) == len(samples[0])
-    index = [int(name.split()[1]) for name in drawn.data["names"]]
-    assert sorted(index) == list(range(len(samples[0])))
-    np.testing.assert_array_equal(model.labels_[index], marks)
+    np.testing.assert_array_equal(model.labels_[chosen], marks)
+    assert sorted(chosen) == list(range(len(samples[0])))
     for soft, label in zip(drawn.data["soft"], marks, strict=True):
         assert soft[0] == label
         assert soft[1::2] == sorted(soft[1::2], reverse=True)
+    # Where a mark is does not depend on the order in which marks are asked for.
+    again = _content.sample_map(about, chosen[np.argsort(model.labels_[chosen], kind="stable")])
+    assert again.groups == drawn.groups
 
 
-def test_large_maps_are_thinned(samples, model, monkeypatch):
-    monkeypatch.setattr(_content, "MAX_MARKS", 50)
-    assert _content.sample_map(subject(samples, model)).n_marks == 50
+def test_the_number_of_a_lone_mark_stands_beside_it(samples, model):
+    about = subject(samples, model)
+    alone = np.array([np.flatnonzero(model.labels_ == k)[0] for k in range(5)])
+    drawn = _content.sample_map(about, alone)
+    for (_, paths), (_, x, y, aside) in zip(drawn.groups, drawn.numbers, strict=True):
+        assert paths[0].startswith(f"M{x} {y}")
+        assert aside > drawn.data["size"] + 11  # half the height of a number
+    crowded = _content.sample_map(about, listing(model.labels_).samples)
+    assert {aside for *_, aside in crowded.numbers} == {0}
 
 
 def test_snippet_repeats_the_fit(samples, model):
@@ -54,10 +63,24 @@ def test_snippet_repeats_the_fit(samples, model):
     np.testing.assert_array_equal(scope["labels"], model.labels_)
 
 
-def test_confusion_of_many_classes_is_left_out():
-    y = np.arange(100)
-    assert _content.confusion(y, y) is None
+def test_confusion_of_many_classes_is_a_list():
+    y = np.arange(120) % 60
+    labels = y.copy()
+    labels[60:65] = 59  # a second home for five classes
+    long = _content.confusion(y, labels)["long"]
+    assert [(name, total) for name, total, _ in long] == [(str(k), 2) for k in range(60)]
+    for k, (_, _, clusters) in enumerate(long):
+        assert sum(count for _, count, _ in clusters) == 2
+        assert [cluster for cluster, _, matched in clusters if matched] == [k]
+        assert {cluster for cluster, _, _ in clusters} == ({k, 59} if k < 5 else {k})
     assert _content.confusion(None, y) is None
+
+
+def test_confusion_of_one_class_in_many_clusters_counts_each_sample():
+    y, labels = np.zeros(300, dtype=int), np.arange(300) % 50
+    ((_, total, clusters),) = _content.confusion(y, labels)["long"]
+    assert total == 300
+    assert [count for _, count, _ in clusters] == [6] * 4
 
 
 def test_images_are_shown_in_place_of_features(samples, model):
@@ -74,7 +97,10 @@ def test_images_are_shown_in_place_of_features(samples, model):
     for cluster, mean in enumerate(means):
         np.testing.assert_allclose(mean, X[model.labels_ == cluster].mean(axis=0))
     assert np.array_equal(_content.mean_images(X[:3], np.array([0, 0, 2]), 4)[[1, 3]], 0 * X[:2])
-    same, other = (_content.sample_map(replace(features, images=one)) for one in (X, inverted))
+    chosen = listing(model.labels_).samples
+    same, other = (
+        _content.sample_map(replace(features, images=one), chosen) for one in (X, inverted)
+    )
     assert same.groups == other.groups
     assert same.sheet != other.sheet
 

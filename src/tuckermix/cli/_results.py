@@ -140,6 +140,8 @@ def write_results(
         features=features,
         scene=scene,
         selection=selection,
+        folder=source if Path(source).is_dir() else None,
+        page_folder=folder,
     )
     labels = labels_text(names, proba, to_numpy(fitted.labels_))
     files = {"labels": LABELS, "model": MODEL, "report": REPORT, "summary": SUMMARY}

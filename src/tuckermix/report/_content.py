@@ -22,7 +22,10 @@ MAX_MARKS = 10_000
 """The map shows no more samples than this: the file stays small and opens at once."""
 
 N_MEMBERS = 6
-"""Typical and doubtful members on each card: a row of a phone."""
+"""Typical and doubtful members on each card: a row on a screen, two on a phone."""
+
+FEW_MARKS = 3
+"""The number of a cluster with no more marks than this stands beside them."""
 
 SOFT_LABELS = 4
 """So many of the largest soft labels go with each sample."""
@@ -31,8 +34,10 @@ SCALE_SAMPLES = 2000
 """The scale of grey is taken from this many samples."""
 
 MAX_CONFUSION = 40
-"""With more classes or clusters than this, a table of counts is no longer read."""
+"""With more classes or clusters than this, a table of counts is no longer read: a list is."""
 
+LISTED_CLUSTERS = 4
+"""So many clusters of a class are named in the list."""
 
 MOST_MAPS = 12
 """Maps of components that a report shows: more are hardly looked at."""
@@ -55,8 +60,9 @@ class Subject(Record):
 
 @dataclass(frozen=True)
 class Member(Record):
-    """A sample on a card: its name, its picture and what is said about it."""
+    """A sample on a card: which one, its name, its picture and what is said about it."""
 
+    sample: int
     name: str
     address: str
     note: str
@@ -82,10 +88,16 @@ class Map(Record):
     """The map: marks by cluster, and what hovering tells, in the same order."""
 
     groups: list[tuple[int, list[str]]]
-    numbers: list[tuple[int, int, int]]
+    numbers: list[tuple[int, int, int, int]]
     n_marks: int
     sheet: _images.Sheet
     data: dict[str, Any]
+
+
+def shown_samples(subject: Subject) -> tuple[Any, tuple[float, float]]:
+    """Return what pictures are made of, and the values shown as black and as white."""
+    X = subject.X if subject.images is None else subject.images
+    return X, value_range(rows_of(X, even_subsample(X.shape[0], SCALE_SAMPLES)))
 
 
 def cards(subject: Subject) -> list[Card]:
@@ -100,9 +112,10 @@ def cards(subject: Subject) -> list[Card]:
     confidence = subject.proba[np.arange(len(labels)), labels]
     distances = distances_to(X, centroids, labels)
     if subject.images is not None:
-        X, centroids = subject.images, mean_images(subject.images, labels, len(centroids))
-    limits = value_range(rows_of(X, even_subsample(X.shape[0], SCALE_SAMPLES)))
+        centroids = mean_images(subject.images, labels, len(centroids))
+    X, limits = shown_samples(subject)
     shown = views(centroids, kind, limits=limits)
+    side = _images.card_side(len(centroids) * (2 * N_MEMBERS + shown.shape[1]))
     result = []
     for cluster in range(len(centroids)):
         members = np.flatnonzero(labels == cluster)
@@ -115,8 +128,9 @@ def cards(subject: Subject) -> list[Card]:
             pictures = picture(rows_of(X, chosen), kind, limits)
             return [
                 Member(
+                    int(index),
                     subject.names[index],
-                    _images.picture_address(drawn),
+                    _images.picture_address(drawn, side),
                     f"{confidence[index]:.0%} sure" + _truth_note(truth, index),
                 )
                 for index, drawn in zip(chosen, pictures, strict=True)
@@ -128,7 +142,7 @@ def cards(subject: Subject) -> list[Card]:
                 size=len(members),
                 share=len(members) / len(labels),
                 confidence=float(confidence[members].mean()) if len(members) else 0.0,
-                centroid=[_images.picture_address(view) for view in shown[cluster]],
+                centroid=[_images.picture_address(view, side) for view in shown[cluster]],
                 typical=describe(typical),
                 doubtful=describe(doubtful),
                 truth=_majority(truth, members),
@@ -162,19 +176,15 @@ def _majority(truth: Any, members: np.ndarray) -> str:
     return f"{counts[best] / len(members):.0%} of class {values[best]}"
 
 
-def sample_map(subject: Subject) -> Map:
-    """Place the samples, or `MAX_MARKS` of them, and gather what hovering shows."""
-    X, labels, truth = subject.X, subject.labels, subject.truth
-    chosen = even_subsample(len(labels), MAX_MARKS)
-    part = X if len(chosen) == len(labels) else X[chosen]
-    positions = _svg.map_positions(neighbor_map(subspace_of(subject.model, part), labels[chosen]))
-    order = np.argsort(labels[chosen], kind="stable")
-    chosen, positions = chosen[order], positions[order]
-    samples = rows_of(X if subject.images is None else subject.images, chosen)
-    limits = value_range(samples[even_subsample(len(samples), SCALE_SAMPLES)])
-    thumbs = resized(picture(samples, subject.kind, limits), _images.THUMB_SIDE)
-    sheet = _images.sprite_sheet(thumbs)
-    here = labels[chosen]
+def sample_map(subject: Subject, chosen: np.ndarray) -> Map:
+    """Place the `chosen` samples, which come cluster by cluster, and draw their thumbnails."""
+    X, here = subject.X, subject.labels[chosen]
+    # Samples that are alike lie side by side in most files; the layout wants them in that order.
+    order = np.sort(chosen)
+    part = X if len(order) == X.shape[0] else X[order]
+    laid = _svg.map_positions(neighbor_map(subspace_of(subject.model, part), subject.labels[order]))
+    positions = laid[np.searchsorted(order, chosen)]
+    sheet = _images.sprite_sheet(thumbnails(subject, chosen))
     size = _svg.mark_size(len(chosen))
     groups, numbers = [], []
     for cluster in np.unique(here):
@@ -183,15 +193,27 @@ def sample_map(subject: Subject) -> Map:
         groups.append((int(cluster), [f"M{x} {y}{outline}" for x, y in inside]))
         middle = np.median(inside, axis=0)
         x, y = inside[((inside - middle) ** 2).sum(axis=1).argmin()]
-        numbers.append((int(cluster), int(x), int(y)))
+        # Beside the marks where there are few: on top of them it would hide what it names.
+        aside = _svg.number_offset(size) if len(inside) <= FEW_MARKS else 0
+        numbers.append((int(cluster), int(x), int(y), aside))
     data = {
-        "names": [subject.names[index] for index in chosen],
-        "labels": here.tolist(),
         "soft": [_soft(row) for row in subject.proba[chosen]],
-        "truth": None if truth is None else [str(value) for value in truth[chosen]],
         "sheet": [sheet.width, sheet.height, sheet.columns, sheet.rows],
+        "shapes": _svg.SHAPES,
+        "size": size,
     }
     return Map(groups, numbers, len(chosen), sheet, data)
+
+
+def thumbnails(subject: Subject, chosen: np.ndarray) -> np.ndarray:
+    """Draw the chosen samples as small as a sheet of them may be, block by block."""
+    X, limits = shown_samples(subject)
+    side = _images.thumb_side(len(chosen))
+    parts = blocks(len(chosen), 8 * int(np.prod(X.shape[1:])))
+    small = [
+        resized(picture(rows_of(X, chosen[part]), subject.kind, limits), side) for part in parts
+    ]
+    return np.concatenate(small)
 
 
 def _soft(row: np.ndarray) -> list[int]:
@@ -286,15 +308,20 @@ def selection(chosen: Any) -> dict[str, Any] | None:
 
 
 def confusion(truth: Any, labels: np.ndarray) -> dict[str, Any] | None:
-    """Return the matched table of classes and clusters with the shade of each cell."""
+    """Return the matched table of classes and clusters with the shade of each cell.
+
+    With more than `MAX_CONFUSION` classes or clusters it is a list instead: for each class its
+    largest clusters, the one it is matched with marked.
+    """
     if truth is None:
         return None
     table = matched_table(truth, labels)
     if max(table.counts.shape) > MAX_CONFUSION:
-        return None
+        return {"long": _largest_clusters(table), "shades": []}
     shares = table.counts / table.counts.sum(axis=1, keepdims=True)
     percents = np.rint(100 * shares).astype(int)
     return {
+        "long": None,
         "clusters": [int(cluster) for cluster in table.clusters],
         "rows": [
             (str(name), list(zip(counts.tolist(), row.tolist(), strict=True)))
@@ -302,6 +329,20 @@ def confusion(truth: Any, labels: np.ndarray) -> dict[str, Any] | None:
         ],
         "shades": np.unique(percents).tolist(),
     }
+
+
+def _largest_clusters(table: Any) -> list[tuple[str, int, list[tuple[int, int, bool]]]]:
+    """Return each class with its size and its largest clusters: number, count, whether matched."""
+    result = []
+    for row, (name, counts) in enumerate(zip(table.classes, table.counts, strict=True)):
+        largest = np.argsort(-counts, kind="stable")[:LISTED_CLUSTERS]
+        found = [
+            (int(table.clusters[place]), int(counts[place]), int(place) == row)
+            for place in largest
+            if counts[place]
+        ]
+        result.append((str(name), int(counts.sum()), found))
+    return result
 
 
 def snippet(model: Any, transformers: Any = ()) -> str:

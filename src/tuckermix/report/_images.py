@@ -19,19 +19,40 @@ GREY_LEVELS = 16
 PALETTE_COLOURS = 64
 """The colours of a colour picture, chosen for it."""
 
-CARD_SIDE = 64
-"""The longest side of a picture on a card, in pixels of the picture."""
+CARD_SIDES = (48, 128)
+"""The longest side of a picture on a card, in pixels of the picture: the least, and the most."""
 
-THUMB_SIDE = 28
-"""The longest side of the pictures that the map shows."""
+CARD_BYTES = 2_000_000
+"""What the pictures on all cards may take together; at half a byte a pixel the side follows."""
+
+THUMB_SIDE = 96
+"""The longest side of the pictures of the map and the list: enough to judge a picture by."""
+
+SHEET_PIXELS = 16_000_000
+"""The most pixels of a sheet: a phone holds that many, unpacked, and no more."""
+
+PHOTO_SIDE = 48
+"""From this side on a picture keeps its greys and colours; below, each pixel counts more."""
+
+JPEG_QUALITY = 85
+"""Where it shows no difference at the size of a thumbnail."""
+
+FULL_QUALITY = 92
+FULL_SIDE = 1024
+"""The longest side of a picture in full: no screen shows much more of one."""
+
+FULL_BYTES = 4_000_000
+"""What all pictures in full may take of the page; others are left to their files."""
 
 SMALLEST_SIDE = 8
 """Below this nothing can be recognised; the sheet may then exceed its budget."""
 
 SHEET_BYTES = 2_400_000
-"""The pictures of the map take no more than this: the file grows by a third when they are text."""
+"""The thumbnails take no more than this: the file grows by a third when they are text."""
 
 SHEET_COLUMNS = 100
+FULL_GAP = 2
+"""Pixels between the views of one sample, shown in full."""
 
 
 @dataclass(frozen=True)
@@ -79,9 +100,60 @@ def data_address(content: bytes, kind: str = "image/png") -> str:
     return f"data:{kind};base64,{base64.b64encode(content).decode('ascii')}"
 
 
-def picture_address(picture: np.ndarray) -> str:
-    """Return one picture, shrunk to the size of a card, as a data address."""
-    return data_address(png(resized(picture[None], CARD_SIDE)[0]))
+def encoded(picture: np.ndarray, quality: int = JPEG_QUALITY) -> tuple[bytes, str]:
+    """Encode one picture with all its greys or colours: a PNG, or a JPEG where that is shorter.
+
+    Parameters
+    ----------
+    picture : array of shape (h, w) or (h, w, 3)
+        Values in [0, 1].
+    quality : int, default=85
+        The quality of the JPEG.
+
+    Returns
+    -------
+    content : bytes
+        The file.
+    kind : str
+        Its media type.
+    """
+    from PIL import Image
+
+    image = Image.fromarray(np.rint(np.clip(picture, 0, 1) * 255).astype(np.uint8))
+    plain, lossy = io.BytesIO(), io.BytesIO()
+    image.save(plain, "PNG")
+    # Colours at full resolution: neighbours on a sheet must not run into each other.
+    image.save(lossy, "JPEG", quality=quality, subsampling=0)
+    if len(lossy.getvalue()) < len(plain.getvalue()):
+        return lossy.getvalue(), "image/jpeg"
+    return plain.getvalue(), "image/png"
+
+
+def compact(picture: np.ndarray, side: int) -> tuple[bytes, str]:
+    """Encode a picture, or a sheet of pictures of this side, in the way that suits its size."""
+    return encoded(picture) if side >= PHOTO_SIDE else (png(picture), "image/png")
+
+
+def picture_address(picture: np.ndarray, side: int = CARD_SIDES[1]) -> str:
+    """Return one picture, shrunk to `side` pixels, as a data address."""
+    small = resized(picture[None], side)[0]
+    return data_address(*compact(small, max(small.shape[:2])))
+
+
+def full_address(pictures: np.ndarray) -> str:
+    """Return the views of one sample, side by side and as large as they are, as a data address."""
+    shown = resized(pictures, FULL_SIDE)
+    return data_address(*encoded(montage(shown, len(shown), gap=FULL_GAP), FULL_QUALITY))
+
+
+def card_side(n: int) -> int:
+    """Return the side of the pictures on cards so that `n` of them keep to `CARD_BYTES`."""
+    return int(np.clip(math.sqrt(2 * CARD_BYTES / max(n, 1)), *CARD_SIDES))
+
+
+def thumb_side(n: int) -> int:
+    """Return the side of thumbnails so that `n` of them keep to `SHEET_PIXELS`."""
+    return int(np.clip(math.sqrt(SHEET_PIXELS / max(n, 1)), SMALLEST_SIDE, THUMB_SIDE))
 
 
 def sprite_sheet(pictures: Any, budget: int = SHEET_BYTES) -> Sheet:
@@ -90,7 +162,7 @@ def sprite_sheet(pictures: Any, budget: int = SHEET_BYTES) -> Sheet:
     Parameters
     ----------
     pictures : array of shape (n, h, w) or (n, h, w, 3)
-        The pictures, with values in [0, 1], no larger than `THUMB_SIDE`.
+        The pictures, with values in [0, 1].
     budget : int, default=2400000
         The most bytes of the encoded sheet.
 
@@ -100,14 +172,14 @@ def sprite_sheet(pictures: Any, budget: int = SHEET_BYTES) -> Sheet:
         The sheet; the pictures are shrunk where the budget asks for it.
     """
     columns = min(SHEET_COLUMNS, len(pictures))
-    side = min(THUMB_SIDE, max(pictures.shape[1:3]))
+    side = min(thumb_side(len(pictures)), max(pictures.shape[1:3]))
     while True:
         small = resized(pictures, side)
-        content = png(montage(small, columns, gap=0))
+        content, kind = compact(montage(small, columns, gap=0), side)
         if len(content) <= budget or side <= SMALLEST_SIDE:
             break
         # Bytes grow a little slower than pixels; one below the estimate spares a third round.
         side = max(SMALLEST_SIDE, int(side * math.sqrt(budget / len(content))))
     height, width = small.shape[1:3]
     rows = math.ceil(len(pictures) / columns)
-    return Sheet(data_address(content), width, height, columns, rows)
+    return Sheet(data_address(content, kind), width, height, columns, rows)

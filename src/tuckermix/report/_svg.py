@@ -18,11 +18,22 @@ MARK_SIZES = (2.2, 7.0)
 MARK_SCALE = 160.0
 """The half-width of a mark is `MARK_SCALE` / √n units, within `MARK_SIZES`."""
 
-CHART_WIDTH, CHART_HEIGHT = 420, 210
-CHART_LEFT, CHART_RIGHT, CHART_TOP, CHART_BOTTOM = 84, 12, 14, 34
-N_TICKS = 4
-PLAIN_RANGE = (1e-3, 1e7)
-"""Numbers in this range are written out; others as powers of ten."""
+NUMBER_HEIGHT = 15
+"""Half the height of a number on the map, and a little more."""
+
+CHART_WIDTH, CHART_HEIGHT = 420, 240
+CHART_LEFT, CHART_RIGHT, CHART_TOP, CHART_BOTTOM = 84, 14, 14, 48
+N_TICKS = 5
+PLAIN_RANGE = (1e-3, 1e6)
+"""Numbers in this range are written out; of others the power of ten stands once, in the title."""
+
+TICK_DIGITS = 6
+"""More digits than this nobody compares: the axis then tells the distance to the lowest value."""
+
+NICE_STEPS = (1, 2, 5, 10)
+"""Steps between ticks that people count in, times a power of ten."""
+
+SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 LOG_FLOOR = 1e-17
 """Where a zero is drawn on a log scale: below rounding error."""
@@ -62,6 +73,11 @@ def mark(cluster: int, size: float) -> str:
     return f"m{_short(x)} {_short(y)}{path}z"
 
 
+def number_offset(size: float) -> int:
+    """Return how far above a mark of this half-width its number stands clear of it."""
+    return round(size + NUMBER_HEIGHT)
+
+
 def mark_size(n: int) -> float:
     """Return the half-width of a mark on a map of `n` samples."""
     return float(np.clip(MARK_SCALE / math.sqrt(max(n, 1)), *MARK_SIZES))
@@ -89,6 +105,8 @@ class Chart(Record):
     ----------
     title : str
         What it shows.
+    unit : str
+        What its ticks are in, such as "in 10⁸"; empty where they are the numbers themselves.
     points : list of tuple
         The corners of the curve.
     x_ticks, y_ticks : list of tuple
@@ -98,6 +116,7 @@ class Chart(Record):
     """
 
     title: str
+    unit: str
     points: list[tuple[float, float]]
     x_ticks: list[tuple[float, str]]
     y_ticks: list[tuple[float, str]]
@@ -128,24 +147,63 @@ def chart(title: str, x: Any, y: Any, *, log: bool = False) -> Chart | None:
         height = CHART_HEIGHT - CHART_TOP - CHART_BOTTOM
         return round(CHART_TOP + (high - value) / (high - low) * height, 1)
 
-    step = max(1, math.ceil((right - left) / 6))
+    step = max(1, math.ceil(_nice_step(right - left)))
     x_ticks = [(across(v), f"{v:g}") for v in np.arange(left, right + 0.5, step)]
+    unit = ""
     if log:
         powers = np.unique(np.linspace(low, high, N_TICKS).round())
-        y_ticks = [(up(v), f"1e{v:.0f}") for v in powers]
+        y_ticks = [(up(v), power_of_ten(int(v))) for v in powers]
     else:
-        y_ticks = [(up(v), _tick(v, high - low)) for v in np.linspace(low, high, N_TICKS)]
+        values, texts, unit = linear_ticks(low, high)
+        y_ticks = [(up(v), text) for v, text in zip(values, texts, strict=True)]
     points = [(across(a), up(b)) for a, b in zip(x, level, strict=True)]
     table = [(f"{a:g}", f"{b:.6g}") for a, b in zip(x, y, strict=True)]
-    return Chart(title, points, x_ticks, y_ticks, table)
+    return Chart(title, unit, points, x_ticks, y_ticks, table)
 
 
-def _tick(value: float, span: float) -> str:
-    """Write a tick with as many digits as tell it from its neighbours, and no more."""
-    if PLAIN_RANGE[0] <= max(abs(value), span) < PLAIN_RANGE[1]:
-        decimals = max(0, math.ceil(-math.log10(span)) + 1)
-        return f"{value:,.{decimals}f}"
-    return f"{value:.3g}"
+def power_of_ten(exponent: int) -> str:
+    """Write a power of ten as people do, with its exponent raised."""
+    return f"10{str(exponent).translate(SUPERSCRIPTS)}"
+
+
+def _nice_step(span: float) -> float:
+    """Return the smallest step of `NICE_STEPS` that needs no more than `N_TICKS` ticks."""
+    rough = span / N_TICKS
+    power = 10.0 ** math.floor(math.log10(rough))
+    return next(step * power for step in NICE_STEPS if step * power >= rough * (1 - 1e-9))
+
+
+def linear_ticks(low: float, high: float) -> tuple[list[float], list[str], str]:
+    """Choose ticks that differ in writing, and what their numbers are in.
+
+    Parameters
+    ----------
+    low, high : float
+        The ends of the axis, `low` below `high`.
+
+    Returns
+    -------
+    values : list of float
+        Where the ticks are: multiples of a step of 1, 2 or 5 times a power of ten.
+    texts : list of str
+        What they say, each different from the others.
+    unit : str
+        "" or what the numbers are in: "in 10⁸", or how far they are "above 1.13e+08".
+    """
+    step = _nice_step(high - low)
+    largest = max(abs(low), abs(high))
+    if math.log10(largest / step) > TICK_DIGITS:
+        values, texts, unit = linear_ticks(0.0, high - low)
+        return [low + value for value in values], texts, f"above {low:.6g}" + (unit and f", {unit}")
+    first = math.ceil(low / step - 1e-9)
+    values = [count * step for count in range(first, math.floor(high / step + 1e-9) + 1)]
+    exponent = 0
+    if not PLAIN_RANGE[0] <= largest < PLAIN_RANGE[1]:
+        exponent = math.floor(math.log10(largest))
+    factor = 10.0**exponent
+    decimals = max(0, -math.floor(math.log10(step / factor) + 1e-9))
+    texts = [f"{value / factor:,.{decimals}f}" for value in values]
+    return values, texts, f"in {power_of_ten(exponent)}" if exponent else ""
 
 
 def _short(value: float) -> str:

@@ -15,7 +15,7 @@ from tuckermix._files import write_text
 from tuckermix._optional import require
 from tuckermix.plots.fitted import as_fitted, labels_of
 from tuckermix.plots.style import COLOURS
-from tuckermix.report import _content, _svg
+from tuckermix.report import _content, _images, _listing, _svg
 from tuckermix.summary import FitSummary, printable, sample_names, summarize_fit
 
 TEMPLATES = Path(__file__).with_name("templates")
@@ -76,6 +76,9 @@ def render_report(
     features: Any = None,
     scene: tuple[int, int] | None = None,
     selection: Any = None,
+    folder: str | os.PathLike[str] | None = None,
+    page_folder: str | os.PathLike[str] | None = None,
+    skipped: Any = (),
 ) -> str:
     """Return the report on a fitted clustering as one page of HTML.
 
@@ -111,6 +114,13 @@ def render_report(
         shown as maps then.
     selection : Selection, default=None
         How the view and the number of clusters were chosen, see `tuckermix.AutoClustering`.
+    folder : str or path, default=None
+        Where the files of the samples lie, below which `names` are paths: each picture is linked
+        to its file then.
+    page_folder : str or path, default=None
+        Where the page will lie: links to files are relative to it. None writes whole paths.
+    skipped : sequence of (str, str), default=()
+        Files that were not read, each with the reason, to be listed.
 
     Returns
     -------
@@ -128,6 +138,7 @@ def render_report(
         model = model[-1]
     labels = labels_of(model, X, "The report")
     proba = to_numpy(model.predict_proba(as_fitted(model, X)) if proba is None else proba)
+    base, missing = _listing.linked(names, folder, page_folder)
     named = sample_names(names, X.shape[0])
     if truth is not None:
         truth = np.asarray(to_numpy(truth) if hasattr(truth, "shape") else truth)
@@ -147,6 +158,10 @@ def render_report(
     )
     subject = _content.Subject(model, X, labels, proba, named, truth, kind, images)
     cards = _content.cards(subject)
+    on_cards = [member.sample for card in cards for member in (*card.typical, *card.doubtful)]
+    listing = _listing.listing(labels, on_cards)
+    drawn = _content.sample_map(subject, listing.samples[listing.marks])
+    data = _listing.listing_data(subject, listing, names is not None, base, missing)
     if summary is None:
         summary = summarize_fit(model, X, proba, labels=labels, truth=truth, seconds=seconds)
     return environment.get_template("report.html.j2").render(
@@ -155,7 +170,13 @@ def render_report(
         n_samples=X.shape[0],
         facts=_content.facts(summary),
         cards=cards,
-        map=_content.sample_map(subject),
+        map=drawn,
+        data={**data, **drawn.data},
+        full=_listing.full_pictures(subject, listing, on_cards),
+        places=dict(zip(on_cards, listing.places(on_cards), strict=True)),
+        n_listed=len(listing.samples),
+        full_megabytes=_images.FULL_BYTES // 1_000_000,
+        skipped=[(printable(name), printable(reason)) for name, reason in skipped],
         confusion=_content.confusion(truth, labels),
         charts=_content.charts(model),
         selection=_content.selection(selection),
@@ -186,6 +207,8 @@ def write_report(path: str | os.PathLike[str], model: Any, X: Any, **options: An
         The samples that it was fitted on.
     **options
         The options of `render_report`: `truth`, `names`, `title`, `source`, `seconds`, `proba`,
-        `command`, `kind`, `summary`, `features`.
+        `command`, `kind`, `summary`, `features`, `scene`, `selection`, `folder`, `skipped`. Links
+        to files are relative to `path`.
     """
-    write_text(path, render_report(model, X, **options))
+    here = {"page_folder": Path(path).parent, **options}
+    write_text(path, render_report(model, X, **here))
