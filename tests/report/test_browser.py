@@ -81,9 +81,8 @@ def test_hovering_shows_the_sample_and_its_soft_labels(open_page, model, samples
 
 
 def test_choosing_a_cluster_filters_the_map(open_page):
-    page = open_page()
+    page = open_page(reduced_motion="reduce")
     page.locator("label.chip", has=page.locator("#f2")).click()
-    page.wait_for_timeout(250)
     opacity = "node => Number(getComputedStyle(node).opacity)"
     shown = {k: page.locator(f"#marks g.k{k}").evaluate(opacity) for k in range(5)}
     assert shown[2] == 1
