@@ -35,6 +35,7 @@ from tuckermix.baselines.nonnegative import (
     random_start,
     solve_components,
 )
+from tuckermix.persistence import CLASSES
 
 SETS = {"mnist": (10, 100, (28, 28), (14, 14)), "pie": (68, 9, (32, 32), (12, 12))}
 """Name of the data: classes, samples of each, shape of a sample, core of the tensor methods."""
@@ -167,7 +168,7 @@ def bench_fits(quick: bool, name: str, goal: str) -> list[dict[str, Any]]:
     X = draw(name, quick)
     n_clusters, core = SETS[name][0], SETS[name][3]
     settings: list[tuple[str, str, dict[str, Any]]] = [
-        (label, label, {}) for label in baselines.__all__
+        (label, label, {}) for label in CLASSES if hasattr(baselines, label)
     ]
     settings.append(("AlternatingNMF", "AlternatingNMF, truncated", {"variant": "truncated"}))
     settings.append(("BayesianNMF", "BayesianNMF, icm", {"method": "icm"}))

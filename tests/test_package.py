@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import ast
 import importlib
+import inspect
 import itertools
+import json
 import re
 import subprocess
 import sys
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -32,6 +35,7 @@ ORDER = (
         "_version",
         "_optional",
         "_records",
+        "_declaration",
         "_callbacks",
         "_files",
         "_reading",
@@ -52,6 +56,16 @@ ORDER = (
 
 # Edges against the order that are meant, as (module, imported top-level name): none so far.
 ALLOWED: set[tuple[str, str]] = set()
+
+# What shows users how to call the package.
+EXAMPLES = sorted(
+    path.relative_to(ROOT)
+    for pattern in ("*.md", "docs/**/*.rst", "docs/**/*.md", "examples/**/*.py")
+    for path in ROOT.glob(pattern)
+)
+
+# The public names of version 0.1.0 with the parameters that they take.
+FIRST_VERSION = TESTS / "golden" / "public_0_1_0.json"
 
 # How long the way of one fit may become for whoever reads along.
 MOST_FUNCTIONS, MOST_FILES, MOST_SWITCHES = 100, 16, 40
@@ -135,6 +149,70 @@ def test_imports_follow_the_reading_order(path):
             continue
         assert top in ORDER, f"{_name(path)} imports {target}: import from the module that defines"
         assert ORDER.index(top) <= ORDER.index(parts[1]), f"{_name(path)} imports {target}"
+
+
+def _private_parts(code: str, home: str | None) -> list[str]:
+    """List what code imports of packages other than `home` that starts with an underscore.
+
+    A private module beside the packages serves them all, but nobody outside the source.
+    """
+    found = []
+    for node in ast.walk(ast.parse(code)):
+        if not isinstance(node, ast.Import | ast.ImportFrom):
+            continue
+        names = [alias.name for alias in node.names]
+        if isinstance(node, ast.ImportFrom):
+            names = [f"{node.module}.{name}" for name in names]
+        for name in names:
+            parts = name.split(".")
+            inner = parts[1 if home is None else 2 :]
+            hidden = [part for part in inner if re.match("_(?!_)", part)]
+            if parts[0] == "tuckermix" and hidden and parts[1] != home:
+                found.append(name)
+    return found
+
+
+@pytest.mark.parametrize("path", _modules(), ids=_name)
+def test_no_package_reaches_into_another(path):
+    assert _private_parts(path.read_text(encoding="utf-8"), (*_name(path).split("."), "")[1]) == []
+
+
+def test_what_reaches_into_a_package_is_seen():
+    reaching = "from tuckermix.datasets._read import read\nimport tuckermix.plots._a"
+    assert len(_private_parts(reaching, "report")) == 2
+    assert len(_private_parts("from tuckermix.sources.source import _moments", "model")) == 1
+    assert _private_parts(reaching.splitlines()[0], "datasets") == []
+    assert _private_parts("from tuckermix._files import write_text", "report") == []
+    assert len(_private_parts("from tuckermix._files import write_text", None)) == 1
+
+
+@pytest.mark.parametrize("page", EXAMPLES, ids=str)
+def test_examples_use_public_names_only(page):
+    text = (ROOT / page).read_text(encoding="utf-8")
+    if page.suffix != ".py":
+        lines = re.findall(r"^ *(?:>>> )?((?:from|import) tuckermix.*)$", text, re.MULTILINE)
+        text = "\n".join(line for line in lines if "(" not in line)
+    assert _private_parts(text, None) == []
+
+
+def test_names_of_the_first_version_are_still_there():
+    """Each name, method and parameter that version 0.1.0 offered, unless it warns that it goes."""
+    lost = []
+    for name, parameters in json.loads(FIRST_VERSION.read_text(encoding="utf-8")).items():
+        value: Any = tuckermix
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", DeprecationWarning)  # of a place that has moved
+                for part in name.split("."):
+                    value = getattr(value, part)
+        except AttributeError:
+            lost.append(name)
+            continue
+        if parameters is not None:
+            taken = inspect.signature(value).parameters
+            if not any(p.kind is p.VAR_KEYWORD for p in taken.values()):
+                lost += [f"{name}({key}=)" for key in parameters if key not in taken]
+    assert lost == []
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tuckermix.datasets._read import BY_SUFFIX
+from tuckermix.datasets import READERS
 from tuckermix.decomposition import SOLVERS
 from tuckermix.experiments import DATASETS, METHODS, Store
 from tuckermix.labels import LABELLINGS
@@ -25,7 +25,7 @@ def blocks():
 
 def test_the_examples_run_and_say_what_the_page_says(blocks, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    tables = (METHODS, DATASETS, SOLVERS, LABELLINGS, BY_SUFFIX)
+    tables = (METHODS, DATASETS, SOLVERS, LABELLINGS, READERS)
     before = [set(table) for table in tables]
     assert len(blocks) == 8
     names: dict = {"__name__": "example"}

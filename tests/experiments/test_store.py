@@ -157,6 +157,26 @@ def test_a_damaged_file_is_told(tmp_path):
                 read()
 
 
+def test_what_goes_with_the_next_version_works_and_says_so(tmp_path):
+    path = tmp_path / "r.sqlite"
+    with Store(path) as store:
+        for run in range(200):
+            store.add(record(run, fingerprint="new" if run else "old", error="x" * 500))
+        with pytest.warns(DeprecationWarning, match=r"Store\.check goes with version 0\.3"):
+            store.check()
+        with pytest.warns(DeprecationWarning, match=r"Store\.stale goes with version 0\.3"):
+            assert [found.run for found in store.stale({"MM": "new", "ALS": "x"})] == [0]
+    whole = bytearray(path.read_bytes())
+    whole[8192:12288] = b"\xff" * 4096
+    path.write_bytes(whole)
+    with (
+        Store(path) as store,
+        pytest.warns(DeprecationWarning, match="every reading"),
+        pytest.raises(ValueError, match="is damaged"),
+    ):
+        store.check()
+
+
 def test_a_file_that_another_program_holds_is_told(tmp_path, monkeypatch):
     monkeypatch.setattr("tuckermix.experiments.store.BUSY_SECONDS", 0.01)
     with Store(tmp_path / "r.sqlite") as store:

@@ -1,5 +1,8 @@
 """The methods with which the paper compares, and later rivals, like `TuckerClustering` to use."""
 
+from tuckermix._declaration import declare
+from tuckermix.baselines._base import BaselineClustering
+from tuckermix.baselines._run import Run, Trace
 from tuckermix.baselines.adssc import ADSSC
 from tuckermix.baselines.alternating import AlternatingNMF
 from tuckermix.baselines.asit import ASIT
@@ -30,4 +33,9 @@ __all__ = [
     "ADSSC",
     "EnSC",
     "SSCOMP",
+    # For methods of your own.
+    "BaselineClustering",
+    "Run",
+    "Trace",
+    "declare",
 ]

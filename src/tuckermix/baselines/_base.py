@@ -17,6 +17,7 @@ from sklearn.base import (
 from sklearn.exceptions import ConvergenceWarning
 
 from tuckermix._array_api import Array, asarray_like, get_namespace, is_numpy, to_numpy
+from tuckermix._declaration import declare
 from tuckermix._records import StopReason
 from tuckermix._validation import (
     check_integer,
@@ -26,7 +27,6 @@ from tuckermix._validation import (
     check_stored,
     check_tensor,
 )
-from tuckermix.baselines._declaration import declare
 from tuckermix.baselines._labels import LABEL_RULES, label_memberships
 from tuckermix.baselines._run import Run, Step
 from tuckermix.baselines.nonnegative import scale_of, solve_components

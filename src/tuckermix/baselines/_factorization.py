@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from tuckermix._declaration import declare
 from tuckermix._records import Record, StopReason
 from tuckermix.baselines._base import ComponentClustering
-from tuckermix.baselines._declaration import declare
 from tuckermix.baselines._run import Run, Step
 from tuckermix.baselines.nonnegative import random_start, scale_of
 

@@ -16,9 +16,9 @@ import numpy as np
 from scipy.linalg import eigh
 
 from tuckermix._array_api import to_numpy
+from tuckermix._declaration import declare
 from tuckermix._records import Record, StopReason
 from tuckermix.baselines._base import PredictsClusters
-from tuckermix.baselines._declaration import declare
 from tuckermix.baselines._run import Run, Trace
 from tuckermix.baselines.nonnegative import scale_of
 from tuckermix.baselines.orthogonal import unit_rows

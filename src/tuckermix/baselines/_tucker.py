@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from tuckermix._declaration import declare
 from tuckermix._records import Record
 from tuckermix._validation import check_ranks
 from tuckermix.baselines._base import IterativeClustering
-from tuckermix.baselines._declaration import declare
 from tuckermix.decomposition.fit import ranks_from_energy, start_factors
 from tuckermix.sources import Source, as_source
 

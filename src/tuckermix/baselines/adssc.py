@@ -6,8 +6,8 @@ import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.optimize import minimize
 
+from tuckermix._declaration import declare
 from tuckermix._validation import check_real
-from tuckermix.baselines._declaration import declare
 from tuckermix.baselines._self_expression import Expression, SelfExpression
 from tuckermix.baselines.lsr import ridge_coefficients, solve_ridge
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from tuckermix._declaration import declare
 from tuckermix._records import StopReason
 from tuckermix._validation import check_option
-from tuckermix.baselines._declaration import declare
 from tuckermix.baselines._factorization import (
     Factorization,
     NonnegativeFactorization,

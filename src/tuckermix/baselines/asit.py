@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from tuckermix._array_api import to_numpy
+from tuckermix._declaration import declare
 from tuckermix._records import StopReason
 from tuckermix.baselines._base import PredictsClusters, nearest_center
-from tuckermix.baselines._declaration import declare
 from tuckermix.baselines._run import Run, Trace
 from tuckermix.baselines._tucker import TuckerMethod, TuckerStart
 from tuckermix.baselines.nonnegative import scale_of

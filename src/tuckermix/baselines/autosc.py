@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tuckermix.baselines._declaration import declare
+from tuckermix._declaration import declare
 from tuckermix.baselines._self_expression import (
     Expression,
     SelfExpression,

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from tuckermix._declaration import declare
 from tuckermix._records import StopReason
 from tuckermix._validation import check_option, check_real
-from tuckermix.baselines._declaration import declare
 from tuckermix.baselines._factorization import (
     Factorization,
     NonnegativeFactorization,

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from tuckermix._declaration import declare
 from tuckermix._validation import check_integer, check_real
 from tuckermix.baselines._base import IterativeClustering
-from tuckermix.baselines._declaration import declare
 from tuckermix.baselines._labels import KMEANS_STARTS
 from tuckermix.baselines._run import Run
 from tuckermix.baselines.coclustering import Graph, cocluster, neighbor_graph

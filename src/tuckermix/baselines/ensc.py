@@ -9,8 +9,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import enet_path
 from sklearn.neighbors import kneighbors_graph
 
+from tuckermix._declaration import declare
 from tuckermix._validation import check_option, check_real
-from tuckermix.baselines._declaration import declare
 from tuckermix.baselines._self_expression import Expression, SelfExpression, symmetrized
 from tuckermix.baselines.orthogonal import unit_rows
 

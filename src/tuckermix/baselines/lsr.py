@@ -6,8 +6,8 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from tuckermix._array_api import to_numpy
+from tuckermix._declaration import declare
 from tuckermix._validation import check_integer, check_real
-from tuckermix.baselines._declaration import declare
 from tuckermix.baselines._self_expression import Expression, SelfExpression, symmetrized
 from tuckermix.baselines.nonnegative import scale_of
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from tuckermix._declaration import declare
 from tuckermix._records import StopReason
-from tuckermix.baselines._declaration import declare
 from tuckermix.baselines._factorization import Factorization, NonnegativeFactorization
 from tuckermix.baselines._run import Trace
 

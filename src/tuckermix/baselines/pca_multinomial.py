@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 
 from tuckermix._array_api import to_numpy
+from tuckermix._declaration import declare
 from tuckermix._validation import check_option
 from tuckermix.baselines._base import ComponentClustering
-from tuckermix.baselines._declaration import declare
 from tuckermix.baselines._labels import KMEANS_STARTS
 from tuckermix.baselines._run import Run
 from tuckermix.baselines._tucker import TuckerMethod, TuckerStart

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from tuckermix._declaration import declare
 from tuckermix._records import StopReason
 from tuckermix.baselines._base import ComponentClustering
-from tuckermix.baselines._declaration import declare
 from tuckermix.baselines._run import Run, Trace
 from tuckermix.baselines._tucker import TuckerMethod, TuckerStart
 from tuckermix.baselines.nonnegative import least_squares_cost, nonnegative_least_squares

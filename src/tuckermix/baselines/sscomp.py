@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse
 
+from tuckermix._declaration import declare
 from tuckermix._validation import check_integer, check_real
-from tuckermix.baselines._declaration import declare
 from tuckermix.baselines._self_expression import Expression, SelfExpression, symmetrized
 from tuckermix.baselines.orthogonal import unit_rows
 

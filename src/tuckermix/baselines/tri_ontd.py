@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from tuckermix._declaration import declare
 from tuckermix._records import StopReason
-from tuckermix.baselines._declaration import declare
 from tuckermix.baselines._labels import KMEANS_STARTS, label_memberships
 from tuckermix.baselines._run import Run
 from tuckermix.baselines._tucker import TuckerMethod

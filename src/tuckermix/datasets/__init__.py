@@ -2,7 +2,7 @@
 
 from tuckermix._reading import ReadError
 from tuckermix.datasets._dataset import Dataset
-from tuckermix.datasets._read import read
+from tuckermix.datasets._read import READERS, read
 from tuckermix.datasets._registry import (
     DatasetInfo,
     DatasetNotFound,
@@ -16,6 +16,7 @@ from tuckermix.datasets._textures import make_dynamic_textures
 from tuckermix.datasets._videos import VIDEO_SUFFIXES
 
 __all__ = [
+    "READERS",
     "VIDEO_SUFFIXES",
     "Dataset",
     "DatasetInfo",

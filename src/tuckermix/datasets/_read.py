@@ -27,11 +27,11 @@ from tuckermix.datasets._options import Options
 from tuckermix.datasets._videos import VIDEO_SUFFIXES, read_video_file, read_video_folder
 from tuckermix.datasets._zarr import is_zarr, read_zarr
 
-__all__ = ["read"]
+__all__ = ["READERS", "read"]
 
 Reader = Callable[[Path, Options], Dataset]
 
-BY_SUFFIX: dict[str, Reader] = {
+READERS: dict[str, Reader] = {
     ".npy": read_npy,
     ".npz": read_npz,
     ".mat": read_mat,
@@ -168,8 +168,8 @@ def _reader(path: Path) -> Reader:
     suffix = path.suffix.lower()
     if path.stat().st_size == 0:
         raise read_error(path, "it is empty", "Get the file anew")
-    if suffix in BY_SUFFIX:
-        return BY_SUFFIX[suffix]
+    if suffix in READERS:
+        return READERS[suffix]
     if IDX_NAME.search(path.name):
         return read_idx
     if suffix in IMAGE_SUFFIXES:

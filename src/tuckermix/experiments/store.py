@@ -7,6 +7,7 @@ import errno
 import json
 import os
 import sqlite3
+import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -281,6 +282,29 @@ class Store:
         marks = ", ".join("?" for _ in values)
         with self._explained(), self._connection:
             self._connection.execute(f"INSERT OR REPLACE INTO records VALUES ({marks})", values)
+
+    def check(self) -> None:
+        """Raise if the file is damaged; deprecated, as every reading says so."""
+        self._retired("check", "every reading of a damaged file raises")
+        with self._explained():
+            answer = self._connection.execute("PRAGMA integrity_check").fetchone()[0]
+        if answer != "ok":
+            raise ValueError(f"{str(self.path)!r} is damaged ({answer}): restore it from a copy.")
+
+    def stale(self, fingerprints: dict[str, str]) -> list[RunRecord]:
+        """Return the records of these methods that have another fingerprint; deprecated."""
+        self._retired("stale", "compare the fingerprints of `records()`")
+        return [
+            record
+            for record in self.records()
+            if fingerprints.get(record.method, record.fingerprint) != record.fingerprint
+        ]
+
+    @staticmethod
+    def _retired(name: str, instead: str) -> None:
+        warnings.warn(
+            f"Store.{name} goes with version 0.3: {instead}.", DeprecationWarning, stacklevel=3
+        )
 
     def records(self, **where: Any) -> list[RunRecord]:
         """Return the records, in a fixed order.

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 import sys
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -448,6 +449,16 @@ class Source:
         offset = Projection(projection.factors, None, self.mean)(self.mean[None, ...])
         function = partial(_measure, projection=projection, offset=offset, gram=gram)
         return self._samples.reduce(function, add_parts, Q)
+
+    def cost_of(self, squared_error: float) -> float:
+        """Return half a squared error in the units of the samples; deprecated."""
+        warnings.warn(
+            "Source.cost_of has moved to tuckermix.decomposition.result; the old place goes with "
+            "version 0.3.",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+        return 0.5 * max(0.0, squared_error) / self.scale / self.scale
 
     def take(self, indices: np.ndarray) -> Source:
         """Return a source in memory of the samples with these sorted indices."""

@@ -16,7 +16,7 @@ SECTION = re.compile(r"^(Parameters|Attributes|See Also|Notes|References|Example
 
 
 @dataclass_transform(kw_only_default=True, field_specifiers=(field,))
-def declare(cls: Class) -> Class:
+def declare(estimator: Class) -> Class:
     """Make an estimator of a class whose annotated attributes are its parameters.
 
     The constructor takes the parameters of the class and of its bases and stores them, which is
@@ -25,17 +25,17 @@ def declare(cls: Class) -> Class:
 
     Parameters
     ----------
-    cls : type
+    estimator : type
         The class, with annotations and defaults of its own parameters only.
 
     Returns
     -------
-    cls : type
+    estimator : type
         The same class.
     """
-    dataclass(eq=False, repr=False, match_args=False, kw_only=True)(cls)
-    cls.__doc__ = _complete(cls)
-    return cls
+    dataclass(eq=False, repr=False, match_args=False, kw_only=True)(estimator)
+    estimator.__doc__ = _complete(estimator)
+    return estimator
 
 
 def _complete(cls: Any) -> str:
