@@ -6,10 +6,12 @@ import resource
 import signal
 import stat
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from stress.places import Interrupts
 from tuckermix import _files
 from tuckermix._files import (
     FULL_DISK,
@@ -164,6 +166,34 @@ def test_an_interrupt_right_after_something_is_made_leaves_nothing(tmp_path, mon
     assert names(tmp_path) == []
 
 
+@pytest.mark.parametrize("existed", [True, False])
+def test_ctrl_c_wherever_python_handles_it_leaves_whole_files_only(tmp_path, existed):
+    # A file that nobody closes would be a warning, and a descriptor more than before.
+    target, places = tmp_path / "a.txt", 0
+    for place in range(1, 1000):
+        target.unlink(missing_ok=True)
+        if existed:
+            target.write_text("old")
+        strikes, before = Interrupts(_files.__file__, place), descriptors()
+        cut = strikes.run(lambda: write_text(target, "new"))
+        assert descriptors() == before, place
+        assert names(tmp_path) in ([], ["a.txt"]), place
+        assert not target.exists() or target.read_text() in ("old", "new"), place
+        assert target.exists() or not existed, place
+        if strikes.seen < place:
+            assert not cut
+            break
+        assert cut, place
+        places += 1
+    assert target.read_text() == "new"
+    assert places > 50
+
+
+def descriptors():
+    folder = Path("/proc/self/fd")
+    return len(os.listdir(folder)) if folder.exists() else 0
+
+
 def test_files_that_belong_together_appear_together(tmp_path):
     targets = [tmp_path / name for name in ("a.txt", "b.txt", "c.txt")]
     targets[1].write_text("old")
@@ -262,7 +292,7 @@ def test_a_read_only_file_is_not_replaced(tmp_path):
 
 
 def test_a_read_only_folder(tmp_path, monkeypatch):
-    def denied(*args):
+    def denied(*args, **options):
         raise PermissionError(errno.EACCES, "Permission denied")
 
     monkeypatch.setattr(_files, "open", denied, raising=False)  # root may write anywhere

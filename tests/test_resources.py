@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
+from stress.places import Interrupts
 from tuckermix import TuckerClustering, _resources, decompose
 from tuckermix._resources import one_blas_thread
 from tuckermix.datasets import make_tensor_clusters
@@ -212,6 +213,63 @@ def test_an_interrupt_at_any_place_leaves_the_threads_as_they_were(monkeypatch, 
         assert not _resources._holds
         assert not _resources._before
     assert places >= 6  # read, set (before and after), read, set (before and after)
+
+
+def is_free(lock):
+    found = []
+
+    def look():
+        if lock.acquire(blocking=False):
+            found.append(True)
+            lock.release()
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    thread.join(PATIENCE)
+    return bool(found)
+
+
+@pytest.mark.parametrize("count", [1, 2, 5])
+@pytest.mark.parametrize("layer", ["pthreads", "openmp"])
+def test_ctrl_c_wherever_python_handles_it_leaves_nothing_behind(monkeypatch, layer, count):
+    places = 0
+    for place in range(1, 1000):
+        libraries = [FakeLibrary(4), FakeLibrary(3)]
+        monkeypatch.setattr(_resources, "_libraries", lambda found=libraries: found)
+        for library in libraries:
+            library.threading_layer = layer
+        nested = one_blas_thread(one_blas_thread(lambda: None))
+        strikes = Interrupts(_resources.__file__, place, count)
+        cut = strikes.run(nested)
+        state = f"at place {place} of {places}"
+        assert [library.number for library in libraries] == [4, 3], state
+        assert is_free(_resources._lock), state
+        assert not _resources._holds, state
+        assert not _resources._before, state
+        if strikes.seen < place:
+            break
+        assert cut, state
+        places += 1
+    assert places > 50
+
+
+def test_interrupts_are_found_where_a_block_would_leave_the_lock(monkeypatch):
+    # The instrument itself: a step that lets go of nothing when it is cut is noticed.
+    def careless():
+        _resources._lock.acquire()
+        _resources._Hold()
+        _resources._lock.release()
+
+    places = [place for place in range(1, 9) if _cut_short(careless, place)]
+    assert places
+
+
+def _cut_short(careless, place):
+    Interrupts(__file__, place).run(careless)
+    free = is_free(_resources._lock)
+    with suppress(RuntimeError):
+        _resources._lock.release()
+    return not free
 
 
 def test_a_library_that_counts_for_each_thread_is_limited_in_each(monkeypatch):

@@ -14,8 +14,10 @@ import secrets
 import signal
 import stat
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
+from operator import methodcaller
 from pathlib import Path
 from typing import IO, Any
 
@@ -142,8 +144,29 @@ def atomic_open(
     if mode not in ("w", "wb"):
         raise ValueError(f"The mode of atomic_open must be 'w' or 'wb'. Got {mode!r} instead.")
     text = {} if mode == "wb" else {"encoding": encoding or "utf-8", "newline": ""}
-    with atomic_path(path) as temporary, open(temporary, mode, **text) as stream:  # type: ignore[call-overload]
-        yield stream
+    with atomic_path(path) as temporary, _held(partial(open, mode=mode, **text), temporary) as held:  # type: ignore[call-overload]
+        (stream,) = held
+        with stream:  # writing out what is left may fail, and then there is no new file
+            yield stream
+
+
+@contextmanager
+def _held(
+    opens: Callable[[Path], Any], path: Path, closes: Callable[[Any], None] = methodcaller("close")
+) -> Iterator[list[Any]]:
+    """Open a file and close it again, wherever Ctrl-C strikes.
+
+    A signal may be handled between the call that opens a file and the step that stores what it
+    returns. Here both are one step of compiled code, within the block that closes; and that block
+    calls nothing before it closes.
+    """
+    held: list[Any] = []
+    try:
+        held.extend(map(opens, (path,)))
+        yield held
+    finally:
+        for one in held:
+            closes(one)
 
 
 def write_text(path: str | os.PathLike[str], content: str) -> None:
@@ -242,7 +265,8 @@ def _create(path: str | os.PathLike[str], temporary: Path) -> None:
     """Make an empty file that was not there."""
     try:
         # Not `tempfile`: its files are readable by their owner only, and stay so when renamed.
-        open(temporary, "xb").close()
+        with _held(partial(open, mode="xb"), temporary):
+            pass
     except PermissionError as error:
         raise PermissionError(
             f"Cannot write {path}: permission is denied in the folder {temporary.parent}. "
@@ -252,11 +276,8 @@ def _create(path: str | os.PathLike[str], temporary: Path) -> None:
 
 def _flush(path: Path, flags: int) -> None:
     """Force what was written to `path` onto the disk."""
-    handle = os.open(path, flags)
-    try:
+    with _held(partial(os.open, flags=flags), path, os.close) as (handle,):
         os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def _rename(temporaries: tuple[Path, ...], targets: list[Path]) -> None:

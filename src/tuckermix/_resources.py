@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 import os
 import threading
+from collections.abc import Callable
 from functools import cache, wraps
 from typing import Any, TypeVar
 
@@ -64,10 +65,36 @@ def one_blas_thread(function: Function) -> Function:
             finally:
                 hold.release()
         finally:
-            # Once more, because Ctrl-C may strike inside the first.
+            # Once more, because Ctrl-C may strike on the way into the first.
             hold.release()
 
     return limited  # type: ignore[return-value]
+
+
+# Re-entrant: a signal handler or a finaliser may start a fit while this thread holds it.
+_lock = threading.RLock()
+
+
+def _locked(step: Callable[..., None]) -> Callable[..., None]:
+    """Run a step under the lock, and let go of it whenever Ctrl-C strikes.
+
+    ``with _lock`` would not do: newer versions of Python may handle a signal when the lock has been
+    taken and the block has not begun.
+    """
+
+    @wraps(step)
+    def locked(*args: Any) -> None:
+        try:
+            _lock.acquire()
+            step(*args)
+        finally:
+            # Signals are handled after a call, so that none comes between this and `release`.
+            try:  # noqa: SIM105  (see above: no call may come first)
+                _lock.release()
+            except RuntimeError:  # it was not taken: Ctrl-C came while others had it
+                pass
+
+    return locked
 
 
 class _Hold:
@@ -87,33 +114,45 @@ class _Hold:
 
     def take(self) -> None:
         """Limit all libraries, and note what they had before."""
-        libraries = _libraries()
-        with _lock:
-            _holds.add(self)
-            for library in libraries:
-                before = library.get_num_threads()
-                if before != 1:
-                    # OpenBLAS on top of OpenMP has a number for each thread that calls it.
-                    layer = getattr(library, "threading_layer", None)
-                    each_thread = library.internal_api == "openblas" and layer == "openmp"
-                    # Noted first: a note without a limit does no harm, the reverse would.
-                    noted = self._own if each_thread else _before
-                    noted[library] = before
-                    _set_threads(library, 1)
+        self._limit(_libraries())  # looked up first: an import may wait for another thread
+
+    @_locked
+    def _limit(self, libraries: list[Any]) -> None:
+        _holds.add(self)
+        for library in libraries:
+            before = library.get_num_threads()
+            if before != 1:
+                # OpenBLAS on top of OpenMP has a number for each thread that calls it.
+                layer = getattr(library, "threading_layer", None)
+                each_thread = library.internal_api == "openblas" and layer == "openmp"
+                # Noted first: a note without a limit does no harm, the reverse would.
+                noted = self._own if each_thread else _before
+                noted[library] = before
+                _set_threads(library, 1)
 
     def release(self) -> None:
+        """Give threads back, however often Ctrl-C strikes, and only then be interrupted."""
+        interrupt = None
+        while True:
+            try:
+                self._give_back()
+                break
+            except KeyboardInterrupt as error:
+                interrupt = error
+        if interrupt is not None:
+            raise interrupt
+
+    @_locked
+    def _give_back(self) -> None:
         """Give threads back: to libraries of this thread alone now, to the others at the last."""
-        with _lock:
-            _holds.discard(self)
-            for noted in (self._own,) if _holds else (self._own, _before):
-                for library, number in list(noted.items()):
-                    if library.get_num_threads() == 1:  # else someone else has set it since
-                        _set_threads(library, number)
-                    noted.pop(library, None)
+        _holds.discard(self)
+        for noted in (self._own,) if _holds else (self._own, _before):
+            for library, number in list(noted.items()):
+                if library.get_num_threads() == 1:  # else someone else has set it since
+                    _set_threads(library, number)
+                noted.pop(library, None)
 
 
-# Re-entrant: a signal handler or a finaliser may start a fit while this thread holds it.
-_lock = threading.RLock()
 _holds: set[_Hold] = set()
 _before: dict[Any, int] = {}
 

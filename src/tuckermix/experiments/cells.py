@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from tuckermix._records import Record
+from tuckermix._resources import one_blas_thread
 from tuckermix.experiments.draws import DATASETS, DatasetEntry, draw, seed_of
 from tuckermix.experiments.methods import METHODS, Method, build, code_fingerprint, select_methods
 from tuckermix.experiments.tables import Experiment, Figure, Row
@@ -205,6 +206,7 @@ def _explain(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}"
 
 
+@one_blas_thread  # in any process: Ctrl-C inside scikit-learn's own limit would leave it behind
 def execute(
     cell: Cell,
     *,

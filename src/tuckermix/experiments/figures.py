@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from tuckermix._files import atomic_paths
 from tuckermix.experiments.cells import OK, PAPER
 from tuckermix.experiments.store import RunRecord
 from tuckermix.experiments.tables import Figure
@@ -154,9 +155,10 @@ def figure_svg(canvas: Any) -> str:
 
 
 def save_figure(canvas: Any, folder: Path, name: str) -> list[Path]:
-    """Write a drawn figure as PNG and SVG and return the two paths."""
+    """Write a drawn figure as PNG and SVG, both or neither, and return the two paths."""
     png, svg = folder / f"{name}.png", folder / f"{name}.svg"
     # Saving moves the panels a little each time; the first rendering is the one that repeats.
-    svg.write_text(figure_svg(canvas), encoding="utf-8")
-    canvas.savefig(png, dpi=PNG_DPI, metadata={"Software": None})
+    with atomic_paths(png, svg) as (new_png, new_svg):
+        new_svg.write_text(figure_svg(canvas), encoding="utf-8")
+        canvas.savefig(new_png, dpi=PNG_DPI, metadata={"Software": None})
     return [png, svg]
