@@ -27,19 +27,18 @@ class Interrupts:
     ----------
     file : str
         The path of the source, as in ``module.__file__``.
-    first : int
-        The place of the first strike, counted from 1 in the order in which places are passed.
-    count : int, default=1
-        How many strikes come in a row.
+    place : int
+        Where to strike, counted from 1 in the order in which places are passed. Once only: Python
+        drops a tracer that has raised.
 
     Attributes
     ----------
     seen : int
-        How many places have been passed; fewer than `first` if the work ended before.
+        How many places have been passed; fewer than `place` if the work ended before.
     """
 
-    def __init__(self, file: str, first: int, count: int = 1) -> None:
-        self.file, self.first, self.last, self.seen = file, first, first + count, 0
+    def __init__(self, file: str, place: int) -> None:
+        self.file, self.place, self.seen = file, place, 0
         self._steps: dict[CodeType, set[int]] = {}
         self._previous: dict[int, int] = {}
 
@@ -69,7 +68,7 @@ class Interrupts:
         previous, self._previous[name] = self._previous[name], frame.f_lasti
         if previous == ENTRY or previous in self._handling(frame.f_code):
             self.seen += 1
-            if self.first <= self.seen < self.last:
+            if self.seen == self.place:
                 raise KeyboardInterrupt
         return self._trace
 

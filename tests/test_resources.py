@@ -229,9 +229,8 @@ def is_free(lock):
     return bool(found)
 
 
-@pytest.mark.parametrize("count", [1, 2, 5])
 @pytest.mark.parametrize("layer", ["pthreads", "openmp"])
-def test_ctrl_c_wherever_python_handles_it_leaves_nothing_behind(monkeypatch, layer, count):
+def test_ctrl_c_wherever_python_handles_it_leaves_nothing_behind(monkeypatch, layer):
     places = 0
     for place in range(1, 1000):
         libraries = [FakeLibrary(4), FakeLibrary(3)]
@@ -239,7 +238,7 @@ def test_ctrl_c_wherever_python_handles_it_leaves_nothing_behind(monkeypatch, la
         for library in libraries:
             library.threading_layer = layer
         nested = one_blas_thread(one_blas_thread(lambda: None))
-        strikes = Interrupts(_resources.__file__, place, count)
+        strikes = Interrupts(_resources.__file__, place)
         cut = strikes.run(nested)
         state = f"at place {place} of {places}"
         assert [library.number for library in libraries] == [4, 3], state
@@ -251,6 +250,26 @@ def test_ctrl_c_wherever_python_handles_it_leaves_nothing_behind(monkeypatch, la
         assert cut, state
         places += 1
     assert places > 50
+
+
+def test_ctrl_c_again_and_again_waits_until_threads_are_given_back(monkeypatch):
+    libraries = [FakeLibrary(4), FakeLibrary(3)]
+    monkeypatch.setattr(_resources, "_libraries", lambda: libraries)
+    strikes = iter(range(5))
+
+    def impatient(number):
+        for strike in strikes:
+            raise KeyboardInterrupt(strike)
+        libraries[0].number = number
+
+    @one_blas_thread
+    def work():
+        libraries[0].set_num_threads = impatient
+
+    with pytest.raises(KeyboardInterrupt, match="4"):  # the last, when all is done
+        work()
+    assert [library.number for library in libraries] == [4, 3]
+    assert is_free(_resources._lock)
 
 
 def test_interrupts_are_found_where_a_block_would_leave_the_lock(monkeypatch):

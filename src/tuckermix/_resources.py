@@ -16,7 +16,6 @@ from __future__ import annotations
 import math
 import os
 import threading
-from collections.abc import Callable
 from functools import cache, wraps
 from typing import Any, TypeVar
 
@@ -71,32 +70,6 @@ def one_blas_thread(function: Function) -> Function:
     return limited  # type: ignore[return-value]
 
 
-# Re-entrant: a signal handler or a finaliser may start a fit while this thread holds it.
-_lock = threading.RLock()
-
-
-def _locked(step: Callable[..., None]) -> Callable[..., None]:
-    """Run a step under the lock, and let go of it whenever Ctrl-C strikes.
-
-    ``with _lock`` would not do: newer versions of Python may handle a signal when the lock has been
-    taken and the block has not begun.
-    """
-
-    @wraps(step)
-    def locked(*args: Any) -> None:
-        try:
-            _lock.acquire()
-            step(*args)
-        finally:
-            # Signals are handled after a call, so that none comes between this and `release`.
-            try:  # noqa: SIM105  (see above: no call may come first)
-                _lock.release()
-            except RuntimeError:  # it was not taken: Ctrl-C came while others had it
-                pass
-
-    return locked
-
-
 class _Hold:
     """One wish for a single thread: in force from `take` to `release`.
 
@@ -112,47 +85,62 @@ class _Hold:
         self.thread = threading.get_ident()
         self._own: dict[Any, int] = {}
 
+    # ``with _lock`` would not do: newer versions of Python may handle a signal when the lock has been
+    # taken and the block has not begun. Signals are handled after a call, and so none comes between
+    # the work and the release at its end.
+
     def take(self) -> None:
         """Limit all libraries, and note what they had before."""
-        self._limit(_libraries())  # looked up first: an import may wait for another thread
-
-    @_locked
-    def _limit(self, libraries: list[Any]) -> None:
-        _holds.add(self)
-        for library in libraries:
-            before = library.get_num_threads()
-            if before != 1:
-                # OpenBLAS on top of OpenMP has a number for each thread that calls it.
-                layer = getattr(library, "threading_layer", None)
-                each_thread = library.internal_api == "openblas" and layer == "openmp"
-                # Noted first: a note without a limit does no harm, the reverse would.
-                noted = self._own if each_thread else _before
-                noted[library] = before
-                _set_threads(library, 1)
+        libraries = _libraries()  # before the lock: an import may wait for another thread
+        try:
+            _lock.acquire()
+            _holds.add(self)
+            for library in libraries:
+                before = library.get_num_threads()
+                if before != 1:
+                    # OpenBLAS on top of OpenMP has a number for each thread that calls it.
+                    layer = getattr(library, "threading_layer", None)
+                    each_thread = library.internal_api == "openblas" and layer == "openmp"
+                    # Noted first: a note without a limit does no harm, the reverse would.
+                    noted = self._own if each_thread else _before
+                    noted[library] = before
+                    _set_threads(library, 1)
+        finally:
+            try:  # noqa: SIM105  (no call may come first)
+                _lock.release()
+            except RuntimeError:  # it was not taken: Ctrl-C came while others had it
+                pass
 
     def release(self) -> None:
-        """Give threads back, however often Ctrl-C strikes, and only then be interrupted."""
+        """Give threads back: to libraries of this thread alone now, to the others at the last.
+
+        However often Ctrl-C strikes: it has to wait until that is done.
+        """
         interrupt = None
         while True:
             try:
-                self._give_back()
+                try:
+                    _lock.acquire()
+                    _holds.discard(self)
+                    for noted in (self._own,) if _holds else (self._own, _before):
+                        for library, number in list(noted.items()):
+                            if library.get_num_threads() == 1:  # else someone else has set it since
+                                _set_threads(library, number)
+                            noted.pop(library, None)
+                finally:
+                    try:  # noqa: SIM105  (no call may come first)
+                        _lock.release()
+                    except RuntimeError:  # it was not taken: Ctrl-C came while others had it
+                        pass
                 break
             except KeyboardInterrupt as error:
                 interrupt = error
         if interrupt is not None:
             raise interrupt
 
-    @_locked
-    def _give_back(self) -> None:
-        """Give threads back: to libraries of this thread alone now, to the others at the last."""
-        _holds.discard(self)
-        for noted in (self._own,) if _holds else (self._own, _before):
-            for library, number in list(noted.items()):
-                if library.get_num_threads() == 1:  # else someone else has set it since
-                    _set_threads(library, number)
-                noted.pop(library, None)
 
-
+# Re-entrant: a signal handler or a finaliser may start a fit while this thread holds it.
+_lock = threading.RLock()
 _holds: set[_Hold] = set()
 _before: dict[Any, int] = {}
 

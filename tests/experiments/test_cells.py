@@ -3,6 +3,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from tuckermix.experiments.cells import cells_of, execute
 from tuckermix.experiments.methods import METHODS, Method, build, register_method
@@ -150,3 +151,21 @@ def test_a_name_of_a_method_is_taken_once_and_its_role_is_known(fakes):
         register_method(Method("MM", fakes.Random))
     with pytest.raises(ValueError, match="'role' parameter of Method must be one of 'paper'"):
         Method("a", fakes.Random, role="guest")
+
+
+def test_ctrl_c_inside_a_foreign_limit_leaves_the_threads_as_they_were(fakes):
+    class Cut(fakes.Random):
+        def fit(self, X):
+            # As scikit-learn's k-means does, cut before the numbers are given back.
+            threadpool_limits(1, user_api="blas")
+            raise KeyboardInterrupt
+
+    def numbers():
+        return {one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas"}
+
+    register_method(Method("random", Cut), replace=True)
+    cell = cells_of([fakes.table("random")], [], {})[0]
+    with threadpool_limits(2, user_api="blas"):
+        with pytest.raises(KeyboardInterrupt):
+            execute(cell)
+        assert numbers() == {2}

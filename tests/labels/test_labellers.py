@@ -272,6 +272,24 @@ def test_argmax_raises_components_that_are_nobodys_largest(xp, seed):
     np.testing.assert_array_equal(to_numpy(labeller.order)[labels][kept], U.argmax(axis=1)[kept])
 
 
+def test_argmax_raises_components_clearly_in_float32_too(xp, seed):
+    # A raise by less than their rounding would leave a tie in the soft labels.
+    rng = np.random.default_rng(seed)
+    for _ in range(20):
+        U = rng.dirichlet([3.0, 3.0, 0.3, 0.3, 0.1], size=30).astype(np.float32)
+        P = fit_labels("argmax", xp.asarray(U), 5, rng=rng).predict_proba(xp.asarray(U))
+        assert P.dtype == xp.float32
+        assert set(to_numpy(P).argmax(axis=1)) == set(range(5))
+
+
+def test_argmax_with_two_components_of_one_sample_loses_no_label(rng):
+    share = rng.random(12)
+    U = np.stack([share, 1 - share, 0 * share, 0 * share], axis=1)
+    U[5] = [0.1, 0.1, 0.4, 0.4]
+    P = fit_labels("argmax", U, 4, rng=rng).predict_proba(U)
+    assert set(P.argmax(axis=1)) == {0, 1, 2, 3}
+
+
 def test_argmax_with_fewer_components_than_clusters_loses_no_label(rng):
     U = rng.dirichlet(np.ones(3), size=40)
     P = fit_labels("argmax", U, 4, rng=rng).predict_proba(U)

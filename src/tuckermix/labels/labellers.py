@@ -55,6 +55,13 @@ FAINT = 1e-4
 MAX_RAISES = 20
 """Rounds, per component, in which components without a sample are raised. Few are ever needed."""
 
+CLEAR = 8
+"""A raised component exceeds the others by this many times the rounding of the rows at least: less
+would be a tie again in soft labels, which have their type."""
+
+LEAST_RAISE = 1e-9
+"""A raised component exceeds the others by this part where the rounding is finer."""
+
 
 class Labeller(Record, ABC):
     """What gives samples their labels: a record that renumbers and stores itself.
@@ -436,8 +443,9 @@ def _fit_centers(
 def _fit_argmax(rows: Array, n_clusters: int, **options: Any) -> tuple[Labeller, np.ndarray]:
     """Take components as clusters, and raise those that nobody has as the largest.
 
-    Where there are fewer components than clusters, or one has no weight in any sample, the largest
-    weight cannot give every label: k-means on the weights does.
+    Where there are fewer components than clusters, one has no weight in any sample, or the only
+    samples of one are those of another, the largest weight cannot give every label: k-means on the
+    weights does, as far as there are distinct samples.
     """
     xp = get_namespace(rows)
     n_components = int(rows.shape[1])
@@ -450,6 +458,7 @@ def _fit_argmax(rows: Array, n_clusters: int, **options: Any) -> tuple[Labeller,
     if n_components < n_clusters or not np.all(to_numpy(xp.max(weights, axis=0)) > 0):
         return _fit_centers(rows, n_clusters, uses="weights", **options)
     scale = np.ones(n_components)
+    margin = max(LEAST_RAISE, CLEAR * epsilon(rows))
     for _ in range(MAX_RAISES * n_components):
         scaled = weights * asarray_like(scale, weights)
         owner = to_numpy(xp.argmax(scaled, axis=1))
@@ -461,12 +470,17 @@ def _fit_argmax(rows: Array, n_clusters: int, **options: Any) -> tuple[Labeller,
         own = weights[:, name]
         some = own > 0
         ratios = xp.where(some, xp.max(scaled, axis=1) / xp.where(some, own, 1.0), xp.inf)
-        scale[name] = float(xp.min(ratios)) * (1 + 1e-9)
+        scale[name] = float(xp.min(ratios)) * (1 + margin)
     labeller = ArgmaxLabels(
         order=asarray_like(np.arange(n_components), rows, dtype=xp.int64),
         scale=asarray_like(scale, weights),
     )
-    return labeller, to_numpy(xp.argmax(labeller.predict_proba(rows), axis=1))
+    labels = to_numpy(xp.argmax(labeller.predict_proba(rows), axis=1))
+    if len(np.unique(labels)) < n_clusters:
+        other, others = _fit_centers(rows, n_clusters, uses="weights", **options)
+        if len(np.unique(others)) > len(np.unique(labels)):
+            return other, others
+    return labeller, labels
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ from tuckermix._array_api import (
     blocks,
     device,
     double,
+    epsilon,
     get_namespace,
     is_numpy,
     to_numpy,
@@ -56,6 +57,10 @@ HOST_BLOCK = 8 * 2**20
 DEVICE_BLOCK = 96 * 2**20
 """Bytes of a block of distances elsewhere: enough work for each of the few calls of a block, and
 little beside the samples that fill such a device."""
+
+DROWNED = 64
+"""Scores are rounded by some machine epsilons of the squared distance |x|² of a query from the mean
+of the points. Neighbours whose squared distance is below 64 of them are sought with more digits."""
 
 _COPIES = 3  # arrays of the size of a block of distances that exist at once
 
@@ -320,8 +325,9 @@ def nearest_neighbors(
 
     Candidates are selected by ``|y|² - 2⟨x, y⟩`` in the precision of the data; their distances
     ``|x - y|²`` are then taken from the differences, in float64, so that a copy of a query has
-    distance exactly 0 and the order does not suffer from cancellation. Equal distances are ordered
-    by index.
+    distance exactly 0 and the order does not suffer from cancellation. Where the selection itself
+    would, because neighbours are much nearer to the query than the mean of the points is, it is
+    repeated in float64, and then from differences. Equal distances are ordered by index.
 
     Parameters
     ----------
@@ -381,6 +387,11 @@ def nearest_neighbors(
         near -= block[:, None, :]
         gaps = double(near)
         squares = xp.vecdot(gaps, gaps)
+        level = DROWNED * epsilon(block) * xp.sum(double(block) * double(block), axis=1)
+        reach = xp.max(squares, axis=1)
+        drowned = np.flatnonzero(to_numpy((reach > 0) & (reach < level)))
+        if len(drowned):
+            indices, squares = _sought_again(block, points, indices, squares, drowned)
         if exclude_self:  # the sample itself goes last
             own = xp.arange(cut.start, cut.stop, device=device(queries))
             squares = xp.where(indices == own[:, None], xp.inf, squares)
@@ -388,6 +399,38 @@ def nearest_neighbors(
         found.append(xp.take_along_axis(indices, order, axis=1))
         distances.append(xp.take_along_axis(squares, order, axis=1))
     return xp.concat(found, axis=0), xp.concat(distances, axis=0)
+
+
+def _sought_again(
+    block: Array, points: Array, indices: Array, squares: Array, which: np.ndarray
+) -> tuple[Array, Array]:
+    """Select the candidates of some queries with more digits, in order of their indices.
+
+    In float64 that is by the differences of all pairs, which lose no digits and take longer.
+    """
+    xp = get_namespace(block)
+    count = int(indices.shape[1])
+    rows = double(xp.take(block, asarray_like(which, indices, dtype=xp.int64), axis=0))
+    if block.dtype != xp.float64:
+        found, gaps = nearest_neighbors(rows, double(points), count)
+        order = xp.argsort(found, axis=1)
+        parts = [
+            (xp.take_along_axis(found, order, axis=1), xp.take_along_axis(gaps, order, axis=1))
+        ]
+    else:
+        parts = []
+        for cut in blocks(len(which), 2 * _BYTES * math.prod(points.shape), HOST_BLOCK):
+            near = points[None, :, :] - rows[cut, :][:, None, :]
+            every = xp.vecdot(near, near)
+            chosen = xp.sort(xp.astype(smallest(every, count), xp.int64, copy=False), axis=1)
+            parts.append((chosen, xp.take_along_axis(every, chosen, axis=1)))
+    # The standard has no assignment to rows: what was found anew is put behind, and taken.
+    places = np.arange(int(indices.shape[0]))
+    places[which] = len(places) + np.arange(len(which))
+    taken = asarray_like(places, indices, dtype=xp.int64)
+    indices = xp.take(xp.concat([indices, *(part[0] for part in parts)], axis=0), taken, axis=0)
+    squares = xp.take(xp.concat([squares, *(part[1] for part in parts)], axis=0), taken, axis=0)
+    return indices, squares
 
 
 def smallest(values: Array, count: int) -> Array:
