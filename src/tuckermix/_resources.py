@@ -85,9 +85,9 @@ class _Hold:
         self.thread = threading.get_ident()
         self._own: dict[Any, int] = {}
 
-    # ``with _lock`` would not do: newer versions of Python may handle a signal when the lock has been
-    # taken and the block has not begun. Signals are handled after a call, and so none comes between
-    # the work and the release at its end.
+    # ``with _lock`` would not do: newer versions of Python may handle a signal when the lock has
+    # been taken and the block has not begun. Signals are handled after a call, and so none comes
+    # between the work and the release at its end.
 
     def take(self) -> None:
         """Limit all libraries, and note what they had before."""

@@ -414,9 +414,7 @@ def _sought_again(
     if block.dtype != xp.float64:
         found, gaps = nearest_neighbors(rows, double(points), count)
         order = xp.argsort(found, axis=1)
-        parts = [
-            (xp.take_along_axis(found, order, axis=1), xp.take_along_axis(gaps, order, axis=1))
-        ]
+        parts = [tuple(xp.take_along_axis(one, order, axis=1) for one in (found, gaps))]
     else:
         parts = []
         for cut in blocks(len(which), 2 * _BYTES * math.prod(points.shape), HOST_BLOCK):
