@@ -11,11 +11,15 @@ from __future__ import annotations
 
 import argparse
 import collections
+import contextlib
+import itertools
+import multiprocessing
 import os
 import sys
 import tempfile
 import time
 import warnings
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +36,9 @@ OUR_WARNINGS = ("Stopped after max_iter=", "Only ", "The cost ")
 
 SAVED = 10
 """One fit in so many is also saved and loaded."""
+
+PART = 50
+"""Seeds that a process is handed at a time."""
 
 EXTREME = 150
 """Samples may be this many powers of ten away from 1: the squares of such numbers overflow."""
@@ -181,28 +188,41 @@ def _demand(holds: Any, text: str) -> None:
         raise Broken(text)
 
 
+def failures_of(seeds: range) -> list[tuple[int, str]]:
+    """Check seeds; return those that fail, with what does not hold."""
+    found = []
+    for seed in seeds:
+        try:
+            check(seed)
+        except Exception as error:  # whatever it is, the other seeds go on
+            found.append((seed, f"{type(error).__name__}: {str(error)[:60]}"))
+    return found
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--count", type=int, default=10_000)
     parser.add_argument("--first", type=int, default=0, help="the first seed")
+    parser.add_argument("--jobs", type=int, default=1, help="processes")
     options = parser.parse_args()
-    failures: collections.Counter[str] = collections.Counter()
-    start = time.perf_counter()
-    for seed in range(options.first, options.first + options.count):
-        try:
-            check(seed)
-        except Exception as error:  # whatever it is, the other seeds go on
-            kind = f"{type(error).__name__}: {str(error)[:60]}"
-            failures[kind] += 1
-            if failures[kind] <= 5:
-                X, parameters = draw(seed)
-                print(f"seed {seed} {X.dtype}{X.shape} {parameters}\n  {kind}", flush=True)
+    kinds: collections.Counter[str] = collections.Counter()
+    start, stop = time.perf_counter(), options.first + options.count
+    parts = [range(one, min(one + PART, stop)) for one in range(options.first, stop, PART)]
+    with contextlib.ExitStack() as stack:
+        found: Iterable[list[tuple[int, str]]] = map(failures_of, parts)
+        if options.jobs > 1:
+            context = multiprocessing.get_context("spawn")  # no forks of libraries with threads
+            found = stack.enter_context(context.Pool(options.jobs)).imap(failures_of, parts)
+        for seed, kind in itertools.chain.from_iterable(found):
+            kinds[kind] += 1
+            X, parameters = draw(seed)
+            print(f"seed {seed} {X.dtype}{X.shape} {parameters}\n  {kind}", flush=True)
     seconds = time.perf_counter() - start
-    done = options.count - sum(failures.values())
+    done = options.count - sum(kinds.values())
     print(f"{done} of {options.count} fits hold with {THREADS} threads, {seconds:.0f} s")
-    for kind, count in failures.most_common():
+    for kind, count in kinds.most_common():
         print(f"  {count} × {kind}")
-    return int(bool(failures))
+    return int(bool(kinds))
 
 
 if __name__ == "__main__":

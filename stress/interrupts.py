@@ -14,6 +14,7 @@ import contextlib
 import hashlib
 import io
 import logging
+import multiprocessing
 import shutil
 import signal
 import sqlite3
@@ -226,33 +227,70 @@ def _records(place: Path) -> dict[Any, Any]:
     return {}
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--count", type=int, default=1000)
-    parser.add_argument("--first", type=int, default=0, help="the first seed")
-    options = parser.parse_args()
+Counts = tuple[Counter[str], Counter[str], dict[int, str]]
+
+
+def strike(first: int, count: int, step: int = 1) -> Counts:
+    """Interrupt until `count` runs were cut short or failed.
+
+    Parameters
+    ----------
+    first : int
+        The first seed.
+    count : int
+        How many interrupts.
+    step : int, default=1
+        The distance of two seeds, so that several processes share them out.
+
+    Returns
+    -------
+    cut, cases : Counter
+        By case, how many runs were cut short, and how many there were.
+    failures : dict
+        What went wrong, by seed.
+    """
     logging.disable(logging.CRITICAL)
     warnings.simplefilter("ignore")
     cut: Counter[str] = Counter()
     cases: Counter[str] = Counter()
-    failures: Counter[str] = Counter()
+    failures: dict[int, str] = {}
+    seed = first
     with tempfile.TemporaryDirectory() as folder, threadpool_limits(2, user_api="blas"):
         assault = Assault(Path(folder))
-        seed = options.first
-        while sum(cut.values()) + sum(failures.values()) < options.count:
+        while cut.total() + len(failures) < count:
             try:
                 kind, ended = assault.run(seed)
                 cases[kind] += 1
                 cut[kind] += ended
             except Exception as error:  # whatever it is, the other seeds go on
-                failures[f"{type(error).__name__}: {str(error)[:80]}"] += 1
+                failures[seed] = f"{type(error).__name__}: {str(error)[:80]}"
                 print(f"seed {seed} ({KINDS[seed % len(KINDS)]}): {error!r}", flush=True)
-            seed += 1
-    runs, wrong = seed - options.first, sum(failures.values())
-    print(f"{sum(cut.values())} interrupts in {runs} runs, {wrong} failures")
+            seed += step
+    return cut, cases, failures
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--count", type=int, default=1000)
+    parser.add_argument("--first", type=int, default=0, help="the first seed")
+    parser.add_argument("--jobs", type=int, default=1, help="processes")
+    options = parser.parse_args()
+    jobs = options.jobs
+    parts = [
+        (options.first + job, len(range(job, options.count, jobs)), jobs) for job in range(jobs)
+    ]
+    if jobs == 1:
+        counts = [strike(*parts[0])]
+    else:
+        with multiprocessing.get_context("spawn").Pool(jobs) as pool:
+            counts = pool.starmap(strike, parts, chunksize=1)
+    cut = sum((one[0] for one in counts), Counter[str]())
+    cases = sum((one[1] for one in counts), Counter[str]())
+    wrong = sum(len(one[2]) for one in counts)
+    print(f"{cut.total()} interrupts in {cases.total() + wrong} runs, {wrong} failures")
     for kind in cases:
         print(f"  {kind}: {cut[kind]} of {cases[kind]} runs were cut short")
-    return int(bool(failures))
+    return int(bool(wrong))
 
 
 if __name__ == "__main__":
