@@ -144,7 +144,7 @@ def atomic_open(
     if mode not in ("w", "wb"):
         raise ValueError(f"The mode of atomic_open must be 'w' or 'wb'. Got {mode!r} instead.")
     text = {} if mode == "wb" else {"encoding": encoding or "utf-8", "newline": ""}
-    with atomic_path(path) as temporary, _held(partial(open, mode=mode, **text), temporary) as held:  # type: ignore[call-overload]
+    with atomic_path(path) as temporary, _held(partial(open, mode=mode, **text), temporary) as held:
         (stream,) = held
         with stream:  # writing out what is left may fail, and then there is no new file
             yield stream
