@@ -146,7 +146,7 @@ def found_labels(
     if edge:
         model = model.looking_beyond(X, round(edge * n_clusters), power)
     else:
-        along = model.offsets(X) / model.spread
+        along = (model.project(X) - model.mean) @ model.directions / model.spread
         scales = np.sqrt(np.mean((along - along.mean(axis=0)) ** 2, axis=0))
         model = replace(model, view=model.directions / scales)
     rows, rng = model.place(X), np.random.default_rng(seed)

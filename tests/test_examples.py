@@ -62,7 +62,16 @@ def test_digits_by_strokes_without_mnist(run, capsys, monkeypatch, tmp_path):
     assert len(names["labels"]) == 5
 
 
-@pytest.mark.parametrize("page", ["gpu.rst", "out_of_core.rst", "cost_model.rst"])
+def test_strangers_among_digits(run, capsys):
+    names = run("strangers_among_digits.py")
+    assert names["found"] >= 0.9
+    assert names["alarms"] <= 0.07
+    assert names["labels"][0] >= 0
+    assert names["labels"][1] == -1
+    assert "of the strangers found" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("page", ["gpu.rst", "out_of_core.rst", "cost_model.rst", "outliers.rst"])
 def test_pages_show_files_that_exist(page):
     text = (ROOT / "docs" / page).read_text(encoding="utf-8")
     files = re.findall(r"^\.\. (?:literalinclude|include):: (.+)$", text, re.MULTILINE)

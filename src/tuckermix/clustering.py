@@ -40,6 +40,7 @@ from tuckermix.decomposition.result import Decomposition, SweepRecord
 from tuckermix.decomposition.stream import Summary, decompose_summary
 from tuckermix.labels import LABELLINGS, GraphLabels, fit_labels
 from tuckermix.labels.calibration import learn_agreement
+from tuckermix.labels.outliers import check_outliers, threshold_at
 from tuckermix.memberships import SIMPLICES
 from tuckermix.model import Model
 from tuckermix.numerics.tensor import multi_mode_dot
@@ -51,6 +52,10 @@ MAX_LANDMARKS = 10_000
 """Beyond this many samples labels are learned from a random part of them: the cost of the graph
 grows with the square, while accuracy no longer does."""
 
+
+QUARTILES = (0.5, 0.75)
+"""What is kept of how much of the samples lies outside the view: of outliers a few per cent may be
+among them."""
 
 RENUMBERINGS = 3
 """Rounds of numbering clusters by size. Other numbers break ties of votes otherwise, which may
@@ -128,6 +133,11 @@ class TuckerClustering(
         samples, clusters matched, gives the sample that label. They are learned without classes
         from ten fits of the labels to halves of the samples; see :doc:`/labels`. Otherwise it
         gives votes.
+    outliers : {"keep", "label"}, default="keep"
+        Whether samples that fit none of the clusters get the label of the nearest one, or the label
+        -1; for ``assign_labels="graph"``. See `outlier_scores`.
+    false_alarms : float, default=0.05
+        For ``outliers="label"``, the share of ordinary samples that may get the label -1.
     n_init : int, default=10
         The number of starts of k-means, and of the whole fit for ``init="random"``.
     max_iter : int, default=100
@@ -140,7 +150,8 @@ class TuckerClustering(
     Attributes
     ----------
     labels_ : array of shape (n_samples,)
-        The cluster of each sample, from 0 on, largest cluster first.
+        The cluster of each sample, from 0 on, largest cluster first; -1 for outliers where these
+        are labelled.
     memberships_ : array of shape (n_samples, n_components_)
         Mixing weights: positive rows that sum to one. See the notes.
     core_ : array of shape (n_components_, r_1, ...)
@@ -225,6 +236,8 @@ class TuckerClustering(
         ridge_edge: float = 4.0,
         ridge_power: float = 1.0,
         calibrate: bool = False,
+        outliers: str = "keep",
+        false_alarms: float = 0.05,
         n_init: int = 10,
         max_iter: int = 100,
         tol: float = 1e-6,
@@ -244,6 +257,8 @@ class TuckerClustering(
         self.ridge_edge = ridge_edge
         self.ridge_power = ridge_power
         self.calibrate = calibrate
+        self.outliers = outliers
+        self.false_alarms = false_alarms
         self.n_init = n_init
         self.max_iter = max_iter
         self.tol = tol
@@ -362,7 +377,7 @@ class TuckerClustering(
         Returns
         -------
         labels : array of shape (n_samples,)
-            Labels from 0 to ``n_clusters - 1``.
+            Labels from 0 to ``n_clusters - 1``; -1 for outliers with ``outliers="label"``.
         """
         return self._samples(X, "predict").map(self._model_.label)
 
@@ -376,6 +391,8 @@ class TuckerClustering(
         of the mean spread does; for ``"argmax"`` they are the mixing weights. They tell clear
         samples from doubtful ones, and are not calibrated: 0.9 does not mean right nine times out
         of ten. With `calibrate` they are probabilities that an independent fit gives the label.
+        With ``outliers="label"`` they speak of clusters for outliers too, but are the more alike
+        the less a sample fits.
 
         Parameters
         ----------
@@ -388,6 +405,32 @@ class TuckerClustering(
             Rows that sum to one; the label is the position of the largest entry.
         """
         return self._samples(X, "predict_proba").map(self._model_.soft_labels)
+
+    @explain_shortage
+    @one_blas_thread
+    def outlier_scores(self, X: Any) -> Array:
+        """Say how unlike the fitted samples others are, or they themselves.
+
+        The score is the largest of three parts: the distance to the nearest neighbours relative to
+        theirs, the part of the sample outside the directions in which most samples vary, and the
+        part that the model does not explain. Each is compared with what is usual, learned from the
+        fitted samples that fit best, so that outliers in groups do not vouch for each other. Needs
+        ``assign_labels="graph"``; see :doc:`/outliers`.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, d_1, ...)
+            Samples of the shape on which the model was fitted.
+
+        Returns
+        -------
+        scores : array of shape (n_samples,)
+            0 is usual, 1 is what one in ten of the usual samples exceeds in one of the parts, and
+            there is no upper end.
+        """
+        samples = self._samples(X, "outlier_scores")
+        self._model_.reference  # noqa: B018 -- learned here, once, and not by every worker
+        return samples.map(self._model_.outlier_scores)
 
     @explain_shortage
     @one_blas_thread
@@ -529,6 +572,13 @@ class TuckerClustering(
                 "calibrate=True needs the votes of assign_labels='graph'. Got "
                 f"assign_labels={self.assign_labels!r}."
             )
+        if self.outliers != "keep":
+            check_outliers(self.outliers, self.false_alarms, name)
+            if self.assign_labels != "graph":
+                raise ValueError(
+                    "outliers='label' needs the landmarks of assign_labels='graph'. Got "
+                    f"assign_labels={self.assign_labels!r}."
+                )
         check_integer(self.n_init, "n_init", name)
         check_integer(self.max_iter, "max_iter", name)
         check_real(self.tol, "tol", name)
@@ -631,6 +681,8 @@ class TuckerClustering(
         if way.looks_beyond:
             edge = round(self.ridge_edge * self.n_clusters)
             model = model.looking_beyond(chosen, edge, self.ridge_power)
+            beyond = np.quantile(to_numpy(as_blocks(chosen).map(model.leftovers)), QUARTILES)
+            model = replace(model, leftover=(float(beyond[0]), float(beyond[1])))
         labeller = fit_labels(
             self.assign_labels,
             as_blocks(chosen).map(model.place if way.uses == "points" else model.weigh),
@@ -642,6 +694,9 @@ class TuckerClustering(
         if self.calibrate:
             labeller = self._calibrated(model, labeller, chosen, rng)
         model = replace(model, labeller=labeller)
+        if self.outliers == "label":
+            scores = to_numpy(as_blocks(chosen).map(model.outlier_scores))
+            model = replace(model, threshold=threshold_at(scores, self.false_alarms))
         count = partial(model.cluster_sums, n_clusters=self.n_clusters)
         for last in (*[False] * RENUMBERINGS, True):
             labels = samples.map(model.label)
@@ -658,7 +713,8 @@ class TuckerClustering(
                 xp = get_namespace(sums)
                 places = asarray_like(order, sums, dtype=xp.int64)
                 sums, counts = xp.take(sums, places, axis=0), xp.take(counts, places, axis=0)
-                if samples.lazy or not way.looks_beyond:  # their soft labels round otherwise
+                # Soft labels of k-means round otherwise, and -1 has no place to change.
+                if samples.lazy or not way.looks_beyond or model.threshold is not None:
                     labels = samples.map(model.label)
                 else:
                     labels = xp.take(asarray_like(np.argsort(order), labels), labels, axis=0)
@@ -727,8 +783,9 @@ class TuckerClustering(
         model, marks = self._model_, as_blocks(summary.landmarks)
         if old is not None:
             was, now = to_numpy(marks.map(old.label)), to_numpy(self.labels_)
+            both = (was >= 0) & (now >= 0)  # outliers of one of them say nothing
             shared = np.zeros((self.n_clusters, self.n_clusters))
-            np.add.at(shared, (was, now), 1.0)
+            np.add.at(shared, (was[both], now[both]), 1.0)
             order = linear_sum_assignment(-shared)[1]
             assert model.labeller is not None
             model = replace(model, labeller=model.labeller.renumbered(order))

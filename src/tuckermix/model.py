@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -33,7 +33,8 @@ from tuckermix._array_api import (
 from tuckermix._records import Record
 from tuckermix._validation import check_stored
 from tuckermix.decomposition import Decomposition
-from tuckermix.labels import Labeller
+from tuckermix.labels import GraphLabels, Labeller
+from tuckermix.labels.outliers import Reference, fade, learn_reference
 from tuckermix.memberships import SIMPLICES
 from tuckermix.numerics.linalg import (
     DENSE_SIDE,
@@ -91,6 +92,12 @@ class Model(Record):
         the model, along each of which the fitted samples have the variance 1.
     labeller : Labeller or None
         What gives samples their labels, once it is learned.
+    leftover : tuple of (float, float) or None
+        The median and the upper quartile, over samples from which labels are learned, of the
+        squares of their parts outside the view.
+    threshold : float or None
+        The outlier score beyond which samples get the label -1; None where all samples have labels
+        of clusters.
     """
 
     factors: list[Array]
@@ -101,6 +108,8 @@ class Model(Record):
     spread: float
     view: Array
     labeller: Labeller | None = None
+    leftover: tuple[float, float] | None = None
+    threshold: float | None = None
 
     @classmethod
     def from_decomposition(
@@ -190,6 +199,20 @@ class Model(Record):
             raise ValueError("it lacks a labeller")
         width = int(view.shape[1]) + 1 if self.labeller.uses == "points" else n_components
         self.labeller.check(width, n_clusters)
+        if self.leftover is not None and not (
+            isinstance(self.leftover, tuple)
+            and len(self.leftover) == 2
+            and all(isinstance(part, float) for part in self.leftover)
+            and 0.0 <= self.leftover[0] <= self.leftover[1] < math.inf
+        ):
+            raise ValueError(f"leftover must be two numbers >= 0, rising, not {self.leftover!r}")
+        if self.threshold is not None and (
+            not isinstance(self.threshold, float)
+            or not math.isfinite(self.threshold)
+            or self.leftover is None
+            or not isinstance(self.labeller, GraphLabels)
+        ):
+            raise ValueError(f"threshold {self.threshold!r} is none for its labeller")
 
     def looking_beyond(self, X: Array, edge: int, power: float = 1.0) -> Model:
         """Let labels look beyond the directions of the model, see the text of this module.
@@ -243,10 +266,6 @@ class Model(Record):
         small = multi_mode_dot(X, self.factors, transpose=True)
         return get_namespace(X).reshape(small, (small.shape[0], math.prod(small.shape[1:])))
 
-    def offsets(self, X: Array) -> Array:
-        """Return where samples lie along the directions, in units of the samples."""
-        return get_namespace(X).matmul(self.project(X) - self.mean, self.directions)
-
     def place(self, X: Array) -> Array:
         """Return the points that labels compare: where samples lie in the view, on a sphere.
 
@@ -265,17 +284,67 @@ class Model(Record):
 
     def weigh(self, X: Array) -> Array:
         """Return the best convex mixture of the components for each sample."""
-        return simplex_least_squares(self.offsets(X), self.vertices)
+        offsets = get_namespace(X).matmul(self.project(X) - self.mean, self.directions)
+        return simplex_least_squares(offsets, self.vertices)
 
     def soft_labels(self, X: Array) -> Array:
         """Return the soft labels of samples, of shape (n_samples, n_clusters)."""
         assert self.labeller is not None
         uses = self.place if self.labeller.uses == "points" else self.weigh
-        return self.labeller.predict_proba(uses(X))
+        shares = self.labeller.predict_proba(uses(X))
+        if self.threshold is None:
+            return shares
+        return fade(shares, self.outlier_scores(X), self.threshold)
 
     def label(self, X: Array) -> Array:
-        """Return the label of each sample."""
-        return get_namespace(X).argmax(self.soft_labels(X), axis=1)
+        """Return the label of each sample, -1 for outliers where there is a threshold."""
+        xp = get_namespace(X)
+        labels = xp.argmax(self.soft_labels(X), axis=1)
+        if self.threshold is None:
+            return labels
+        return xp.where(self.outlier_scores(X) > self.threshold, -1, labels)
+
+    def leftovers(self, X: Array) -> Array:
+        """Return the squares of the parts of samples outside the view, in units of `spread`."""
+        xp = get_namespace(X)
+        rows = self.project(X)
+        small = xp.reshape(rows, (rows.shape[0], *self.core.shape[1:]))
+        outside = (X - multi_mode_dot(small, self.factors)) / self.spread
+        outside = xp.reshape(outside, (X.shape[0], math.prod(X.shape[1:])))
+        around = (rows - self.mean) / self.spread
+        unit = self.view / xp.sqrt(xp.sum(self.view * self.view, axis=0))
+        beyond = around - xp.matmul(xp.matmul(around, unit), unit.T)
+        return xp.vecdot(outside, outside) + xp.vecdot(beyond, beyond)
+
+    @cached_property
+    def reference(self) -> Reference:
+        """What is usual among the landmarks; learned when it is first asked for."""
+        labeller = self.labeller
+        if not isinstance(labeller, GraphLabels) or self.leftover is None:
+            raise ValueError(
+                "Outlier scores compare samples with landmarks of assign_labels='graph', and this "
+                "model has none, or is from a file of an earlier version: fit it anew."
+            )
+        return learn_reference(
+            labeller.landmarks,
+            self._along_view(labeller.landmarks),
+            to_numpy(labeller.landmark_labels),
+            self.leftover,
+            labeller.n_neighbors,
+        )
+
+    def outlier_scores(self, X: Array) -> Array:
+        """Return how unlike the landmarks samples are, see `tuckermix.labels.outliers`."""
+        points = self.place(X)
+        return self.reference.score(points, self._along_view(points), self.leftovers(X))
+
+    def _along_view(self, points: Array) -> Array:
+        """Return where points of `place` lie along the view's directions, in units of `spread`."""
+        xp = get_namespace(points)
+        rows = double(points)
+        constant = math.hypot(1.0, FLAT_BELOW / max(1, rows.shape[1] - 1))
+        coordinates = rows[:, 1:] * (constant / rows[:, :1])
+        return coordinates / xp.sqrt(xp.sum(double(self.view) ** 2, axis=0))
 
     def rebuild(self, weights: Array) -> Array:
         """Return the samples that the model has for given mixing weights."""
@@ -293,11 +362,15 @@ class Model(Record):
         return (squared_norm(X - self.rebuild(self.weigh(X))),)
 
     def cluster_sums(self, X: Array, labels: Array, n_clusters: int) -> tuple[Array, Array]:
-        """Return the sum of the offsets of each cluster and the number of its samples."""
+        """Return the sum of the offsets of each cluster and the number of its samples.
+
+        Offsets are relative to the mean, along the directions. Outliers, of label -1, are in none.
+        """
         xp = get_namespace(X)
         names = xp.arange(n_clusters, dtype=labels.dtype, device=device(X))
         one_hot = xp.astype(labels[:, None] == names, xp.float64)
-        return xp.matmul(one_hot.T, double(self.offsets(X))), xp.sum(one_hot, axis=0)
+        offsets = xp.matmul(self.project(X) - self.mean, self.directions)
+        return xp.matmul(one_hot.T, double(offsets)), xp.sum(one_hot, axis=0)
 
 
 def _missed_share(memberships: Array, Q: Array, core_rows: Array) -> float:

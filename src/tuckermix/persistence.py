@@ -414,8 +414,9 @@ def _check_common(model: Any) -> None:
         raise ValueError(f"n_features_in_ is {model.n_features_in_!r} for samples of shape {shape}")
     check_integer(model.n_clusters, "n_clusters", type(model).__name__)
     labels = check_stored(model.labels_, "labels_", (None,), kind="i")
-    if len(labels) < model.n_clusters or labels.min() < 0 or labels.max() >= model.n_clusters:
-        raise ValueError(f"labels_ must lie between 0 and {model.n_clusters - 1}")
+    least = -1 if getattr(model, "outliers", "keep") == "label" else 0
+    if len(labels) < model.n_clusters or labels.min() < least or labels.max() >= model.n_clusters:
+        raise ValueError(f"labels_ must lie between {least} and {model.n_clusters - 1}")
     check_integer(model.n_iter_, "n_iter_", type(model).__name__, minimum=0)
     if not isinstance(model.stop_reason_, StopReason) or not isinstance(model.history_, list):
         raise ValueError("stop_reason_ or history_ is none")

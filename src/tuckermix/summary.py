@@ -75,11 +75,13 @@ class FitSummary(Record):
     seconds : float or None
         The time of the fit, where it was taken.
     accuracy, nmi : float or None
-        Agreement with known classes, where there are any.
+        Agreement with known classes, where there are any, over the samples that are in a cluster.
     settings : dict
         The parameters of the model.
     versions : dict of str to str
         The versions of what the run depended on.
+    n_outliers : int, default=0
+        Samples with the label -1, which are in no cluster.
     """
 
     n_samples: int
@@ -101,6 +103,7 @@ class FitSummary(Record):
     nmi: float | None
     settings: dict[str, Any]
     versions: dict[str, str]
+    n_outliers: int = 0
 
 
 def summarize_fit(
@@ -135,14 +138,17 @@ def summarize_fit(
         The figures.
     """
     labels = to_numpy(model.labels_) if labels is None else labels
-    found = {"ac": None, "nmi": None} if truth is None else scores(truth, labels)
+    inside = labels >= 0
+    found: dict[str, Any] = {"ac": None, "nmi": None}
+    if truth is not None:
+        found = scores(np.asarray(truth)[inside], labels[inside])
     reason = getattr(model, "stop_reason_", None)
     return FitSummary(
         n_samples=int(X.shape[0]),
         sample_shape=[int(size) for size in X.shape[1:]],
         dtype=str(X.dtype),
         n_clusters=int(proba.shape[1]),
-        cluster_sizes=np.bincount(labels, minlength=proba.shape[1]).tolist(),
+        cluster_sizes=np.bincount(labels[inside], minlength=proba.shape[1]).tolist(),
         n_components=int(model.n_components_),
         ranks=[int(rank) for rank in model.ranks_],
         cost=float(model.cost_),
@@ -157,6 +163,7 @@ def summarize_fit(
         nmi=found["nmi"],
         settings=settings(model),
         versions=versions(),
+        n_outliers=int(np.sum(~inside)),
     )
 
 

@@ -61,3 +61,21 @@ def test_samples_of_another_shape_are_refused(run, saved, tmp_path):
     assert code != 0
     assert out == ""
     assert "per-sample shape" in err
+
+
+def test_outliers_are_labelled_as_they_were_in_the_fit(run, saved, tmp_path, summary):
+    _, _, X = saved
+    X = np.concatenate([X, np.random.default_rng(0).uniform(-9, 9, (2, *X.shape[1:]))])
+    np.save(tmp_path / "all.npy", X)
+    words = ("cluster", tmp_path / "all.npy", "-k", 3, "--outliers", "label", "-q")
+    code, _, _ = run(*words, "-o", tmp_path / "out")
+    assert code == 0
+    text = (tmp_path / "out" / "labels.csv").read_text()
+    rows = table(text)
+    assert [row["label"] for row in rows[-2:]] == ["-1", "-1"]
+    assert summary(tmp_path / "out")["n_outliers"] == sum(row["label"] == "-1" for row in rows)
+    assert all(float(row["outlier_score"]) > 1 for row in rows[-2:])
+    assert "Outliers" in (tmp_path / "out" / "report.html").read_text()
+    model = tmp_path / "out" / "model.tuckermix"
+    _, again, _ = run("predict", model, tmp_path / "all.npy", "-q")
+    assert [row["label"] for row in table(again)] == [row["label"] for row in rows]

@@ -231,3 +231,29 @@ def test_select_chooses_without_fitting(planted):
     fitted = clone(chooser).fit(X)
     assert fitted.selection_ == selection
     np.testing.assert_array_equal(estimator.fit(X).labels_, fitted.labels_)
+
+
+@pytest.mark.parametrize("name", ["pixels", "scattering", "pixels + log-scattering"])
+def test_outliers_of_the_chosen_one(planted, tmp_path, name):
+    X, _ = planted
+    X = X.copy()
+    X[:6] = np.random.default_rng(0).uniform(X.min(), X.max(), (6, 16, 16))
+    candidate = dict(built_in_candidates((16, 16), "auto"))[name]
+    model = AutoClustering(4, candidates=[(name, candidate)], outliers="label", random_state=0)
+    model.fit(X)
+    assert (model.labels_[:6] == -1).all()
+    assert np.mean(model.labels_[6:] == -1) < 0.1
+    np.testing.assert_array_equal(model.predict(X), model.labels_)
+    scores = model.outlier_scores(X)
+    assert scores[:6].min() > np.quantile(scores[6:], 0.95)
+    tuckermix.save(model, tmp_path / "model")
+    again = tuckermix.load(tmp_path / "model")
+    np.testing.assert_array_equal(again.predict(X), model.labels_)
+    np.testing.assert_allclose(again.outlier_scores(X), scores, rtol=1e-6)
+
+
+def test_outliers_need_candidates_that_know_them():
+    with pytest.raises(ValueError, match="needs candidates that have the parameter outliers"):
+        AutoClustering(candidates=[("k-means", KMeans())], outliers="label").fit(np.eye(10))
+    with pytest.raises(ValueError, match="The 'outliers' parameter of AutoClustering"):
+        AutoClustering(outliers="drop").fit(np.eye(10))

@@ -78,6 +78,7 @@ def test_save_and_load(planted, tmp_path):
         ({"sample_shape_": (16, 12)}, "another shape"),
         ({"labels_": np.array([0, 4])}, "labels_ must lie between"),
         ({"centroids_": np.zeros((2, 16, 16))}, "centroids_"),
+        ({"_threshold_": float("inf")}, "its threshold is inf"),
     ],
 )
 def test_stored_models_check_themselves(planted, changes, message):
@@ -136,3 +137,32 @@ def test_a_failed_fit_leaves_the_old_one(planted):
     with pytest.raises(ValueError, match="n_samples=2 must be >= n_clusters=4"):
         model.fit(X[:2])
     assert model.labels_ is before
+
+
+def test_outliers_of_all_views(planted, tmp_path):
+    """Scores are the mean of those of the views; labels, predictions and stored models follow."""
+    X, _ = planted
+    X = X.copy()
+    X[:6] = np.random.default_rng(0).uniform(X.min(), X.max(), (6, 16, 16))
+    model = MultiViewClustering(two_views(), n_clusters=4, outliers="label", random_state=0)
+    model.fit(X)
+    assert (model.labels_[:6] == -1).all()
+    assert np.mean(model.labels_[6:] == -1) < 0.1
+    np.testing.assert_array_equal(model.predict(X), model.labels_)
+    (_, pixels), (_, strokes) = model.estimators_
+    parts = pixels.outlier_scores(X), strokes[-1].outlier_scores(strokes[:-1].transform(X))
+    np.testing.assert_allclose(model.outlier_scores(X), (parts[0] + parts[1]) / 2)
+    shares = model.predict_proba(X)
+    np.testing.assert_allclose(shares.sum(axis=1), 1.0)
+    assert shares[:6].max() < 0.9
+    tuckermix.save(model, tmp_path / "model")
+    again = tuckermix.load(tmp_path / "model")
+    np.testing.assert_array_equal(again.predict(X), model.labels_)
+    dask = pytest.importorskip("dask.array")
+    lazy = dask.from_array(X, chunks=(50, 16, 16))
+    np.testing.assert_array_equal(np.asarray(model.predict(lazy)), model.labels_)
+    np.testing.assert_allclose(np.asarray(model.predict_proba(lazy)), shares, atol=1e-9)
+    model.set_params(outliers="keep").fit(X)
+    assert model.labels_.min() == 0
+    with pytest.raises(ValueError, match="The 'false_alarms' parameter of MultiViewClustering"):
+        MultiViewClustering(outliers="label", false_alarms=2.0).fit(X)

@@ -57,15 +57,34 @@ def refuse_to_replace(folder: Path, force: bool, unless: str | None = None) -> N
     )
 
 
-def labels_text(names: Any, proba: np.ndarray, labels: np.ndarray) -> str:
-    """Return labels and soft labels as CSV: name or index, label, confidence, one column each."""
+def labels_text(
+    names: Any, proba: np.ndarray, labels: np.ndarray, scores: np.ndarray | None = None
+) -> str:
+    """Return labels and soft labels as CSV: name or index, label, confidence, one column each.
+
+    Outlier scores, where there are any, are the last column.
+    """
     columns = [f"p{cluster}" for cluster in range(proba.shape[1])]
+    columns += [] if scores is None else ["outlier_score"]
     head = ["index" if names is None else "name", "label", "confidence", *columns]
     named = range(len(labels)) if names is None else sample_names(names, len(labels))
     written = np.char.mod("%.6g", proba)
-    confidence = written[np.arange(len(labels)), labels].tolist()
+    # Outliers, of label -1, are in no cluster: the largest soft label says how near they come.
+    largest = np.where(labels < 0, proba.argmax(axis=1), labels)
+    confidence = written[np.arange(len(labels)), largest].tolist()
+    if scores is not None:
+        written = np.concatenate([written, np.char.mod("%.4g", scores)[:, None]], axis=1)
     rows = zip(named, labels.tolist(), confidence, written.tolist(), strict=True)
     return csv_text([head, *([name, label, sure, *row] for name, label, sure, row in rows)])
+
+
+def outlier_scores(model: Any, X: Any) -> np.ndarray | None:
+    """Return the outlier scores of samples where the model labels outliers."""
+    if getattr(model, "outliers", "keep") != "label":
+        return None
+    from tuckermix.plots.fitted import as_fitted
+
+    return to_numpy(model.outlier_scores(as_fitted(model, X)))
 
 
 def summary_rows(summary: FitSummary, folder: Path) -> list[tuple[str, str]]:
@@ -76,6 +95,9 @@ def summary_rows(summary: FitSummary, folder: Path) -> list[tuple[str, str]]:
         ("samples", f"{summary.n_samples} of shape {shape}"),
         ("clusters", f"{summary.n_clusters}, of {smallest} to {largest} samples"),
     ]
+    if summary.n_outliers:
+        share = summary.n_outliers / summary.n_samples
+        rows.append(("outliers", f"{summary.n_outliers}, {share:.1%}, of label -1"))
     if summary.accuracy is not None:
         rows += [("AC", f"{summary.accuracy:.3f}"), ("NMI", f"{summary.nmi:.3f}")]
     rows += [
@@ -143,7 +165,7 @@ def write_results(
         folder=source if Path(source).is_dir() else None,
         page_folder=folder,
     )
-    labels = labels_text(names, proba, to_numpy(fitted.labels_))
+    labels = labels_text(names, proba, to_numpy(fitted.labels_), outlier_scores(fitted, seen))
     files = {"labels": LABELS, "model": MODEL, "report": REPORT, "summary": SUMMARY}
     place = {"input": source, "command": command, "folder": str(folder)}
     values = {

@@ -117,6 +117,13 @@ def cluster(
     assign_labels: Annotated[
         str, typer.Option(help="graph, subspace, memberships or argmax.", rich_help_panel=MODEL)
     ] = "graph",
+    outliers: Annotated[
+        str,
+        typer.Option(
+            help="keep (all samples get a cluster) or label (-1 for those that fit none).",
+            rich_help_panel=MODEL,
+        ),
+    ] = "keep",
     n_neighbors: Annotated[
         int, typer.Option(min=1, help="Neighbours in the graph.", rich_help_panel=MODEL)
     ] = 15,
@@ -166,6 +173,7 @@ def cluster(
         init=init,
         memberships=memberships,
         assign_labels=assign_labels,
+        outliers=outliers,
         n_neighbors=n_neighbors,
         n_init=n_init,
         max_iter=max_iter,

@@ -56,8 +56,14 @@ def predict(
         _features.refuse_mixed_depths(data, _features.scale_of(model))
         X = data.X if _features.is_pipeline(model) else _input.floating(data.X)
     with console.stage("Labelling"):
-        proba = to_numpy(model.predict_proba(X))
-    text = _results.labels_text(data.names, proba, proba.argmax(axis=1))
+        proba, labels, scores = to_numpy(model.predict_proba(X)), None, None
+        final = _features.final(model)
+        if getattr(final, "outliers", "keep") == "label":
+            labels = to_numpy(model.predict(X))
+            seen = model[:-1].transform(X) if _features.is_pipeline(model) else X
+            scores = _results.outlier_scores(final, seen)
+    labels = proba.argmax(axis=1) if labels is None else labels
+    text = _results.labels_text(data.names, proba, labels, scores)
     if out is None:
         sys.stdout.write(text)
     else:

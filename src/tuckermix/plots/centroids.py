@@ -139,7 +139,7 @@ class CentroidDisplay:
         """
         centroids = centroids_of(estimator, cls.__name__)
         labels = to_numpy(fitted(estimator, cls.__name__, "labels_"))
-        sizes = np.bincount(labels, minlength=centroids.shape[0])
+        sizes = np.bincount(labels[labels >= 0], minlength=centroids.shape[0])
         return cls(centroids, sizes=sizes, kind=kind).plot(ax, animate=animate)
 
     def _names(self) -> list[str]:

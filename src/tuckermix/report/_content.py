@@ -239,6 +239,9 @@ def facts(summary: FitSummary) -> list[tuple[str, str, str]]:
         ),
         ("Mean confidence", f"{summary.mean_confidence:.0%}", "the largest soft label"),
     ]
+    if summary.n_outliers:
+        share = f"{summary.n_outliers / summary.n_samples:.1%} of the samples, of label -1"
+        rows.append(("Outliers", f"{summary.n_outliers:,}", share))
     if summary.accuracy is not None:
         known = f"{100 * summary.accuracy:.1f} %"
         rows.append(("Accuracy", known, "clusters matched to known classes"))

@@ -138,6 +138,8 @@ def render_report(
         model = model[-1]
     labels = labels_of(model, X, "The report")
     proba = to_numpy(model.predict_proba(as_fitted(model, X)) if proba is None else proba)
+    # Outliers are shown with the cluster that they resemble most, and counted.
+    labels = np.where(labels < 0, proba.argmax(axis=1), labels)
     base, missing = _listing.linked(names, folder, page_folder)
     named = sample_names(names, X.shape[0])
     if truth is not None:

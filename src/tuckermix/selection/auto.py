@@ -26,6 +26,7 @@ from tuckermix._validation import (
 )
 from tuckermix.clustering import TuckerClustering
 from tuckermix.features import Scattering
+from tuckermix.labels.outliers import check_outliers
 from tuckermix.selection.multiview import MultiViewClustering, cluster_means
 from tuckermix.selection.record import Selection
 from tuckermix.selection.resampling import Resampler, set_clusters
@@ -161,6 +162,11 @@ class AutoClustering(CallbackSupportMixin, ClusterMixin, BaseEstimator):
         resampled by their label step alone; others are fitted to each subsample.
     max_samples : int, default=1500
         The choice is made on a random part of this size where there are more samples.
+    outliers : {"keep", "label"}, default="keep"
+        Whether samples that fit none of the clusters get the label of the nearest one, or the label
+        -1. The chosen estimator is told so; candidates of your own must have the parameter.
+    false_alarms : float, default=0.05
+        For ``outliers="label"``, the share of ordinary samples that may get the label -1.
     random_state : None, int or RandomState, default=None
         Set an int for results that repeat.
 
@@ -169,7 +175,7 @@ class AutoClustering(CallbackSupportMixin, ClusterMixin, BaseEstimator):
     best_estimator_ : estimator
         The chosen candidate, fitted to all samples; it takes samples as `fit` does.
     labels_ : array of shape (n_samples,)
-        The cluster of each sample.
+        The cluster of each sample; -1 for outliers where these are labelled.
     n_clusters_ : int
         The number of clusters.
     selection_ : Selection
@@ -207,12 +213,16 @@ class AutoClustering(CallbackSupportMixin, ClusterMixin, BaseEstimator):
         features: str = AUTO,
         candidates: Any = None,
         max_samples: int = PART,
+        outliers: str = "keep",
+        false_alarms: float = 0.05,
         random_state: Any = None,
     ):
         self.n_clusters = n_clusters
         self.features = features
         self.candidates = candidates
         self.max_samples = max_samples
+        self.outliers = outliers
+        self.false_alarms = false_alarms
         self.random_state = random_state
 
     @one_blas_thread
@@ -338,6 +348,7 @@ class AutoClustering(CallbackSupportMixin, ClusterMixin, BaseEstimator):
                 ) from None
         check_option(self.features, "features", name, FEATURES)
         check_integer(self.max_samples, "max_samples", name, minimum=2)
+        check_outliers(self.outliers, self.false_alarms, name)
         self._given()
 
     def _given(self) -> list[tuple[str, Any]] | None:
@@ -363,6 +374,11 @@ class AutoClustering(CallbackSupportMixin, ClusterMixin, BaseEstimator):
                 raise ValueError(
                     f"The candidate {name!r} of AutoClustering must have the parameter n_clusters "
                     f"and the method fit_predict. Got {type(final).__name__} instead."
+                )
+            if self.outliers != "keep" and "outliers" not in params:
+                raise ValueError(
+                    f"AutoClustering with outliers={self.outliers!r} needs candidates that have "
+                    f"the parameter outliers. Got {name!r}, {type(final).__name__}, which has not."
                 )
         return [(name, estimator) for name, estimator in pairs]
 
@@ -432,8 +448,10 @@ class AutoClustering(CallbackSupportMixin, ClusterMixin, BaseEstimator):
             judge = None if image else candidates[0][0]
         selection = choose(Resampler(part, candidates, rng, judge), wanted, progress)
         seed = int(rng.integers(2**31))
-        best = clone(dict(candidates)[selection.view])
-        return set_clusters(best, selection.n_clusters, seed), selection
+        best = set_clusters(clone(dict(candidates)[selection.view]), selection.n_clusters, seed)
+        if self.outliers != "keep":
+            _final(best).set_params(outliers=self.outliers, false_alarms=self.false_alarms)
+        return best, selection
 
     def _part(self, X: Array, wanted: int | None, rng: np.random.Generator) -> Array:
         """Return the distinct samples, or a random part of them, in memory."""

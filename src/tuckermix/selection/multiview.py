@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import Any
 
@@ -37,6 +38,7 @@ from tuckermix.labels.graph import (
     join_parts,
 )
 from tuckermix.labels.labellers import elect
+from tuckermix.labels.outliers import check_outliers, fade, threshold_at
 from tuckermix.numerics.points import nearest_neighbors
 from tuckermix.sources import as_blocks
 
@@ -60,6 +62,11 @@ class MultiViewClustering(ClusterMixin, BaseEstimator):
         samples themselves.
     n_clusters : int, default=8
         The number of clusters; that of the views is not used.
+    outliers : {"keep", "label"}, default="keep"
+        Whether samples that fit none of the clusters get the label of the nearest one, or the label
+        -1; what the views themselves are told of that is not used.
+    false_alarms : float, default=0.05
+        For ``outliers="label"``, the share of ordinary samples that may get the label -1.
     n_init : int, default=10
         Starts of k-means.
     random_state : None, int or RandomState, default=None
@@ -101,11 +108,15 @@ class MultiViewClustering(ClusterMixin, BaseEstimator):
         views: Any = None,
         n_clusters: int = 8,
         *,
+        outliers: str = "keep",
+        false_alarms: float = 0.05,
         n_init: int = 10,
         random_state: Any = None,
     ):
         self.views = views
         self.n_clusters = n_clusters
+        self.outliers = outliers
+        self.false_alarms = false_alarms
         self.n_init = n_init
         self.random_state = random_state
 
@@ -147,9 +158,9 @@ class MultiViewClustering(ClusterMixin, BaseEstimator):
         Returns
         -------
         labels : array of shape (n_samples,)
-            Labels from 0 to ``n_clusters - 1``.
+            Labels from 0 to ``n_clusters - 1``; -1 for outliers with ``outliers="label"``.
         """
-        return self._largest(self._votes(self._samples(X, "predict")))
+        return self._labels(self._samples(X, "predict"))
 
     @explain_shortage
     @one_blas_thread
@@ -166,7 +177,28 @@ class MultiViewClustering(ClusterMixin, BaseEstimator):
         shares : array of shape (n_samples, n_clusters)
             Rows that sum to one; the label is the position of the largest entry.
         """
-        return self._votes(self._samples(X, "predict_proba"))
+        X = self._samples(X, "predict_proba")
+        shares = self._votes(X)
+        if not hasattr(self, "_threshold_"):
+            return shares
+        return fade(shares, self._scores(X), self._threshold_)
+
+    @explain_shortage
+    @one_blas_thread
+    def outlier_scores(self, X: Any) -> Array:
+        """Say how unlike the fitted samples others are: the mean of the scores of the views.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, d_1, ...)
+            Samples of the shape on which the model was fitted.
+
+        Returns
+        -------
+        scores : array of shape (n_samples,)
+            Larger for samples that fit less, see `TuckerClustering.outlier_scores`.
+        """
+        return self._scores(self._samples(X, "outlier_scores"))
 
     def _samples(self, X: Any, method: str) -> Array:
         """Validate new samples, which must be of the library of the fitted ones."""
@@ -174,11 +206,27 @@ class MultiViewClustering(ClusterMixin, BaseEstimator):
         check_same_library(X, self.centroids_, f"{type(self).__name__}.{method}()")
         return X
 
-    def _largest(self, shares: Array) -> Array:
-        """Return the places of the largest entries of rows."""
-        if is_dask(shares):
-            return shares.argmax(axis=1)
-        return get_namespace(shares).argmax(shares, axis=1)
+    def _labels(self, X: Array) -> Array:
+        """Return the places of the largest votes, -1 for outliers where there is a threshold."""
+        shares = self._votes(X)
+        lazy = is_dask(shares)
+        xp: Any = None if lazy else get_namespace(shares)
+        labels = shares.argmax(axis=1) if lazy else xp.argmax(shares, axis=1)
+        if not hasattr(self, "_threshold_"):
+            return labels
+        ordinary = self._scores(X) <= self._threshold_
+        if lazy:
+            return (labels + 1) * ordinary - 1
+        return xp.where(ordinary, labels, -1)
+
+    def _scores(self, X: Array) -> Array:
+        """Return the mean over the views of the outlier scores."""
+        total = None
+        for _, view in self.estimators_:
+            scores = _final(view).outlier_scores(_seen(view, X))
+            total = scores if total is None else total + scores
+        assert total is not None
+        return total / len(self.estimators_)
 
     def _votes(self, X: Array) -> Array:
         """Return the mean over the views of the shares of votes."""
@@ -194,6 +242,7 @@ class MultiViewClustering(ClusterMixin, BaseEstimator):
         name = type(self).__name__
         check_integer(self.n_clusters, "n_clusters", name)
         check_integer(self.n_init, "n_init", name)
+        check_outliers(self.outliers, self.false_alarms, name)
         for label, view in self._given():
             final = view[-1] if isinstance(view, Pipeline) else view
             if not isinstance(final, TuckerClustering) or final.assign_labels != "graph":
@@ -230,7 +279,7 @@ class MultiViewClustering(ClusterMixin, BaseEstimator):
         for name, given in self._given():
             view = clone(given)
             final = view[-1] if isinstance(view, Pipeline) else view
-            final.set_params(n_clusters=self.n_clusters, random_state=seed)
+            final.set_params(n_clusters=self.n_clusters, random_state=seed, outliers="keep")
             self.estimators_.append((name, view.fit(X)))
         samples = as_blocks(X)
         chosen = X
@@ -242,12 +291,15 @@ class MultiViewClustering(ClusterMixin, BaseEstimator):
         places = [_points(view, chosen) for _, view in self.estimators_]
         widths = [_final(view).n_neighbors for _, view in self.estimators_]
         self._voters_ = _learn(places, widths, self.n_clusters, self.n_init, rng)
-        labels = self._largest(self._votes(X))
-        counts = np.bincount(to_numpy(labels), minlength=self.n_clusters)
-        order = np.argsort(-counts, kind="stable")
+        self.__dict__.pop("_threshold_", None)  # of an earlier fit
+        if self.outliers == "label":
+            self._threshold_ = threshold_at(to_numpy(self._scores(chosen)), self.false_alarms)
+        labels = self._labels(X)
+        held = to_numpy(labels)
+        order = np.argsort(-np.bincount(held[held >= 0], minlength=self.n_clusters), kind="stable")
         if np.any(order[1:] < order[:-1]):
             self._voters_ = [voter.renumbered(order) for voter in self._voters_]
-            labels = self._largest(self._votes(X))
+            labels = self._labels(X)
         self.labels_ = labels
         self.centroids_ = cluster_means(X, labels, self.n_clusters)
 
@@ -270,8 +322,12 @@ class MultiViewClustering(ClusterMixin, BaseEstimator):
                 raise ValueError("its views take samples of another shape")
             voter.check(int(model._model_.view.shape[1]) + 1, self.n_clusters)
         labels = check_stored(self.labels_, "labels_", (None,), kind="i")
-        if labels.min() < 0 or labels.max() >= self.n_clusters:
-            raise ValueError(f"labels_ must lie between 0 and {self.n_clusters - 1}")
+        least = -1 if self.outliers == "label" else 0
+        if labels.min() < least or labels.max() >= self.n_clusters:
+            raise ValueError(f"labels_ must lie between {least} and {self.n_clusters - 1}")
+        threshold = getattr(self, "_threshold_", 0.0)
+        if type(threshold) is not float or not math.isfinite(threshold):
+            raise ValueError(f"its threshold is {threshold!r}")
         check_stored(self.centroids_, "centroids_", (self.n_clusters, *shape))
 
     def __sklearn_tags__(self) -> Any:
@@ -287,9 +343,14 @@ def _final(view: Any) -> Any:
 
 def _points(view: Any, X: Array) -> Array:
     """Return where a fitted view places samples."""
-    if isinstance(view, Pipeline):
-        return view[-1].place(view[:-1].transform(X) if len(view.steps) > 1 else X)
-    return view.place(X)
+    return _final(view).place(_seen(view, X))
+
+
+def _seen(view: Any, X: Array) -> Array:
+    """Return what the last step of a fitted view sees of samples."""
+    if isinstance(view, Pipeline) and len(view.steps) > 1:
+        return view[:-1].transform(X)
+    return X
 
 
 def _learn(
