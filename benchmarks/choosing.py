@@ -9,7 +9,8 @@ pixels and with all its views, and of the best candidate as only the classes cou
 *open*: the number found, and the adjusted Rand index of what was chosen beside that which
 `AutoClustering` reaches for the true number. *planted*: how often the number is right. What is
 already in `results/choosing.json` is not computed again, so that a run can be ended and taken up;
-``--only`` names parts. The table goes to `results/choosing.md`.
+``--only`` names columns, ``--jobs 16`` takes
+as many processes. The table goes to `results/choosing.md`.
 """
 
 from __future__ import annotations
@@ -17,8 +18,10 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import multiprocessing
 import warnings
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
 
@@ -112,51 +115,72 @@ def full_set(name: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 class Store:
-    """Results in a file, taken up where an earlier run ended."""
+    """Results in a file, taken up where an earlier run ended: by part, column and draw."""
 
     def __init__(self, path: Path):
         self.path = path
-        self.held: dict[str, Any] = {"planted": [], "known": {}, "open": {}}
+        self.held: dict[str, Any] = {"planted": {}, "known": {}, "open": {}}
         if path.exists():
             self.held.update(json.loads(path.read_text(encoding="utf-8")))
 
-    def rows(self, part: str, column: str) -> list[Any]:
-        """Return the rows of a column, to which one may add."""
-        return self.held[part].setdefault(column, [])
+    def has(self, task: Task) -> bool:
+        """Tell whether a task is done."""
+        part, title, seed = task[:3]
+        return str(seed) in self.held[part].get(title, {})
 
-    def save(self) -> None:
-        """Write the file."""
+    def add(self, task: Task, row: dict[str, Any]) -> None:
+        """Add the result of a task, and write the file."""
+        part, title, seed = task[:3]
+        self.held[part].setdefault(title, {})[str(seed)] = row
         self.path.write_text(json.dumps(self.held, indent=1) + "\n", encoding="utf-8")
 
+    def rows(self, part: str) -> dict[str, dict[int, dict[str, Any]]]:
+        """Return the rows of all columns of a part by draw, columns in their order."""
+        held = self.held[part]
+        order = [title for title, *_ in columns()] + [f"{name}, full set" for name in FULL]
+        known = [title for title in (*order, "planted") if title in held]
+        return {
+            title: {int(key): held[title][key] for key in sorted(held[title], key=int)}
+            for title in known
+        }
 
-def columns(n_draws: int) -> Iterator[tuple[str, str, int, int, int]]:
-    """Return title, dataset, classes, samples of each and draws of all columns."""
+
+Task = tuple[str, str, int, str, int, int]
+"""Part, column, draw, dataset, classes, samples of each."""
+
+
+def columns() -> Iterator[tuple[str, str, int, int]]:
+    """Return title, dataset, classes and samples of each of all columns."""
     for name, classes, each in COLUMNS:
-        title = f"{name} {classes}"
-        yield title, name, classes, each, 1 if title in WHOLE else n_draws
+        yield f"{name} {classes}", name, classes, each
 
 
-def run(store: Store, part: str, only: tuple[str, ...], n_draws: int) -> None:
-    """Compute what is missing of a part."""
-    measure = known if part == "known" else opened
-    for title, name, classes, each, wanted in columns(n_draws):
-        rows = store.rows(part, title)
-        if (only and title not in only) or len(rows) >= wanted:
-            continue
-        for seed, (X, y) in enumerate(compare_defaults.draws(name, classes, each, wanted)):
-            if seed >= len(rows):
-                rows.append(measure(X, y, seed))
-                store.save()
-                print(part, title, rows[-1], flush=True)
-    for name in FULL if part == "open" and not only else ():
-        rows = store.rows(part, f"{name}, full set")
-        if not rows:
-            rows.append(opened(*full_set(name), 0))
-            store.save()
-            print(part, name, rows[-1], flush=True)
+def tasks(options: argparse.Namespace) -> Iterator[Task]:
+    """Return what is asked for, first draws of all columns first."""
+    for run in range(options.planted):
+        yield ("planted", "planted", run, "", 0, 0)
+    for part, n_draws in (("known", options.draws), ("open", options.open_draws)):
+        for seed in range(n_draws):
+            for title, name, classes, each in columns():
+                if seed == 0 or title not in WHOLE:
+                    yield (part, title, seed, name, classes, each)
+        for name in FULL if part == "open" and n_draws else ():
+            yield (part, f"{name}, full set", 0, name, 0, 0)
 
 
-def table_of_views(held: dict[str, Any], old: dict[str, list[float]]) -> list[str]:
+def work(task: Task) -> dict[str, Any]:
+    """Compute one task."""
+    warnings.simplefilter("ignore")
+    part, _, seed, name, classes, each = task
+    if part == "planted":
+        return planted(seed)
+    if classes == 0:
+        return opened(*full_set(name), seed)
+    *_, (X, y) = compare_defaults.draws(name, classes, each, seed + 1)
+    return known(X, y, seed) if part == "known" else opened(X, y, seed)
+
+
+def table_of_views(store: Store, old: dict[str, list[float]]) -> list[str]:
     """Lay out accuracies for a known number, with paired gains over version 0.1.0."""
     kinds = ("default", "pixels", "auto", "oracle")
     lines = [
@@ -164,13 +188,12 @@ def table_of_views(held: dict[str, Any], old: dict[str, list[float]]) -> list[st
         "|---|---|---|---|---|---|---|---|---|",
     ]
     means: dict[str, dict[str, float]] = {}
-    for title, rows in held["known"].items():
-        if not rows:
-            continue
+    for title, by_draw in store.rows("known").items():
+        rows = list(by_draw.values())
         means[title] = {kind: float(np.mean([row[kind] for row in rows])) for kind in kinds}
         before, gap, mark = "–", "–", ""
         if title in old:
-            paired = old[title][: len(rows)]
+            paired = [old[title][seed] for seed in by_draw if seed < len(old[title])]
             means[title]["0.1.0"] = float(np.mean(paired))
             before = f"{np.mean(paired):.3f}"
             gaps = np.array([row["auto"] for row in rows[: len(paired)]]) - paired
@@ -196,16 +219,15 @@ def table_of_views(held: dict[str, Any], old: dict[str, list[float]]) -> list[st
     return lines
 
 
-def table_of_numbers(held: dict[str, Any]) -> list[str]:
+def table_of_numbers(store: Store) -> list[str]:
     """Lay out the numbers found."""
     lines = [
         "| open number | draws | true | found | octaves off | ARI | at the true number |",
         "|---|---|---|---|---|---|---|",
     ]
     off, near = [], []
-    for title, rows in held["open"].items():
-        if not rows:
-            continue
+    for title, by_draw in store.rows("open").items():
+        rows = list(by_draw.values())
         found = ", ".join(str(row["found"]) for row in rows)
         values = [
             float(np.mean([row[key] for row in rows]))
@@ -225,20 +247,24 @@ def table_of_numbers(held: dict[str, Any]) -> list[str]:
     return lines
 
 
-def report(held: dict[str, Any], folder: Path) -> str:
+def report(store: Store, folder: Path) -> str:
     """Make the page of all tables."""
     old = json.loads((folder / "compare_defaults_old.json").read_text(encoding="utf-8"))
     parts = []
-    if held["planted"]:
-        right = sum(row["true"] == row["found"] for row in held["planted"])
-        parts.append(f"Planted clusters: {right} of {len(held['planted'])} numbers right.")
-        wrong = [f"{row['true']} → {row['found']}" for row in held["planted"]]
-        wrong = [text for text in wrong if len(set(text.split(" → "))) > 1]
+    numbers = [(row["true"], row["found"]) for row in _all(store.rows("planted"))]
+    if numbers:
+        wrong = [f"{true} → {found}" for true, found in numbers if true != found]
+        right = len(numbers) - len(wrong)
+        parts.append(f"Planted clusters: {right} of {len(numbers)} numbers right.")
         parts.append(f"Others: {', '.join(wrong)}." if wrong else "")
     command = "TUCKERMIX_DATA=… python -m benchmarks.choosing"
     heading = reporting.heading(command, "Reporting part", reporting.environment())
-    lines = [heading, "", *parts, "", *table_of_views(held, old), "", *table_of_numbers(held), ""]
+    lines = [heading, "", *parts, "", *table_of_views(store, old), "", *table_of_numbers(store), ""]
     return "\n".join(lines)
+
+
+def _all(columns: dict[str, dict[int, dict[str, Any]]]) -> list[dict[str, Any]]:
+    return [row for by_draw in columns.values() for row in by_draw.values()]
 
 
 def main() -> None:
@@ -248,16 +274,19 @@ def main() -> None:
     parser.add_argument("--open-draws", type=int, default=5, help="draws with the number open")
     parser.add_argument("--planted", type=int, default=100)
     parser.add_argument("--only", nargs="*", default=(), help="columns, such as 'orl 10'")
+    parser.add_argument("--jobs", type=int, default=1, help="processes")
     parser.add_argument("--out", type=Path, default=FOLDER)
     options = parser.parse_args()
-    warnings.simplefilter("ignore")
-    store, only = Store(options.out / "choosing.json"), tuple(options.only)
-    for number in range(len(store.held["planted"]), 0 if only else options.planted):
-        store.held["planted"].append(planted(number))
-        store.save()
-    run(store, "known", only, options.draws)
-    run(store, "open", only, options.open_draws)
-    page = report(store.held, FOLDER)
+    store = Store(options.out / "choosing.json")
+    wanted = [task for task in tasks(options) if not options.only or task[1] in options.only]
+    missing = [task for task in wanted if not store.has(task)]
+    # Spawned, since libraries with threads do not bear a fork.
+    with ProcessPoolExecutor(options.jobs, multiprocessing.get_context("spawn")) as pool:
+        running = {pool.submit(work, task): task for task in missing}
+        for done in as_completed(running):
+            store.add(running[done], done.result())
+            print(*running[done][:3], done.result(), flush=True)
+    page = report(store, FOLDER)
     (options.out / "choosing.md").write_text(page, encoding="utf-8")
     print(page)
 
