@@ -1,4 +1,4 @@
-"""Parameters and descriptions that classes inherit."""
+"""Parameters and descriptions that classes inherit and functions share."""
 
 import inspect
 
@@ -6,7 +6,7 @@ import pytest
 from sklearn.base import BaseEstimator, clone
 
 from tuckermix import baselines
-from tuckermix._declaration import _entries, _sections, declare
+from tuckermix._declaration import _entries, _sections, declare, describe
 from tuckermix.persistence import CLASSES
 
 
@@ -100,3 +100,79 @@ def test_docstrings_list_parameters_and_fitted_attributes(name):
     sections = _sections(cls.__doc__)
     assert set(_entries(sections["Parameters"])) == set(inspect.signature(cls).parameters)
     assert {"labels_", "memberships_", "n_iter_"} <= set(_entries(sections["Attributes"]))
+
+
+COMMON = """
+Parameters
+----------
+X : array of shape (n_samples, d_1, ...)
+    The samples.
+y : Ignored
+    For others' sake.
+**options : dict
+    More.
+
+Returns
+-------
+found : float
+    What was found.
+"""
+
+
+def test_functions_share_what_they_do_not_say_themselves():
+    @describe(COMMON)
+    def look(X, n_rows, n_columns, *, deep=False, **options):
+        """Look for it.
+
+        Closely.
+
+        Parameters
+        ----------
+        n_rows, n_columns : int
+            The shape.
+        deep : bool, default=False
+            Whether to dig.
+
+        Examples
+        --------
+        >>> 1 + 1
+        2
+        """
+
+    sections = _sections(look.__doc__)
+    assert list(sections) == ["", "Parameters", "Returns", "Examples"]
+    entries = _entries(sections["Parameters"])
+    assert list(entries) == ["X", "n_rows, n_columns", "deep", "**options"]
+    assert entries["X"].endswith("The samples.")
+    assert sections["Returns"].strip() == "found : float\n    What was found."
+    assert look.__doc__.startswith("Look for it.\n\nClosely.\n\nParameters\n----------\nX : ")
+
+
+def test_what_a_function_says_itself_stays():
+    @describe(COMMON)
+    def look(y, X):
+        """Look for it.
+
+        Parameters
+        ----------
+        X : str
+            A place.
+
+        Returns
+        -------
+        it : str
+            The thing.
+        """
+
+    sections = _sections(look.__doc__)
+    entries = _entries(sections["Parameters"])
+    assert list(entries) == ["y", "X"]
+    assert entries["X"] == "X : str\n    A place."
+    assert sections["Returns"].strip() == "it : str\n    The thing."
+
+
+def test_without_docstrings_of_their_own_functions_have_the_shared_one():
+    def look(X):
+        pass
+
+    assert "The samples." in describe(COMMON)(look).__doc__  # as under python -OO

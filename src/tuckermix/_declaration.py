@@ -1,18 +1,46 @@
-"""Parameters of an estimator and their descriptions, each written once and inherited."""
+"""Parameters and their descriptions, each written once: inherited, or shared by functions."""
 
 from __future__ import annotations
 
 import ast
+import inspect
 import re
+from collections.abc import Callable
 from dataclasses import Field, dataclass, field, fields
 from inspect import cleandoc
 from typing import Any, TypeVar, dataclass_transform
 
-__all__ = ["declare"]
+__all__ = ["FIT", "PREDICT", "declare", "describe"]
 
 Class = TypeVar("Class", bound=type)
+Function = TypeVar("Function", bound=Callable[..., Any])
 
-SECTION = re.compile(r"^(Parameters|Attributes|See Also|Notes|References|Examples)\n-+\n", re.M)
+SECTION = re.compile(
+    r"^(Parameters|Attributes|Returns|See Also|Notes|References|Examples)\n-+\n", re.M
+)
+
+FIT = """
+Parameters
+----------
+X : array of shape (n_samples, d_1, ...)
+    The samples.
+y : Ignored
+    Present for scikit-learn's sake.
+
+Returns
+-------
+self : object
+    The fitted estimator.
+"""
+"""What methods share that learn from samples."""
+
+PREDICT = """
+Parameters
+----------
+X : array of shape (n_samples, d_1, ...)
+    Samples of the shape on which the model was fitted.
+"""
+"""What methods share that are asked about further samples."""
 
 
 @dataclass_transform(kw_only_default=True, field_specifiers=(field,))
@@ -38,11 +66,47 @@ def declare(estimator: Class) -> Class:
     return estimator
 
 
+def describe(common: str) -> Callable[[Function], Function]:
+    """Complete the docstring of a function by descriptions that it shares with others.
+
+    Parameters
+    ----------
+    common : str
+        Sections of parameters and of what is returned, in the form of numpydoc. A parameter of the
+        function that its own docstring does not describe is described as here; what it returns
+        too, where its own docstring says nothing of that.
+
+    Returns
+    -------
+    decorator : callable
+        Takes the function and returns it, its docstring whole: `help` and Sphinx see no difference.
+    """
+    shared = _sections(common)
+
+    def complete(function: Function) -> Function:
+        own = _sections(function.__doc__ or "")
+        entries = [_entries(part.get("Parameters", "")) for part in (shared, own)]
+        texts = {
+            name.strip(" *"): text
+            for part in entries
+            for names, text in part.items()
+            for name in names.split(",")  # such as "n_rows, n_columns : int"
+        }
+        named = [name for name in inspect.signature(function).parameters if name in texts]
+        own["Parameters"] = "\n".join(dict.fromkeys(texts[name] for name in named))
+        own.setdefault("Returns", shared.get("Returns", ""))
+        function.__doc__ = _joined(own, ["", "Parameters", "Returns"])
+        return function
+
+    return complete
+
+
 def _complete(cls: Any) -> str:
     """Return the docstring with the inherited entries."""
-    own = _sections(cls.__doc__)
+    own = _sections(cls.__doc__ or "")
     inherited = [_sections(base.__doc__) for base in cls.__bases__ if _declared(base)]
     parameters = _entries(own.get("Parameters", ""))
+    inherits_first = "n_clusters" not in parameters
     attributes: dict[str, str] = {}
     for sections in inherited:
         for name, text in _entries(sections.get("Parameters", "")).items():
@@ -50,15 +114,20 @@ def _complete(cls: Any) -> str:
         attributes = {**attributes, **_entries(sections.get("Attributes", ""))}
     attributes |= _entries(own.get("Attributes", ""))
     known = {entry.name: entry for entry in fields(cls)}
-    first = [name for name in ("n_clusters",) if name in parameters]
+    first = [name for name in ("n_clusters",) if inherits_first and name in parameters]
     listed = [*first, *(name for name in parameters if name in known and name not in first)]
     own["Parameters"] = "\n".join(_with_default(parameters[name], known[name]) for name in listed)
     own["Attributes"] = "\n".join(attributes.values())
-    order = dict.fromkeys(["", "Parameters", "Attributes", *own])
+    return _joined(own, ["", "Parameters", "Attributes"])
+
+
+def _joined(sections: dict[str, str], first: list[str]) -> str:
+    """Put a docstring together from its sections."""
+    texts = {title: sections[title].strip() for title in dict.fromkeys([*first, *sections])}
     return "\n\n".join(
-        f"{title}\n{'-' * len(title)}\n{own[title].strip()}" if title else own[title].strip()
-        for title in order
-        if own[title].strip()
+        f"{title}\n{'-' * len(title)}\n{text}" if title else text
+        for title, text in texts.items()
+        if text
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from dataclasses import replace
+from dataclasses import field, replace
 from functools import partial
 from typing import Any
 
@@ -21,6 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from tuckermix._array_api import Array, asarray_like, get_namespace, is_array, is_dask, to_numpy
 from tuckermix._callbacks import CallbackSupportMixin, with_callbacks
+from tuckermix._declaration import FIT, PREDICT, declare, describe
 from tuckermix._records import StopReason
 from tuckermix._resources import explain_shortage, one_blas_thread
 from tuckermix._validation import (
@@ -62,6 +63,7 @@ RENUMBERINGS = 3
 change the sizes; one round is nearly always enough."""
 
 
+@declare
 class TuckerClustering(
     CallbackSupportMixin,
     ClassNamePrefixFeaturesOutMixin,
@@ -219,54 +221,31 @@ class TuckerClustering(
     [0, 1, 2]
     """
 
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        n_components: int | None = None,
-        ranks: Any = None,
-        solver: str = "exact",
-        init: str = "hosvd",
-        memberships: str = "anchored",
-        outside: float = 0.0,
-        missing: str | None = None,
-        memory: float | None = None,
-        assign_labels: str = "graph",
-        n_neighbors: int = 15,
-        ridge_edge: float = 4.0,
-        ridge_power: float = 1.0,
-        calibrate: bool = False,
-        outliers: str = "keep",
-        false_alarms: float = 0.05,
-        n_init: int = 10,
-        max_iter: int = 100,
-        tol: float = 1e-6,
-        random_state: Any = None,
-    ):
-        self.n_clusters = n_clusters
-        self.n_components = n_components
-        self.ranks = ranks
-        self.solver = solver
-        self.init = init
-        self.memberships = memberships
-        self.outside = outside
-        self.missing = missing
-        self.memory = memory
-        self.assign_labels = assign_labels
-        self.n_neighbors = n_neighbors
-        self.ridge_edge = ridge_edge
-        self.ridge_power = ridge_power
-        self.calibrate = calibrate
-        self.outliers = outliers
-        self.false_alarms = false_alarms
-        self.n_init = n_init
-        self.max_iter = max_iter
-        self.tol = tol
-        self.random_state = random_state
+    n_clusters: int = field(default=8, kw_only=False)
+    n_components: int | None = None
+    ranks: Any = None
+    solver: str = "exact"
+    init: str = "hosvd"
+    memberships: str = "anchored"
+    outside: float = 0.0
+    missing: str | None = None
+    memory: float | None = None
+    assign_labels: str = "graph"
+    n_neighbors: int = 15
+    ridge_edge: float = 4.0
+    ridge_power: float = 1.0
+    calibrate: bool = False
+    outliers: str = "keep"
+    false_alarms: float = 0.05
+    n_init: int = 10
+    max_iter: int = 100
+    tol: float = 1e-06
+    random_state: Any = None
 
     @one_blas_thread
     @with_callbacks
     @explain_shortage
+    @describe(FIT)
     def fit(self, X: Any, y: Any = None) -> TuckerClustering:
         """Fit the model and label the samples.
 
@@ -274,13 +253,6 @@ class TuckerClustering(
         ----------
         X : array of shape (n_samples, d_1, ...)
             The samples, one for each entry of the first axis.
-        y : Ignored
-            Present for scikit-learn's sake.
-
-        Returns
-        -------
-        self : TuckerClustering
-            The fitted estimator.
         """
         before = dict(vars(self))
         try:
@@ -295,6 +267,7 @@ class TuckerClustering(
 
     @one_blas_thread
     @explain_shortage
+    @describe(FIT)
     def partial_fit(self, X: Any, y: Any = None) -> TuckerClustering:
         """Update the model with a batch of samples.
 
@@ -307,8 +280,6 @@ class TuckerClustering(
         ----------
         X : array of shape (n_samples, d_1, ...)
             The samples, in memory. The first batch needs at least `n_clusters` of them.
-        y : Ignored
-            Present for scikit-learn's sake.
 
         Returns
         -------
@@ -345,15 +316,12 @@ class TuckerClustering(
             raise
         return self
 
+    @describe(FIT)
     def fit_transform(self, X: Any, y: Any = None, **params: Any) -> Array:
         """Fit the model and return the mixing weights of the samples.
 
         Parameters
         ----------
-        X : array of shape (n_samples, d_1, ...)
-            The samples.
-        y : Ignored
-            Present for scikit-learn's sake.
         **params : dict
             Further parameters of `fit`.
 
@@ -366,13 +334,9 @@ class TuckerClustering(
 
     @explain_shortage
     @one_blas_thread
+    @describe(PREDICT)
     def predict(self, X: Any) -> Array:
         """Give each sample the label of the cluster that it resembles most.
-
-        Parameters
-        ----------
-        X : array of shape (n_samples, d_1, ...)
-            Samples of the shape on which the model was fitted.
 
         Returns
         -------
@@ -383,6 +347,7 @@ class TuckerClustering(
 
     @explain_shortage
     @one_blas_thread
+    @describe(PREDICT)
     def predict_proba(self, X: Any) -> Array:
         """Give soft labels.
 
@@ -394,11 +359,6 @@ class TuckerClustering(
         With ``outliers="label"`` they speak of clusters for outliers too, but are the more alike
         the less a sample fits.
 
-        Parameters
-        ----------
-        X : array of shape (n_samples, d_1, ...)
-            Samples of the shape on which the model was fitted.
-
         Returns
         -------
         probabilities : array of shape (n_samples, n_clusters)
@@ -408,6 +368,7 @@ class TuckerClustering(
 
     @explain_shortage
     @one_blas_thread
+    @describe(PREDICT)
     def outlier_scores(self, X: Any) -> Array:
         """Say how unlike the fitted samples others are, or they themselves.
 
@@ -416,11 +377,6 @@ class TuckerClustering(
         part that the model does not explain. Each is compared with what is usual, learned from the
         fitted samples that fit best, so that outliers in groups do not vouch for each other. Needs
         ``assign_labels="graph"``; see :doc:`/outliers`.
-
-        Parameters
-        ----------
-        X : array of shape (n_samples, d_1, ...)
-            Samples of the shape on which the model was fitted.
 
         Returns
         -------
@@ -434,13 +390,9 @@ class TuckerClustering(
 
     @explain_shortage
     @one_blas_thread
+    @describe(PREDICT)
     def transform(self, X: Any) -> Array:
         """Find the mixing weights of samples: the best convex mixture of the components.
-
-        Parameters
-        ----------
-        X : array of shape (n_samples, d_1, ...)
-            Samples of the shape on which the model was fitted.
 
         Returns
         -------
@@ -519,13 +471,12 @@ class TuckerClustering(
 
     @explain_shortage
     @one_blas_thread
+    @describe(PREDICT)
     def score(self, X: Any, y: Any = None) -> float:
         """Give minus the mean squared error with which the model rebuilds samples.
 
         Parameters
         ----------
-        X : array of shape (n_samples, d_1, ...)
-            Samples of the shape on which the model was fitted.
         y : Ignored
             Present for scikit-learn's sake.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import numbers
+from dataclasses import field
 from functools import partial
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 
 from tuckermix._array_api import Array, asarray_like, get_namespace
+from tuckermix._declaration import FIT, declare, describe
 from tuckermix._validation import check_option
 from tuckermix.features._input import (
     check_samples,
@@ -25,6 +27,7 @@ __all__ = ["Scale"]
 MODES = ("sample", "dataset", "unit")
 
 
+@declare
 class Scale(TransformerMixin, BaseEstimator):
     r"""Bring the intensities of samples to one range.
 
@@ -72,19 +75,12 @@ class Scale(TransformerMixin, BaseEstimator):
     True
     """
 
-    def __init__(self, mode: str = "sample", *, percentiles: Any = None):
-        self.mode = mode
-        self.percentiles = percentiles
+    mode: str = field(default="sample", kw_only=False)
+    percentiles: Any = None
 
+    @describe(FIT)
     def fit(self, X: Any, y: Any = None) -> Scale:
         """Note the shape of a sample and, for ``mode="dataset"``, the range of intensities.
-
-        Parameters
-        ----------
-        X : array of shape (n_samples, d_1, ...)
-            The samples.
-        y : Ignored
-            Present for scikit-learn's sake.
 
         Returns
         -------

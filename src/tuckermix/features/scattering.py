@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import field
 from functools import partial
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 
 from tuckermix._array_api import Array, get_namespace, is_dask, to_numpy
+from tuckermix._declaration import FIT, declare, describe
 from tuckermix._resources import one_blas_thread
 from tuckermix._validation import check_integer, check_option
 from tuckermix.features._borders import BORDERS
@@ -31,6 +33,7 @@ LOG_FLOOR = 1e-3
 smaller than that are noise of the pixels, and a logarithm would blow them up."""
 
 
+@declare
 class Scattering(TransformerMixin, BaseEstimator):
     r"""Describe images by averages of the moduli of their wavelet coefficients.
 
@@ -94,33 +97,17 @@ class Scattering(TransformerMixin, BaseEstimator):
     (5, 217, 4, 4)
     """
 
-    def __init__(
-        self,
-        J: int = 3,
-        L: int = 8,
-        order: int = 2,
-        log: bool = False,
-        *,
-        border: str = "mirror",
-        space: Any = None,
-    ):
-        self.J = J
-        self.L = L
-        self.order = order
-        self.log = log
-        self.border = border
-        self.space = space
+    J: int = field(default=3, kw_only=False)
+    L: int = field(default=8, kw_only=False)
+    order: int = field(default=2, kw_only=False)
+    log: bool = field(default=False, kw_only=False)
+    border: str = "mirror"
+    space: Any = None
 
     @one_blas_thread
+    @describe(FIT)
     def fit(self, X: Any, y: Any = None) -> Scattering:
         """Note the shape of a sample and, for `log`, the scale of the coefficients.
-
-        Parameters
-        ----------
-        X : array of shape (n_samples, d_1, ...)
-            The samples.
-        y : Ignored
-            Present for scikit-learn's sake.
 
         Returns
         -------

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
 
 from tuckermix._array_api import to_numpy
+from tuckermix._declaration import describe
 from tuckermix.plots.fitted import fitted
 from tuckermix.plots.pictures import montage
-from tuckermix.plots.style import INK, Display, axes_for
+from tuckermix.plots.style import DRAWN, INK, Display, axes_for
 
 MAP_INCHES = 2.0
 """The width of one map in a new figure."""
@@ -22,6 +24,7 @@ NAME_SHARE = 0.12
 """Room for the name above a map, as a share of its height."""
 
 
+@dataclass(eq=False, repr=False)
 class AbundanceDisplay(Display):
     """Show the mixing weights of the pixels of a scene as one map for each component.
 
@@ -45,12 +48,13 @@ class AbundanceDisplay(Display):
         Where they are.
     """
 
-    def __init__(self, memberships: Any, shape: tuple[int, int], *, names: Any = None) -> None:
-        self.memberships = memberships
-        self.shape = shape
-        self.names = names
+    memberships: Any
+    shape: tuple[int, int]
+    _: KW_ONLY
+    names: Any = None
 
     @classmethod
+    @describe(DRAWN)
     def from_estimator(
         cls, estimator: Any, shape: tuple[int, int], *, names: Any = None, ax: Any = None
     ) -> AbundanceDisplay:
@@ -64,13 +68,6 @@ class AbundanceDisplay(Display):
             Height and width of the scene.
         names : sequence of str, default=None
             What the components are called.
-        ax : matplotlib Axes, default=None
-            Where to draw; None makes a figure.
-
-        Returns
-        -------
-        display : AbundanceDisplay
-            The display, drawn.
         """
         return cls(fitted(estimator, cls.__name__, "memberships_"), shape, names=names).plot(ax)
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
 
 from tuckermix._array_api import to_numpy
+from tuckermix._declaration import describe
 from tuckermix.plots.fitted import centroids_of, fitted
 from tuckermix.plots.pictures import (
     N_FRAMES,
@@ -17,7 +19,7 @@ from tuckermix.plots.pictures import (
     value_range,
     views,
 )
-from tuckermix.plots.style import INK, axes_for, require_matplotlib
+from tuckermix.plots.style import DRAWN, INK, axes_for, require_matplotlib
 
 TILE_INCHES = 1.15
 """The width of a tile in a new figure: a thumbnail that is large enough to judge."""
@@ -76,6 +78,7 @@ def draw_tiles(
     return image
 
 
+@dataclass(eq=False, repr=False)
 class CentroidDisplay:
     """Show the centroid of each cluster as a picture.
 
@@ -110,12 +113,13 @@ class CentroidDisplay:
     >>> display = CentroidDisplay(np.eye(8).reshape(1, 8, 8)).plot()  # doctest: +SKIP
     """
 
-    def __init__(self, centroids: Any, *, sizes: Any = None, kind: str = "auto") -> None:
-        self.centroids = centroids
-        self.sizes = sizes
-        self.kind = kind
+    centroids: Any
+    _: KW_ONLY
+    sizes: Any = None
+    kind: str = "auto"
 
     @classmethod
+    @describe(DRAWN)
     def from_estimator(
         cls, estimator: Any, *, kind: str = "auto", animate: bool = False, ax: Any = None
     ) -> CentroidDisplay:
@@ -125,17 +129,8 @@ class CentroidDisplay:
         ----------
         estimator : estimator with `centroids_` and `labels_`
             The fitted clustering.
-        kind : str, default="auto"
-            How a sample is shown.
         animate : bool, default=False
             Whether videos move.
-        ax : matplotlib Axes, default=None
-            Where to draw; None makes a figure.
-
-        Returns
-        -------
-        display : CentroidDisplay
-            The display, drawn.
         """
         centroids = centroids_of(estimator, cls.__name__)
         labels = to_numpy(fitted(estimator, cls.__name__, "labels_"))
@@ -147,20 +142,14 @@ class CentroidDisplay:
             return [str(cluster) for cluster in range(len(self.centroids))]
         return [f"{cluster} (n={size})" for cluster, size in enumerate(self.sizes)]
 
+    @describe(DRAWN)
     def plot(self, ax: Any = None, *, animate: bool = False) -> CentroidDisplay:
         """Draw the centroids.
 
         Parameters
         ----------
-        ax : matplotlib Axes, default=None
-            Where to draw; None makes a figure.
         animate : bool, default=False
             Whether videos move: `animation_` then plays them, and must be kept alive or saved.
-
-        Returns
-        -------
-        display : CentroidDisplay
-            The display itself.
         """
         owner = type(self).__name__
         require_matplotlib(owner)

@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 import math
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
 
 from tuckermix._array_api import to_numpy
+from tuckermix._declaration import describe
 from tuckermix.plots.centroids import TILE_INCHES, draw_tiles, figure_size
 from tuckermix.plots.fitted import fitted
 from tuckermix.plots.pictures import picture_kind, squeezed_shape, value_range, views
-from tuckermix.plots.style import INK, Display, colour_of, line_of, plain_axes, require_matplotlib
+from tuckermix.plots.style import (
+    DRAWN,
+    INK,
+    Display,
+    colour_of,
+    line_of,
+    plain_axes,
+    require_matplotlib,
+)
 
 PROFILE_INCHES = 1.6
 """The height of the profiles below the pictures."""
@@ -49,6 +59,7 @@ def mode_profiles(components: np.ndarray, mean: np.ndarray) -> list[np.ndarray]:
     ]
 
 
+@dataclass(eq=False, repr=False)
 class ComponentDisplay(Display):
     """Show the components of the model, and where along each mode they stand out.
 
@@ -75,12 +86,13 @@ class ComponentDisplay(Display):
         Where the pictures are.
     """
 
-    def __init__(self, components: Any, *, weights: Any = None, kind: str = "auto") -> None:
-        self.components = components
-        self.weights = weights
-        self.kind = kind
+    components: Any
+    _: KW_ONLY
+    weights: Any = None
+    kind: str = "auto"
 
     @classmethod
+    @describe(DRAWN)
     def from_estimator(
         cls, estimator: Any, *, kind: str = "auto", ax: Any = None
     ) -> ComponentDisplay:
@@ -90,15 +102,8 @@ class ComponentDisplay(Display):
         ----------
         estimator : estimator with `components_` and `memberships_`
             The fitted model.
-        kind : str, default="auto"
-            How a sample is shown.
         ax : matplotlib Axes, default=None
             Where to draw the pictures, without profiles; None makes a figure with them.
-
-        Returns
-        -------
-        display : ComponentDisplay
-            The display, drawn.
         """
         components = to_numpy(fitted(estimator, cls.__name__, "components_"))
         weights = to_numpy(fitted(estimator, cls.__name__, "memberships_")).mean(axis=0)

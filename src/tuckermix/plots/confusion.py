@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from tuckermix._declaration import describe
 from tuckermix.metrics import MatchedTable, matched_table
 from tuckermix.plots.fitted import labels_of
-from tuckermix.plots.style import SEQUENTIAL, Display, axes_for
+from tuckermix.plots.style import DRAWN, SEQUENTIAL, Display, axes_for
 
 MAX_PRINTED = 20
 """With more classes than this the counts no longer fit their cells."""
 
 
+@dataclass(eq=False, repr=False)
 class ConfusionDisplay(Display):
     """Show how the clusters divide known classes, clusters matched to classes.
 
@@ -35,10 +38,10 @@ class ConfusionDisplay(Display):
         Where they are.
     """
 
-    def __init__(self, table: MatchedTable) -> None:
-        self.table = table
+    table: MatchedTable
 
     @classmethod
+    @describe(DRAWN)
     def from_predictions(cls, y_true: Any, y_pred: Any, *, ax: Any = None) -> ConfusionDisplay:
         """Compare two labelings.
 
@@ -48,17 +51,11 @@ class ConfusionDisplay(Display):
             The known classes.
         y_pred : array of shape (n_samples,)
             The clusters.
-        ax : matplotlib Axes, default=None
-            Where to draw; None makes a figure.
-
-        Returns
-        -------
-        display : ConfusionDisplay
-            The display, drawn.
         """
         return cls(matched_table(y_true, y_pred)).plot(ax)
 
     @classmethod
+    @describe(DRAWN)
     def from_estimator(cls, estimator: Any, X: Any, y: Any, *, ax: Any = None) -> ConfusionDisplay:
         """Compare the labels that an estimator gives to `X` with known classes.
 
@@ -66,17 +63,8 @@ class ConfusionDisplay(Display):
         ----------
         estimator : estimator with `labels_`
             The fitted clustering.
-        X : array of shape (n_samples, d_1, ...)
-            The samples.
         y : array of shape (n_samples,)
             The known classes.
-        ax : matplotlib Axes, default=None
-            Where to draw; None makes a figure.
-
-        Returns
-        -------
-        display : ConfusionDisplay
-            The display, drawn.
         """
         return cls.from_predictions(y, labels_of(estimator, X, cls.__name__), ax=ax)
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
 
+from tuckermix._declaration import describe
 from tuckermix.plots.fitted import fitted
-from tuckermix.plots.style import COLOURS, Display, axes_for, plain_axes
+from tuckermix.plots.style import COLOURS, DRAWN, Display, axes_for, plain_axes
 
 GAP_FLOOR = 1e-17
 """A gap of exactly zero is drawn here, below rounding error, so that a log scale can show it."""
@@ -23,6 +25,7 @@ def history_column(history: Any, name: str) -> np.ndarray:
     return np.array([np.nan if value is None else float(value) for value in values])
 
 
+@dataclass(eq=False, repr=False)
 class ConvergenceDisplay(Display):
     """Show the cost of each iteration, and how far its memberships are from their optimum.
 
@@ -46,12 +49,13 @@ class ConvergenceDisplay(Display):
         Where they are.
     """
 
-    def __init__(self, iterations: Any, cost: Any, *, gap: Any = None) -> None:
-        self.iterations = iterations
-        self.cost = cost
-        self.gap = gap
+    iterations: Any
+    cost: Any
+    _: KW_ONLY
+    gap: Any = None
 
     @classmethod
+    @describe(DRAWN)
     def from_estimator(cls, estimator: Any, *, ax: Any = None) -> ConvergenceDisplay:
         """Show the history of a fitted estimator.
 
@@ -59,13 +63,6 @@ class ConvergenceDisplay(Display):
         ----------
         estimator : estimator with `history_`
             The fitted clustering.
-        ax : matplotlib Axes, default=None
-            Where to draw; None makes a figure.
-
-        Returns
-        -------
-        display : ConvergenceDisplay
-            The display, drawn.
         """
         history = fitted(estimator, cls.__name__, "history_")
         iterations = history_column(history, "iteration")

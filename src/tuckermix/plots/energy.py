@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
 
 from tuckermix._array_api import blocks, to_numpy
+from tuckermix._declaration import describe
 from tuckermix._validation import check_option
-from tuckermix.plots.style import INK, axes_for, colour_of, line_of, marker_of, plain_axes
+from tuckermix.plots.style import DRAWN, INK, axes_for, colour_of, line_of, marker_of, plain_axes
 
 VALUES = ("share", "singular values")
 
@@ -44,6 +46,7 @@ def mode_spectra(X: Any) -> list[np.ndarray]:
     return [np.sqrt(np.clip(np.linalg.eigvalsh(gram)[::-1], 0, None)) for gram in grams]
 
 
+@dataclass(eq=False, repr=False)
 class EnergyDisplay:
     """Show how much of the data each mode keeps with so many directions.
 
@@ -65,31 +68,24 @@ class EnergyDisplay:
         Where they are.
     """
 
-    def __init__(self, spectra: Any, *, ranks: Any = None) -> None:
-        self.spectra = spectra
-        self.ranks = ranks
+    spectra: Any
+    _: KW_ONLY
+    ranks: Any = None
 
     @classmethod
+    @describe(DRAWN)
     def from_array(cls, X: Any, *, values: str = "share", ax: Any = None) -> EnergyDisplay:
         """Show the modes of an array of samples, before anything is fitted.
 
         Parameters
         ----------
-        X : array of shape (n_samples, d_1, ...)
-            The samples.
         values : {"share", "singular values"}, default="share"
             What to draw.
-        ax : matplotlib Axes, default=None
-            Where to draw; None makes a figure.
-
-        Returns
-        -------
-        display : EnergyDisplay
-            The display, drawn.
         """
         return cls(mode_spectra(X)).plot(ax, values=values)
 
     @classmethod
+    @describe(DRAWN)
     def from_estimator(
         cls, estimator: Any, X: Any, *, values: str = "share", ax: Any = None
     ) -> EnergyDisplay:
@@ -99,35 +95,20 @@ class EnergyDisplay:
         ----------
         estimator : estimator with `ranks_`
             The fitted clustering.
-        X : array of shape (n_samples, d_1, ...)
-            The samples.
         values : {"share", "singular values"}, default="share"
             What to draw.
-        ax : matplotlib Axes, default=None
-            Where to draw; None makes a figure.
-
-        Returns
-        -------
-        display : EnergyDisplay
-            The display, drawn.
         """
         ranks = getattr(estimator, "ranks_", None)
         return cls(mode_spectra(X), ranks=ranks).plot(ax, values=values)
 
+    @describe(DRAWN)
     def plot(self, ax: Any = None, *, values: str = "share") -> EnergyDisplay:
         """Draw one curve for each mode.
 
         Parameters
         ----------
-        ax : matplotlib Axes, default=None
-            Where to draw; None makes a figure.
         values : {"share", "singular values"}, default="share"
             The cumulative share of energy, or the singular values themselves on a log scale.
-
-        Returns
-        -------
-        display : EnergyDisplay
-            The display itself.
         """
         owner = type(self).__name__
         check_option(values, "values", owner, VALUES)

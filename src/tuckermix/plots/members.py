@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
 
+from tuckermix._declaration import describe
 from tuckermix._validation import check_integer
 from tuckermix.plots.centroids import draw_tiles, figure_size
 from tuckermix.plots.fitted import centroids_of, distances_to, labels_of, rows_of
 from tuckermix.plots.pictures import picture, value_range
-from tuckermix.plots.style import INK, Display, axes_for, require_matplotlib
+from tuckermix.plots.style import DRAWN, INK, Display, axes_for, require_matplotlib
 
 TILE_INCHES = 0.55
 HEAD_INCHES = 0.2
@@ -48,6 +50,7 @@ def extreme_members(
     return nearest, farthest
 
 
+@dataclass(eq=False, repr=False)
 class MemberDisplay(Display):
     """Show the samples nearest to and farthest from the centroid of each cluster.
 
@@ -71,13 +74,14 @@ class MemberDisplay(Display):
         Where they are.
     """
 
-    def __init__(self, centroids: Any, nearest: Any, farthest: Any, *, kind: str = "auto") -> None:
-        self.centroids = centroids
-        self.nearest = nearest
-        self.farthest = farthest
-        self.kind = kind
+    centroids: Any
+    nearest: Any
+    farthest: Any
+    _: KW_ONLY
+    kind: str = "auto"
 
     @classmethod
+    @describe(DRAWN)
     def from_estimator(
         cls, estimator: Any, X: Any, *, n_members: int = 5, kind: str = "auto", ax: Any = None
     ) -> MemberDisplay:
@@ -87,19 +91,8 @@ class MemberDisplay(Display):
         ----------
         estimator : estimator with `centroids_`
             The fitted clustering.
-        X : array of shape (n_samples, d_1, ...)
-            The samples.
         n_members : int, default=5
             How many on each side.
-        kind : str, default="auto"
-            How a sample is shown.
-        ax : matplotlib Axes, default=None
-            Where to draw; None makes a figure.
-
-        Returns
-        -------
-        display : MemberDisplay
-            The display, drawn.
         """
         check_integer(n_members, "n_members", cls.__name__)
         centroids = centroids_of(estimator, cls.__name__)

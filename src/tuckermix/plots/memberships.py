@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
 
 from tuckermix._array_api import to_numpy
+from tuckermix._declaration import describe
 from tuckermix._validation import check_option
 from tuckermix.plots.fitted import RESPONSES, as_fitted, even_subsample
-from tuckermix.plots.style import INK, axes_for, colour_of, hatch_of, marker_of, plain_axes
+from tuckermix.plots.style import DRAWN, INK, axes_for, colour_of, hatch_of, marker_of, plain_axes
 
 STYLES = ("auto", "bars", "ternary")
 MAX_BARS = 400
@@ -18,6 +20,7 @@ MAX_BARS = 400
 TRIANGLE = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, np.sqrt(3) / 2]])
 
 
+@dataclass(eq=False, repr=False)
 class MembershipDisplay:
     """Show how the samples divide between clusters or components.
 
@@ -42,12 +45,13 @@ class MembershipDisplay:
         Where they are.
     """
 
-    def __init__(self, weights: Any, *, names: Any = None, title: str | None = None) -> None:
-        self.weights = weights
-        self.names = names
-        self.title = title
+    weights: Any
+    _: KW_ONLY
+    names: Any = None
+    title: str | None = None
 
     @classmethod
+    @describe(DRAWN)
     def from_estimator(
         cls,
         estimator: Any,
@@ -63,20 +67,11 @@ class MembershipDisplay:
         ----------
         estimator : estimator with `predict_proba` and `transform`
             The fitted clustering.
-        X : array of shape (n_samples, d_1, ...)
-            The samples.
         response : {"predict_proba", "memberships"}, default="predict_proba"
             Soft labels, which say how clear a label is, or the model's mixing weights, which are
             flatter because a simplex around all samples is wide.
         style : {"auto", "bars", "ternary"}, default="auto"
             "auto" takes the triangle for three columns.
-        ax : matplotlib Axes, default=None
-            Where to draw; None makes a figure.
-
-        Returns
-        -------
-        display : MembershipDisplay
-            The display, drawn.
         """
         check_option(response, "response", cls.__name__, RESPONSES)
         if response == "predict_proba":
@@ -85,20 +80,14 @@ class MembershipDisplay:
             weights, title = estimator.transform(as_fitted(estimator, X)), "Mixing weights"
         return cls(to_numpy(weights), title=title).plot(ax, style=style)
 
+    @describe(DRAWN)
     def plot(self, ax: Any = None, *, style: str = "auto") -> MembershipDisplay:
         """Draw the weights.
 
         Parameters
         ----------
-        ax : matplotlib Axes, default=None
-            Where to draw; None makes a figure.
         style : {"auto", "bars", "ternary"}, default="auto"
             "auto" takes the triangle for three columns.
-
-        Returns
-        -------
-        display : MembershipDisplay
-            The display itself.
         """
         owner = type(self).__name__
         check_option(style, "style", owner, STYLES)

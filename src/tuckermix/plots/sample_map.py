@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
 
+from tuckermix._declaration import describe
 from tuckermix._validation import check_integer, check_option
 from tuckermix.plots.fitted import even_subsample, labels_of, subspace_of
 from tuckermix.plots.layout import discriminant_map, neighbor_map
-from tuckermix.plots.style import INK, Display, axes_for, colour_of, marker_of
+from tuckermix.plots.style import DRAWN, INK, Display, axes_for, colour_of, marker_of
 
 METHODS = {"neighbors": neighbor_map, "discriminant": discriminant_map}
 MAX_SAMPLES = 10_000
@@ -20,6 +22,7 @@ MARK_AREAS = (7.0, 30.0)
 """The area of a mark in square points: `AREA` shared among the samples, within these limits."""
 
 
+@dataclass(eq=False, repr=False)
 class MapDisplay(Display):
     """Show all samples on a plane, by their place in the learned subspace.
 
@@ -44,12 +47,13 @@ class MapDisplay(Display):
         Where they are.
     """
 
-    def __init__(self, positions: Any, labels: Any, *, n_total: int | None = None) -> None:
-        self.positions = positions
-        self.labels = labels
-        self.n_total = n_total
+    positions: Any
+    labels: Any
+    _: KW_ONLY
+    n_total: int | None = None
 
     @classmethod
+    @describe(DRAWN)
     def from_estimator(
         cls,
         estimator: Any,
@@ -65,19 +69,10 @@ class MapDisplay(Display):
         ----------
         estimator : fitted estimator
             The clustering.
-        X : array of shape (n_samples, d_1, ...)
-            The samples.
         method : {"neighbors", "discriminant"}, default="neighbors"
             How two dimensions are made of many.
         max_samples : int, default=10000
             Of more samples, so many are taken, evenly spaced.
-        ax : matplotlib Axes, default=None
-            Where to draw; None makes a figure.
-
-        Returns
-        -------
-        display : MapDisplay
-            The display, drawn.
         """
         check_option(method, "method", cls.__name__, METHODS)
         check_integer(max_samples, "max_samples", cls.__name__)
@@ -88,6 +83,7 @@ class MapDisplay(Display):
         return cls(positions, labels[chosen], n_total=X.shape[0]).plot(ax)
 
     @classmethod
+    @describe(DRAWN)
     def from_arrays(
         cls, Z: Any, labels: Any, *, method: str = "neighbors", ax: Any = None
     ) -> MapDisplay:
@@ -101,13 +97,6 @@ class MapDisplay(Display):
             The cluster of each.
         method : {"neighbors", "discriminant"}, default="neighbors"
             How two dimensions are made of many.
-        ax : matplotlib Axes, default=None
-            Where to draw; None makes a figure.
-
-        Returns
-        -------
-        display : MapDisplay
-            The display, drawn.
         """
         check_option(method, "method", cls.__name__, METHODS)
         labels = np.asarray(labels)

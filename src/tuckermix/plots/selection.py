@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
+from tuckermix._declaration import describe
 from tuckermix.plots.fitted import fitted
-from tuckermix.plots.style import COLOURS, Display, axes_for, plain_axes
+from tuckermix.plots.style import COLOURS, DRAWN, Display, axes_for, plain_axes
 
 MARKERS = "os^Dv<>pP*"
 
@@ -14,6 +16,7 @@ ROOM = 1.2
 """One marker a view, so that lines can be told apart in grey."""
 
 
+@dataclass(eq=False, repr=False)
 class SelectionDisplay(Display):
     """Show what `AutoClustering` compared: one line a view over the numbers of clusters.
 
@@ -34,11 +37,12 @@ class SelectionDisplay(Display):
         Where they are.
     """
 
-    def __init__(self, selection: Any, *, quantity: str = "score") -> None:
-        self.selection = selection
-        self.quantity = quantity
+    selection: Any
+    _: KW_ONLY
+    quantity: str = "score"
 
     @classmethod
+    @describe(DRAWN)
     def from_estimator(
         cls, estimator: Any, *, quantity: str = "score", ax: Any = None
     ) -> SelectionDisplay:
@@ -50,13 +54,6 @@ class SelectionDisplay(Display):
             The fitted clustering.
         quantity : {"score", "stability", "modularity"}, default="score"
             What is drawn.
-        ax : matplotlib Axes, default=None
-            Where to draw; None makes a figure.
-
-        Returns
-        -------
-        display : SelectionDisplay
-            The display, drawn.
         """
         selection = fitted(estimator, cls.__name__, "selection_")
         return cls(selection, quantity=quantity).plot(ax)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any, Self
 
+from tuckermix._declaration import describe
 from tuckermix._optional import require
 
 COLOURS = (
@@ -31,6 +32,25 @@ SEQUENTIAL = "cividis"
 """Its lightness grows evenly, so it prints in grey, and it looks alike to the colour-blind."""
 
 INK = "#222222"
+
+DRAWN = """
+Parameters
+----------
+estimator : estimator
+    The fitted clustering.
+X : array of shape (n_samples, d_1, ...)
+    The samples.
+kind : str, default="auto"
+    How a sample is shown.
+ax : matplotlib Axes, default=None
+    Where to draw; None makes a figure.
+
+Returns
+-------
+display : Display
+    The display, drawn.
+"""
+"""What the methods of displays share."""
 
 
 def colour_of(cluster: int) -> str:
@@ -75,19 +95,9 @@ def plain_axes(ax: Any) -> None:
 class Display(ABC):
     """A picture that can be drawn again, on axes of one's own or in a new figure."""
 
+    @describe(DRAWN)
     def plot(self, ax: Any = None) -> Self:
-        """Draw it.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, default=None
-            Where to draw; None makes a figure.
-
-        Returns
-        -------
-        display : Display
-            The display itself.
-        """
+        """Draw it."""
         self.ax_ = self._draw(ax)
         self.figure_ = self.ax_.figure
         return self

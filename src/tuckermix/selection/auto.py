@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from tuckermix._array_api import Array, to_numpy
 from tuckermix._callbacks import CallbackSupportMixin, with_callbacks
+from tuckermix._declaration import FIT, PREDICT, declare, describe
 from tuckermix._resources import explain_shortage, one_blas_thread
 from tuckermix._validation import (
     check_integer,
@@ -138,6 +140,7 @@ def _chosen_has(name: str, *, before_fit: bool = True) -> Any:
     return check
 
 
+@declare
 class AutoClustering(CallbackSupportMixin, ClusterMixin, BaseEstimator):
     r"""Choose the view of the samples and the number of clusters, without labels.
 
@@ -206,43 +209,20 @@ class AutoClustering(CallbackSupportMixin, ClusterMixin, BaseEstimator):
     4
     """
 
-    def __init__(
-        self,
-        n_clusters: Any = AUTO,
-        *,
-        features: str = AUTO,
-        candidates: Any = None,
-        max_samples: int = PART,
-        outliers: str = "keep",
-        false_alarms: float = 0.05,
-        random_state: Any = None,
-    ):
-        self.n_clusters = n_clusters
-        self.features = features
-        self.candidates = candidates
-        self.max_samples = max_samples
-        self.outliers = outliers
-        self.false_alarms = false_alarms
-        self.random_state = random_state
+    n_clusters: Any = field(default=AUTO, kw_only=False)
+    features: str = AUTO
+    candidates: Any = None
+    max_samples: int = PART
+    outliers: str = "keep"
+    false_alarms: float = 0.05
+    random_state: Any = None
 
     @one_blas_thread
     @with_callbacks
     @explain_shortage
+    @describe(FIT)
     def fit(self, X: Any, y: Any = None) -> AutoClustering:
-        """Choose the view and the number of clusters, and fit.
-
-        Parameters
-        ----------
-        X : array of shape (n_samples, d_1, ...)
-            The samples.
-        y : Ignored
-            Present for scikit-learn's sake.
-
-        Returns
-        -------
-        self : AutoClustering
-            The fitted estimator.
-        """
+        """Choose the view and the number of clusters, and fit."""
         before = dict(vars(self))
         try:
             self.check_params()
@@ -254,13 +234,9 @@ class AutoClustering(CallbackSupportMixin, ClusterMixin, BaseEstimator):
         return self
 
     @available_if(_chosen_has("predict"))
+    @describe(PREDICT)
     def predict(self, X: Any) -> Array:
         """Give samples the labels of the chosen estimator.
-
-        Parameters
-        ----------
-        X : array of shape (n_samples, d_1, ...)
-            Samples of the shape on which the model was fitted.
 
         Returns
         -------
@@ -271,13 +247,9 @@ class AutoClustering(CallbackSupportMixin, ClusterMixin, BaseEstimator):
         return self.best_estimator_.predict(X)
 
     @available_if(_chosen_has("predict_proba"))
+    @describe(PREDICT)
     def predict_proba(self, X: Any) -> Array:
         """Give the soft labels of the chosen estimator.
-
-        Parameters
-        ----------
-        X : array of shape (n_samples, d_1, ...)
-            Samples of the shape on which the model was fitted.
 
         Returns
         -------
@@ -288,13 +260,9 @@ class AutoClustering(CallbackSupportMixin, ClusterMixin, BaseEstimator):
         return self.best_estimator_.predict_proba(X)
 
     @available_if(_chosen_has("transform", before_fit=False))
+    @describe(PREDICT)
     def transform(self, X: Any) -> Array:
         """Give the mixing weights of samples in the chosen estimator.
-
-        Parameters
-        ----------
-        X : array of shape (n_samples, d_1, ...)
-            Samples of the shape on which the model was fitted.
 
         Returns
         -------
@@ -305,13 +273,9 @@ class AutoClustering(CallbackSupportMixin, ClusterMixin, BaseEstimator):
         return self.best_estimator_.transform(X)
 
     @available_if(lambda self: hasattr(_final(self._fitted()), "outlier_scores"))
+    @describe(PREDICT)
     def outlier_scores(self, X: Any) -> Array:
         """Say how unlike the fitted samples others are, as the chosen estimator does.
-
-        Parameters
-        ----------
-        X : array of shape (n_samples, d_1, ...)
-            Samples of the shape on which the model was fitted.
 
         Returns
         -------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from tuckermix._array_api import (
     is_dask,
     to_numpy,
 )
+from tuckermix._declaration import FIT, PREDICT, declare, describe
 from tuckermix._resources import explain_shortage, one_blas_thread
 from tuckermix._validation import (
     check_integer,
@@ -45,6 +47,7 @@ from tuckermix.sources import as_blocks
 __all__ = ["MultiViewClustering"]
 
 
+@declare
 class MultiViewClustering(ClusterMixin, BaseEstimator):
     r"""Cluster samples by the sum of the neighbour graphs of several views.
 
@@ -103,40 +106,18 @@ class MultiViewClustering(ClusterMixin, BaseEstimator):
     [0, 1, 2]
     """
 
-    def __init__(
-        self,
-        views: Any = None,
-        n_clusters: int = 8,
-        *,
-        outliers: str = "keep",
-        false_alarms: float = 0.05,
-        n_init: int = 10,
-        random_state: Any = None,
-    ):
-        self.views = views
-        self.n_clusters = n_clusters
-        self.outliers = outliers
-        self.false_alarms = false_alarms
-        self.n_init = n_init
-        self.random_state = random_state
+    views: Any = field(default=None, kw_only=False)
+    n_clusters: int = field(default=8, kw_only=False)
+    outliers: str = "keep"
+    false_alarms: float = 0.05
+    n_init: int = 10
+    random_state: Any = None
 
     @one_blas_thread
     @explain_shortage
+    @describe(FIT)
     def fit(self, X: Any, y: Any = None) -> MultiViewClustering:
-        """Fit the views, add their graphs and label the samples.
-
-        Parameters
-        ----------
-        X : array of shape (n_samples, d_1, ...)
-            The samples.
-        y : Ignored
-            Present for scikit-learn's sake.
-
-        Returns
-        -------
-        self : MultiViewClustering
-            The fitted estimator.
-        """
+        """Fit the views, add their graphs and label the samples."""
         before = dict(vars(self))
         try:
             self._fit(X)
@@ -147,13 +128,9 @@ class MultiViewClustering(ClusterMixin, BaseEstimator):
 
     @explain_shortage
     @one_blas_thread
+    @describe(PREDICT)
     def predict(self, X: Any) -> Array:
         """Give each sample the label for which its neighbours in all views vote most.
-
-        Parameters
-        ----------
-        X : array of shape (n_samples, d_1, ...)
-            Samples of the shape on which the model was fitted.
 
         Returns
         -------
@@ -164,13 +141,9 @@ class MultiViewClustering(ClusterMixin, BaseEstimator):
 
     @explain_shortage
     @one_blas_thread
+    @describe(PREDICT)
     def predict_proba(self, X: Any) -> Array:
         """Give soft labels: the mean over the views of the shares of votes.
-
-        Parameters
-        ----------
-        X : array of shape (n_samples, d_1, ...)
-            Samples of the shape on which the model was fitted.
 
         Returns
         -------
@@ -185,13 +158,9 @@ class MultiViewClustering(ClusterMixin, BaseEstimator):
 
     @explain_shortage
     @one_blas_thread
+    @describe(PREDICT)
     def outlier_scores(self, X: Any) -> Array:
         """Say how unlike the fitted samples others are: the mean of the scores of the views.
-
-        Parameters
-        ----------
-        X : array of shape (n_samples, d_1, ...)
-            Samples of the shape on which the model was fitted.
 
         Returns
         -------
