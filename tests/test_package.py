@@ -40,6 +40,7 @@ ORDER = (
         "_files",
         "_reading",
         "_archives",
+        "_tables",
         "_hdf5_child",
         "_array_api",
         "_resources",

@@ -118,3 +118,14 @@ def test_names_are_made_where_none_are_given():
 def test_names_that_are_no_text_are_shown_with_escapes_and_stay_different():
     names = [name.decode("utf-8", "surrogateescape") for name in (b"caf\xe9", b"caf\xe8")]
     assert summary.sample_names([*names, "\ud800"], 3) == ["caf\\udce9", "caf\\udce8", "\\ud800"]
+
+
+def test_unknown_classes_are_left_out_of_scores():
+    from tuckermix.summary import known, scores
+
+    truth = np.array(["a", "", "b", "b", ""])
+    labels = np.array([0, 1, 1, 1, 0])
+    assert known(truth).tolist() == [True, False, True, True, False]
+    assert known([1.0, np.nan]).tolist() == [True, False]
+    assert known([1, 2]).all()
+    assert scores(truth, labels) == {"ac": 1.0, "nmi": pytest.approx(1.0)}

@@ -23,6 +23,7 @@ from tuckermix._version import __version__
 __all__ = [
     "FitSummary",
     "duration",
+    "known",
     "machine",
     "printable",
     "sample_names",
@@ -76,6 +77,8 @@ class FitSummary(Record):
         The time of the fit, where it was taken.
     accuracy, nmi : float or None
         Agreement with known classes, where there are any, over the samples that are in a cluster.
+    n_known : int or None
+        The number of samples whose class is known, over which agreement is measured.
     settings : dict
         The parameters of the model.
     versions : dict of str to str
@@ -101,6 +104,7 @@ class FitSummary(Record):
     seconds: float | None
     accuracy: float | None
     nmi: float | None
+    n_known: int | None
     settings: dict[str, Any]
     versions: dict[str, str]
     n_outliers: int = 0
@@ -128,7 +132,7 @@ def summarize_fit(
     labels : array of shape (n_samples,), default=None
         Their labels; None means those of the fit.
     truth : array-like of shape (n_samples,), default=None
-        Known classes, to compare with.
+        Known classes, to compare with; empty texts and NaN stand for unknown ones.
     seconds : float, default=None
         How long the fit took.
 
@@ -161,6 +165,7 @@ def summarize_fit(
         seconds=None if seconds is None else round(seconds, SECONDS_DIGITS),
         accuracy=found["ac"],
         nmi=found["nmi"],
+        n_known=None if truth is None else int(known(truth)[inside].sum()),
         settings=settings(model),
         versions=versions(),
         n_outliers=int(np.sum(~inside)),
@@ -198,7 +203,7 @@ def scores(truth: Any, labels: Any) -> dict[str, float]:
     Parameters
     ----------
     truth : array-like of shape (n_samples,)
-        The classes.
+        The classes; samples whose class is not `known` are left out.
     labels : array-like of shape (n_samples,)
         The clusters.
 
@@ -209,10 +214,32 @@ def scores(truth: Any, labels: Any) -> dict[str, float]:
     """
     from tuckermix.metrics import clustering_accuracy, normalized_mutual_information
 
+    sure = known(truth)
+    if not sure.all():
+        truth, labels = np.asarray(truth)[sure], to_numpy(labels)[sure]
     return {
         "ac": clustering_accuracy(truth, labels),
         "nmi": normalized_mutual_information(truth, labels),
     }
+
+
+def known(truth: Any) -> np.ndarray:
+    """Tell for which samples the class is known.
+
+    Parameters
+    ----------
+    truth : array-like of shape (n_samples,)
+        The classes.
+
+    Returns
+    -------
+    known : ndarray of bool of shape (n_samples,)
+        False for empty texts and NaN.
+    """
+    values = np.asarray(to_numpy(truth) if hasattr(truth, "shape") else truth)
+    if values.dtype.kind == "f":
+        return ~np.isnan(values)
+    return values != "" if values.dtype.kind == "U" else np.ones(values.shape, dtype=bool)
 
 
 def settings(model: Any) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """Every command that the documentation or the help shows is run as it stands."""
 
+import json
 import re
 import shlex
 from pathlib import Path
@@ -62,3 +63,25 @@ def test_all_examples_work(run, desk, monkeypatch):
     assert (desk / "photos-clusters" / "report.html").is_file()
     assert (desk / "tuckermix-demo" / "clusters.png").is_file()
     assert (desk / "new-labels.csv").read_text().startswith("name,label,confidence,p0")
+
+
+def fields(heading):
+    """Return the fields that the page on JSON lists below a heading."""
+    page = (PAGE.parent / "json.rst").read_text().split(heading)[1]
+    table = re.split(r"\n-{10,}\n", page)[1].split("\n\n``")[0]
+    return re.findall(r"^   \* - ``(\w+)``$", table, re.MULTILINE)
+
+
+def test_the_page_on_json_lists_what_is_written(run, desk, monkeypatch):
+    monkeypatch.chdir(desk)
+    code, out, _ = run("cluster", "photos", "-k", 3, "-q", "--json", "-o", "for-json")
+    assert code == 0
+    values = json.loads(out)
+    assert fields("``summary.json``: version 3") == list(values)
+    assert values["schema_version"] == 3
+    assert json.loads((desk / "for-json" / "summary.json").read_text()) == values
+    _, out, _ = run("predict", "for-json/model.tuckermix", "new-photos", "-q", "--json")
+    values = json.loads(out)
+    assert fields("``predict``: version 1") == list(values)
+    assert values["schema_version"] == predict.SCHEMA_VERSION
+    assert list(values["samples"][0]) == ["name", "label", "confidence", "probabilities"]

@@ -72,7 +72,7 @@ def test_array_of_the_input_is_asked_for_by_name():
     [
         ("", "it is empty"),
         ("a,b\n1,2\n3,4\n5,6\n", "say which one holds the classes"),
-        ("name,label\na.png,cat\n", "has no row for 'b.png'"),
+        ("name,label\nx.png,cat\n", "has no row for 'a.png', nor for any other sample"),
         ("id,label\n1,cat\n2\n3,dog\n", "rows with too few columns"),
         ("cat\ndog\n", "holds 2 classes, but the input has 3 samples"),
     ],
@@ -96,9 +96,43 @@ def test_only_large_integers_lose_precision(monkeypatch):
     assert _input.floating(small.astype(np.float64)).dtype == np.float64
 
 
-def test_videos_are_told_by_their_names():
-    clips = Dataset(X=np.zeros((2, 4, 5, 6)), names=["a.avi", "b.avi"])
-    scans = Dataset(X=np.zeros((2, 4, 5, 6)), names=["a.tif", "b.tif"])
+def test_readers_know_how_samples_are_drawn():
+    clips = Dataset(X=np.zeros((2, 4, 5, 6)), extra={"kind": "video"})
     assert _input.picture_kind_of(clips) == "video"
-    assert _input.picture_kind_of(scans) == "auto"
     assert _input.picture_kind_of(Dataset(X=np.zeros((2, 4, 5, 6)))) == "auto"
+
+
+def test_rows_may_be_missing_and_names_short(tmp_path, data):
+    path = write(tmp_path / "y.csv", "name,label\na,cat\nfolder/c.PNG,dog\n")
+    assert _input.known_classes(str(path), data).tolist() == ["cat", "", "dog"]
+    # Two rows of different classes for one short name say nothing.
+    path = write(tmp_path / "y.csv", "name,label\nx/a,cat\ny/a,dog\nb.png,dog\n")
+    assert _input.known_classes(str(path), data).tolist() == ["", "dog", ""]
+
+
+def test_a_file_of_classes_that_is_no_text(tmp_path, data):
+    (tmp_path / "y.csv").write_bytes(b"\xff\xfea")
+    with pytest.raises(UsageError, match="it is no table of text"):
+        _input.known_classes(str(tmp_path / "y.csv"), data)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.longdouble])
+def test_other_precisions_are_brought_to_those_that_compute(dtype):
+    assert _input.floating(np.zeros((2, 3), dtype)).dtype in (np.float32, np.float64)
+
+
+def test_what_was_skipped_is_told_up_to_a_number(data, capsys):
+    from tuckermix.cli._console import Console
+
+    skipped = [(f"{index}.png", "it is empty. Get it anew.") for index in range(12)]
+    _input.tell(Console(), Dataset(X=data.X, extra={"skipped": skipped, "notes": ["Set axes."]}))
+    told = capsys.readouterr().err.splitlines()
+    assert told[0] == "12 files were skipped, as they could not be read:"
+    assert told[1] == "  0.png: it is empty"
+    assert told[-2:] == ["  and 2 more; all are in summary.json", "note: Set --axes."]
+
+
+def test_errors_call_samples_by_their_files(data):
+    told = r"^INPUT contains NaN: b\.png is the first of 2\.$"
+    with pytest.raises(UsageError, match=told), _input.naming(data):
+        raise ValueError("Input X contains NaN: sample 1 is the first of 2.")

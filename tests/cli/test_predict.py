@@ -2,6 +2,7 @@
 
 import csv
 import io
+import json
 
 import numpy as np
 import pytest
@@ -46,6 +47,23 @@ def test_a_file_gets_what_stdout_would(run, saved, tmp_path):
     assert out == ""
     assert "30 labels in" in err
     assert (tmp_path / "labels.csv").read_text() == expected
+
+
+def test_json_has_what_csv_has(run, saved):
+    folder, _, _ = saved
+    words = ("predict", folder / "model.tuckermix", folder / "new.npy", "-q")
+    rows = table(run(*words)[1])
+    code, out, _ = run(*words, "--json")
+    assert code == 0
+    values = json.loads(out)
+    assert values["schema_version"] == 1
+    assert (values["n_samples"], values["n_clusters"]) == (30, 3)
+    assert (values["skipped"], values["notes"]) == ([], [])
+    for index, (row, sample) in enumerate(zip(rows, values["samples"], strict=True)):
+        assert sample["index"] == int(row["index"]) == index
+        assert sample["label"] == int(row["label"])
+        assert sample["confidence"] == float(row["confidence"])
+        assert sample["probabilities"] == [float(row[f"p{k}"]) for k in range(3)]
 
 
 def test_there_is_no_device_to_choose(fails, saved):

@@ -85,3 +85,16 @@ def test_results_appear_together_or_not_at_all(tmp_path, monkeypatch, step, exis
     with pytest.raises(KeyboardInterrupt):
         _results.write_results(tmp_path, model, X, **(options | {"title": "another"}))
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_outliers_have_a_score_in_json():
+    proba = np.array([[0.25, 0.75], [0.5, 0.5]])
+    values = _results.labels_values(["a", "b"], proba, np.array([-1, 0]), np.array([3.0, 0.123456]))
+    assert values[0] == {
+        "name": "a",
+        "label": -1,
+        "confidence": 0.75,
+        "probabilities": [0.25, 0.75],
+        "outlier_score": 3.0,
+    }
+    assert values[1]["outlier_score"] == 0.1235

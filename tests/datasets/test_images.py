@@ -253,15 +253,85 @@ def test_other_refusals(tmp_path):
     with pytest.raises(ReadError, match=r"a.gif: it is an animation of 3 frames. Convert it"):
         read(tmp_path)
     (tmp_path / "a.gif").unlink()
+
+
+def test_files_beside_subfolders_give_no_classes(tmp_path):
     save(tmp_path / "a.png", picture(0))
-    save(tmp_path / "sub" / "b.png", picture(0))
-    with pytest.raises(
-        ReadError, match=r"some images lie in subfolders and some, like 'a.png', do not"
-    ):
+    save(tmp_path / "sub" / "b.png", picture(1))
+    data = read(tmp_path)
+    assert data.names == ["a.png", "sub/b.png"]
+    assert data.labels is data.class_names is None
+    (note,) = data.extra["notes"]
+    assert note.startswith("Some images lie in subfolders and some, like 'a.png', do not")
+
+
+def test_a_stack_of_volumes_is_one_sample_of_a_folder(tmp_path):
+    X = picture(0, (2, 7, 6, 5))
+    tifffile.imwrite(tmp_path / "b.tif", X)
+    data = read(tmp_path)
+    assert np.array_equal(data.X[0], X)
+    assert data.extra["kind"] == "video"
+
+
+def test_one_broken_image_need_not_stop_a_folder(tmp_path):
+    for index in range(4):
+        save(tmp_path / ("x" if index < 2 else "y") / f"{index}.png", picture(index))
+    whole = (tmp_path / "x" / "0.png").read_bytes()
+    (tmp_path / "x" / "0.png").write_bytes(whole[: len(whole) // 2])
+    (tmp_path / "y" / "3.png").write_bytes(b"text")
+    with pytest.raises(ReadError, match=r"x/0\.png"):
         read(tmp_path)
-    (tmp_path / "a.png").unlink()
-    tifffile.imwrite(tmp_path / "sub" / "b.tif", picture(0, (2, 7, 6, 5)))
+    data = read(tmp_path, on_error="skip")
+    assert np.array_equal(data.X, [picture(1), picture(2)])
+    assert (data.names, data.class_names) == (["x/1.png", "y/2.png"], ["x", "y"])
+    (first, why), (second, other) = data.extra["skipped"]
+    assert (first, second) == ("x/0.png", "y/3.png")
+    assert why.startswith("it is damaged or not what its name says")
+    assert other.startswith("it is not an image")
+    for name in data.names:
+        (tmp_path / name).write_bytes(b"text")
     with pytest.raises(
-        ReadError, match=r"b.tif: it has shape \(2, 7, 6, 5\), and an image has two"
+        ReadError, match=r"none of its 4 images can be read, neither 'x/0.png': it is damaged"
     ):
-        read(tmp_path)
+        read(tmp_path, on_error="skip")
+
+
+def test_pages_among_images_are_told(tmp_path):
+    save(tmp_path / "a.png", picture(0))
+    tifffile.imwrite(tmp_path / "b.tif", picture(0, (4, 6, 5)), photometric="minisblack")
+    for grey in (None, True):
+        with pytest.raises(ReadError, match=r"Take 'b\.tif' out of the folder, or save its pages"):
+            read(tmp_path, grey=grey)
+
+
+def test_channels_of_images(tmp_path):
+    colours = picture(0, (6, 5, 3))
+    save(tmp_path / "a.png", colours)
+    assert np.array_equal(read(tmp_path, channels=1).X[0], colours[..., 1])
+    assert np.array_equal(read(tmp_path, channels=[2, 0]).X[0], colours[..., [2, 0]])
+    assert read(tmp_path, channels=[2, 0]).extra["kind"] == "channels"
+    with pytest.raises(ReadError, match=r"it has no channel 3: it has 3, numbered from 0"):
+        read(tmp_path, channels=3)
+    with pytest.raises(ReadError, match=r"its axes are YXC, and axes='NYX' was asked for"):
+        read(tmp_path, axes="NYX")
+    save(tmp_path / "a.png", picture(0))
+    with pytest.raises(ReadError, match=r"it has no channels to choose from"):
+        read(tmp_path, channels=0)
+
+
+def test_axes_of_pages_can_be_said(tmp_path):
+    X = picture(0, (4, 2, 6, 5))
+    tifffile.imwrite(tmp_path / "a.tif", X, photometric="minisblack")
+    data = read(tmp_path / "a.tif", axes="NCYX")
+    assert np.array_equal(data.X, X.transpose(0, 2, 3, 1))
+    assert data.extra["kind"] == "channels"
+    assert np.array_equal(read(tmp_path / "a.tif", axes="NCYX", channels=1).X, X[:, 1])
+    assert np.array_equal(read(tmp_path / "a.tif", axes="ZNYX").X, X.transpose(1, 0, 2, 3))
+    assert read(tmp_path / "a.tif", axes="NTYX", size=3).X.shape == (4, 2, 3, 3)
+    assert read(tmp_path / "a.tif", axes="NTYX").extra["kind"] == "video"
+    with pytest.raises(
+        ReadError, match=r"axes='NYX' names 3 axes, and it has 4, TZYX of shape \(4, 2, 6, 5\)"
+    ):
+        read(tmp_path / "a.tif", axes="NYX")
+    with pytest.raises(ReadError, match=r"its axes TXC do not end in height and width"):
+        read(tmp_path / "a.tif", axes="NTXC", size=3)

@@ -76,6 +76,13 @@ def test_single_picture_of_a_video_is_its_middle_frame():
     assert 3 <= 6 * picture(video, "video", (0, 6))[0, 0, 0] <= 4
 
 
+def test_channels_are_drawn_one_by_one():
+    X = np.random.default_rng(0).random((2, 7, 8, 9, 2))
+    shown = views(X, "channels", limits=(0.0, 1.0))
+    np.testing.assert_allclose(shown, np.moveaxis(X[:, 3], -1, 1), atol=1e-6)
+    assert picture(X, "channels", (0.0, 1.0)).shape == (2, 8, 9)
+
+
 def test_constant_samples_have_a_scale():
     low, high = value_range(np.full((3, 4), 7.0))
     assert low < high

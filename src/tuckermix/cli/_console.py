@@ -171,10 +171,20 @@ WORDS = (
     (r"\bwith key and label_key\b", "with --key and --truth"),
     (r"\bsample_axis\b", "--sample-axis"),
     (r"\bsample_shape\b", "--sample-shape"),
+    (r"\b(Set|Leave out) key\b", r"\1 --key"),
+    (r"\b(Set|Leave out) label_key\b", r"\1 --truth"),
+    (r"\bkey and label_key\b", "--key and --truth"),
+    (r"\b(set|Set|with|Leave|Leave out|out) (axes|channels|size|frames|grey)\b", r"\1 --\2"),
+    (r"\baxes='(\w+)'", r"--axes \1"),
+    (r"\bmissing='impute'", "--missing impute"),
+    (r", or raise PIL\.Image\.MAX_IMAGE_PIXELS if you trust the file", ""),
+    (r"The 'targets' parameter of reproduce", "TARGETS"),
 )
 """What the library calls its arguments, and how the command line calls them."""
 
-PARAMETER = re.compile(r"The '(\w+)' parameter of (?:TuckerClustering|AutoClustering|read)\b")
+PARAMETER = re.compile(
+    r"The '(\w+)' parameter of (?:TuckerClustering|AutoClustering|read|reproduce)\b"
+)
 
 
 def in_options(text: str) -> str:

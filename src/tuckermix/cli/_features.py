@@ -16,8 +16,11 @@ PIXELS, AUTO = "pixels", "auto"
 FEATURES = ("pixels", "scattering", "log-scattering", "auto")
 NONE, SCALES = "none", ("none", "sample", "dataset", "unit")
 
-SAME_KIND = ("key", "sample_axis", "sample_shape")
+SAME_KIND = ("key", "sample_axis", "sample_shape", "axes")
 """Options for reading that speak of a file's inside: they serve for files of the same kind."""
+
+OF_THE_RUN = ("on_error",)
+"""Options for reading that a model does not remember."""
 
 
 def with_features(model: Any, features: str, scale: str) -> Any:
@@ -115,7 +118,9 @@ def refuse_mixed_depths(data: Dataset, scale: str) -> None:
 
 def reading_of(source: str, data: Dataset, options: dict[str, Any]) -> dict[str, Any]:
     """Return how the input was read, to be stored with the model: what was asked for or found."""
-    found = {key: value for key, value in options.items() if value is not None}
+    found = {
+        key: value for key, value in options.items() if value is not None and key not in OF_THE_RUN
+    }
     if Path(source).is_dir() and data.names and "grey" not in found:
         # Pictures in a folder are grey if all of them are; new ones follow the old.
         colour = len(data.sample_shape) == 3 and data.sample_shape[-1] in (3, 4)

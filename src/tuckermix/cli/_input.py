@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import codecs
 import csv
-import io
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -14,16 +15,22 @@ import numpy as np
 
 from tuckermix._array_api import is_dask
 from tuckermix._files import from_csv_cell
-from tuckermix.cli._console import UsageError
+from tuckermix._tables import rows_of_text
+from tuckermix.cli._console import Console, UsageError, in_options
 from tuckermix.cli._large import in_chunks, read_in_chunks
-from tuckermix.datasets import VIDEO_SUFFIXES, Dataset, ReadError, load, read
-from tuckermix.summary import printable
+from tuckermix.cli._results import SUMMARY
+from tuckermix.datasets import Dataset, ReadError, load, read
+from tuckermix.summary import known, printable
 
 LARGE = 20_000_000
 """Integers of more entries than this are taken as float32, which holds them exactly up to 2²⁴ and
 halves time and memory."""
 
-DELIMITERS = (",", ";", "\t")
+LISTED = 10
+"""Skipped files that are named on the terminal."""
+
+UNKNOWN = ""
+"""The class of a sample for which a table of classes has no row."""
 NAME_COLUMNS = ("name", "file", "filename", "path", "index")
 LABEL_COLUMNS = ("label", "labels", "class", "truth", "target", "y")
 TRUTH_SUFFIXES = (".csv", ".tsv", ".txt", ".npy")
@@ -109,15 +116,10 @@ def _read_classes(path: Path, column: str | None, data: Dataset) -> np.ndarray:
     if path.suffix == ".npy":
         values = np.load(path, allow_pickle=False)
         return values.reshape(-1)
-    content = path.read_bytes()
-    if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        text = content.decode("utf-16")
-    else:
-        # As the system hands over the names of files, so that both agree whatever bytes they hold.
-        text = content.decode("utf-8-sig", errors="surrogateescape")
-    # Spreadsheets write semicolons where the comma is the decimal sign.
-    delimiter = max(DELIMITERS, key=text.lstrip().partition("\n")[0].count)
-    rows = [row for row in csv.reader(io.StringIO(text), delimiter=delimiter) if row]
+    try:
+        rows = list(rows_of_text(path))
+    except (OSError, ValueError, csv.Error) as error:
+        raise UsageError(f"Cannot read {path}: it is no table of text ({error}).") from error
     if not rows:
         raise UsageError(f"Cannot read {path}: it is empty.")
     if len(rows[0]) == 1:
@@ -136,14 +138,73 @@ def _read_classes(path: Path, column: str | None, data: Dataset) -> np.ndarray:
     try:
         if names is not None and data.names is not None:
             found = {from_csv_cell(row[names].strip()): row[place].strip() for row in rows[1:]}
-            return np.array(
-                [found[name if name in found else printable(name)] for name in data.names]
-            )
+            return _by_name(path, found, data.names)
         return np.array([row[place].strip() for row in rows[1:]])
-    except KeyError as error:
-        raise UsageError(f"{path} has no row for {error.args[0]!r}.") from None
     except IndexError:
         raise UsageError(f"{path} has rows with too few columns.") from None
+
+
+def _by_name(path: Path, found: dict[str, str], names: list[str]) -> np.ndarray:
+    """Give each sample the class of the row with its name, or `UNKNOWN`.
+
+    A table may leave out the folders of a name, or the ending, where that stays clear.
+    """
+    by_short: dict[str, set[str]] = {}
+    for name, one in found.items():
+        by_short.setdefault(_short(name), set()).add(one)
+    once = {_short(name) for name in names} if len({*map(_short, names)}) == len(names) else set()
+    values = []
+    for name in names:
+        value: str | None = found.get(name, found.get(printable(name)))
+        short = _short(name)
+        if value is None and short in once and len(by_short.get(short, ())) == 1:
+            (value,) = by_short[short]
+        values.append(UNKNOWN if value is None else value)
+    if all(value == UNKNOWN for value in values):
+        raise UsageError(
+            f"{path} has no row for {names[0]!r}, nor for any other sample: its names are like "
+            f"{next(iter(found), '')!r}."
+        )
+    return np.array(values)
+
+
+def _short(name: str) -> str:
+    """Return a name without its folders and its ending."""
+    base = name.replace("\\", "/").rpartition("/")[2]
+    return re.sub(r"\.(nii\.gz|[A-Za-z0-9]{1,5})$", "", base)
+
+
+def tell(console: Console, data: Dataset, classes: np.ndarray | None = None) -> None:
+    """Say what was left out while reading, and what else is to be known about it."""
+    skipped = data.extra.get("skipped") or []
+    if skipped:
+        count = len(skipped)
+        what = "1 file was" if count == 1 else f"{count} files were"
+        console.note(f"{what} skipped, as {'it' if count == 1 else 'they'} could not be read:")
+        for name, reason in skipped[:LISTED]:
+            console.note(f"  {name}: {in_options(reason.partition('. ')[0])}")
+        if count > LISTED:
+            console.note(f"  and {count - LISTED} more; all are in {SUMMARY}")
+    for note in data.extra.get("notes") or []:
+        console.note(f"note: {in_options(note)}")
+    if classes is not None and not (sure := known(classes)).all():
+        console.note(
+            f"note: the class of {(~sure).sum()} samples is not known; they are left out of the "
+            "comparison."
+        )
+
+
+@contextmanager
+def naming(data: Dataset) -> Iterator[None]:
+    """Call INPUT and its samples by their names in errors of the library."""
+    try:
+        yield
+    except ValueError as error:
+        said = str(error).replace("Input X", data.name or "INPUT")
+        found = re.search(r"\bsample (\d+) is the first\b", said)
+        if data.names is not None and found is not None and int(found[1]) < len(data.names):
+            said = said.replace(found[0], f"{data.names[int(found[1])]} is the first")
+        raise UsageError(in_options(" ".join(said.split()))) from error
 
 
 def pixels_of(data: Dataset) -> tuple[Dataset, tuple[int, int]]:
@@ -164,9 +225,11 @@ def pixels_of(data: Dataset) -> tuple[Dataset, tuple[int, int]]:
 
 
 def floating(X: Any) -> Any:
-    """Return integer samples as floating point; large ones in single precision."""
+    """Return samples in single or double precision; large integers in single precision."""
     if X.dtype.kind in "iub":
         return X.astype(np.float32 if X.size > LARGE else np.float64)
+    if X.dtype.kind == "f" and X.dtype.itemsize not in (4, 8):
+        return X.astype(np.float32 if X.dtype.itemsize < 4 else np.float64)
     return X
 
 
@@ -191,8 +254,5 @@ def to_device(X: Any, device: str) -> Any:
 
 
 def picture_kind_of(data: Dataset) -> str:
-    """Tell whether the samples are videos, which their shape alone does not."""
-    if data.names and len(data.sample_shape) >= 3:
-        suffix = Path(data.names[0]).suffix.lower()
-        return "video" if suffix in VIDEO_SUFFIXES else "auto"
-    return "auto"
+    """Tell how the samples are drawn, where the reader knows more than their shape says."""
+    return str(data.extra.get("kind", "auto"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,12 +11,19 @@ from typer.core import TyperCommand
 
 from tuckermix.cli._console import UsageError
 
+
+def one_of(*values: str) -> Callable[[str], list[str]]:
+    """Complete a value by Tab."""
+    return lambda incomplete: [value for value in values if value.startswith(incomplete)]
+
+
 Input = Annotated[
     str,
     typer.Argument(
         metavar="INPUT",
-        help="A folder of images or videos; a .npy, .npz, .mat, HDF5, Zarr, idx, TIFF or video "
-        "file; or a dataset by name, see 'tuckermix datasets'.",
+        help="A folder of images, videos, NIfTI or .npy files; a .npy, .npz, .mat, HDF5, Zarr, "
+        "idx, TIFF, NIfTI or video file; a .csv or .parquet table of paths or pixels; or a "
+        "dataset by name, see 'tuckermix datasets'.",
         show_default=False,
     ),
 ]
@@ -42,6 +50,31 @@ Grey = Annotated[
 ]
 Frames = Annotated[
     int | None, typer.Option(help="Frames to take of each video.", rich_help_panel=READING)
+]
+Channels = Annotated[
+    str | None,
+    typer.Option(
+        metavar="LIST",
+        help="Channels to keep, by number or name, e.g. 0,2 or DAPI.",
+        rich_help_panel=READING,
+    ),
+]
+Axes = Annotated[
+    str | None,
+    typer.Option(
+        metavar="LETTERS",
+        help="What the axes of a stored array mean: N samples, T time, Z depth, Y height, X "
+        "width, C channels; e.g. NTYX.",
+        rich_help_panel=READING,
+    ),
+]
+OnError = Annotated[
+    str,
+    typer.Option(
+        help="At a file of a folder that cannot be read: skip it and list it, or stop.",
+        autocompletion=one_of("skip", "stop"),
+        rich_help_panel=READING,
+    ),
 ]
 Chunk = Annotated[
     int | None,
@@ -97,8 +130,13 @@ def reading(
     size: str | None,
     grey: bool | None,
     frames: int | None,
+    channels: str | None,
+    axes: str | None,
+    on_error: str,
 ) -> dict[str, Any]:
     """Return the options for reading as arguments of `tuckermix.datasets.read`."""
+    if on_error not in ("skip", "stop"):
+        raise UsageError(f"--on-error must be skip or stop. Got {on_error!r}.")
     return {
         "key": key,
         "sample_axis": sample_axis,
@@ -106,7 +144,18 @@ def reading(
         "size": sizes(size, "--size"),
         "grey": grey,
         "frames": frames,
+        "channels": parse_channels(channels),
+        "axes": axes,
+        "on_error": on_error,
     }
+
+
+def parse_channels(text: str | None) -> tuple[int | str, ...] | None:
+    """Read --channels: numbers and names, separated by commas."""
+    if text is None:
+        return None
+    words = [word.strip() for word in text.split(",")]
+    return tuple(int(word) if word.isascii() and word.isdigit() else word for word in words)
 
 
 def sizes(text: str | None, option: str) -> int | tuple[int, ...] | None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -27,8 +27,9 @@ from tuckermix.summary import (
 
 LABELS, MODEL, REPORT, SUMMARY = "labels.csv", "model.tuckermix", "report.html", "summary.json"
 
-SCHEMA_VERSION = 2
-"""Of summary.json. Version 1, without a number, had all settings as text."""
+SCHEMA_VERSION = 3
+"""Of summary.json. Version 1, without a number, had all settings as text; 3 added what was skipped,
+notes, and how many classes are known."""
 
 
 @contextmanager
@@ -36,7 +37,12 @@ def result_folder(path: Path) -> Iterator[Path]:
     """Make a folder for results; one that was made and stayed empty is taken away again."""
     if path.exists() and not path.is_dir():
         raise UsageError(f"Cannot write to {path}: it is a file. Name a folder.")
-    with made_folder(path):
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(made_folder(path))
+        except OSError as error:  # a folder above it is read-only, or a file
+            why = (error.strerror or str(error)).lower()
+            raise UsageError(f"Cannot write to {path}: {why}. Name another folder.") from error
         if not os.access(path, os.W_OK):
             raise UsageError(f"Cannot write to {path}: permission is denied. Name another folder.")
         yield path
@@ -87,6 +93,32 @@ def outlier_scores(model: Any, X: Any) -> np.ndarray | None:
     return to_numpy(model.outlier_scores(as_fitted(model, X)))
 
 
+def labels_values(
+    names: Any, proba: np.ndarray, labels: np.ndarray, scores: np.ndarray | None = None
+) -> list[dict[str, Any]]:
+    """Return labels and soft labels as values for JSON, with the digits that CSV has."""
+    named = range(len(labels)) if names is None else sample_names(names, len(labels))
+    who = "index" if names is None else "name"
+    rounded = [[float(f"{value:.6g}") for value in row] for row in proba]
+    sure = np.where(labels < 0, proba.argmax(axis=1), labels)
+    values = [
+        {who: name, "label": label, "confidence": row[largest], "probabilities": row}
+        for name, label, largest, row in zip(named, labels.tolist(), sure, rounded, strict=True)
+    ]
+    if scores is not None:
+        for value, score in zip(values, scores, strict=True):
+            value["outlier_score"] = float(f"{score:.4g}")
+    return values
+
+
+def left_out(skipped: Sequence[tuple[str, str]], notes: Sequence[str]) -> dict[str, Any]:
+    """Return what was skipped while reading, and notes about it, as values for JSON."""
+    return {
+        "skipped": [{"name": printable(name), "reason": printable(why)} for name, why in skipped],
+        "notes": [printable(note) for note in notes],
+    }
+
+
 def summary_rows(summary: FitSummary, folder: Path) -> list[tuple[str, str]]:
     """Return the figures that a person wants to see first."""
     shape = " × ".join(map(str, summary.sample_shape))
@@ -126,6 +158,8 @@ def write_results(
     features: Any = None,
     scene: tuple[int, int] | None = None,
     selection: Any = None,
+    skipped: Sequence[tuple[str, str]] = (),
+    notes: Sequence[str] = (),
 ) -> tuple[FitSummary, dict[str, Any]]:
     """Write labels, model, report and summary: all of them, or none.
 
@@ -174,6 +208,7 @@ def write_results(
         **summary.to_dict(),
         **{name: printable(text) for name, text in place.items()},
         "selection": None if selection is None else selection.table,
+        **left_out(skipped, notes),
         "files": files,
     }
     with atomic_paths(*(folder / name for name in files.values())) as places:

@@ -13,7 +13,13 @@ import typer
 
 from tuckermix._array_api import to_numpy
 from tuckermix.cli import _options as options
-from tuckermix.cli._console import EXIT_DONE, EXIT_NOT_CONVERGED, Console
+from tuckermix.cli._console import (
+    EXIT_DONE,
+    EXIT_NOT_CONVERGED,
+    Console,
+    UsageError,
+    in_options,
+)
 
 HELP = """Cluster samples; write labels, model and report to a folder.
 
@@ -27,12 +33,15 @@ EXAMPLES = """\b
 Examples:
   tuckermix cluster photos/ --features auto -o kinds
   tuckermix cluster photos/ -k 10 -o ten-kinds
-  tuckermix cluster faces.mat -k 4 --sample-shape 16x16 --ranks 8x8 --truth gnd
+  tuckermix cluster faces.mat -k 4 --sample-shape 16x16 --truth gnd -o faces
   tuckermix cluster scans.h5 -k 3 --key volumes -o scans --json --quiet
 """
 
 MODEL, COMPUTING, OUTPUT = "The model", "Computing", "Output"
 """Headings of the help, beside that for reading."""
+
+KINDS = ("auto", "signal", "image", "colour", "channels", "volume", "video")
+"""Ways to draw a sample."""
 
 
 def cluster(
@@ -63,6 +72,9 @@ def cluster(
     size: options.Size = None,
     grey: options.Grey = None,
     frames: options.Frames = None,
+    channels: options.Channels = None,
+    axes: options.Axes = None,
+    on_error: options.OnError = "skip",
     chunk: options.Chunk = None,
     pixels: Annotated[
         bool,
@@ -78,6 +90,7 @@ def cluster(
         typer.Option(
             help="What is clustered: pixels, scattering (strokes and edges, which may move a "
             "little), log-scattering (their contrast by its ratio), or auto (the most stable).",
+            autocompletion=options.one_of("pixels", "scattering", "log-scattering", "auto"),
             rich_help_panel=MODEL,
         ),
     ] = "pixels",
@@ -86,6 +99,7 @@ def cluster(
         typer.Option(
             help="Intensities first: none (as they are), sample (each from 0 to 1), dataset (all "
             "from 0 to 1) or unit (norm one).",
+            autocompletion=options.one_of("none", "sample", "dataset", "unit"),
             rich_help_panel=MODEL,
         ),
     ] = "none",
@@ -102,28 +116,53 @@ def cluster(
         ),
     ] = None,
     solver: Annotated[
-        str, typer.Option(help="exact, trust-region or joint.", rich_help_panel=MODEL)
+        str,
+        typer.Option(
+            help="exact, trust-region or joint.",
+            autocompletion=options.one_of("exact", "trust-region", "joint"),
+            rich_help_panel=MODEL,
+        ),
     ] = "exact",
     init: Annotated[
-        str, typer.Option(help="hosvd, hosvd-samples or random.", rich_help_panel=MODEL)
+        str,
+        typer.Option(
+            help="hosvd, hosvd-samples or random.",
+            autocompletion=options.one_of("hosvd", "hosvd-samples", "random"),
+            rich_help_panel=MODEL,
+        ),
     ] = "hosvd",
     memberships: Annotated[
         str,
         typer.Option(
             help="Which simplex gives the mixing weights: anchored, min-volume or archetypes.",
+            autocompletion=options.one_of("anchored", "min-volume", "archetypes"),
             rich_help_panel=MODEL,
         ),
     ] = "anchored",
     assign_labels: Annotated[
-        str, typer.Option(help="graph, subspace, memberships or argmax.", rich_help_panel=MODEL)
+        str,
+        typer.Option(
+            help="graph, subspace, memberships or argmax.",
+            autocompletion=options.one_of("graph", "subspace", "memberships", "argmax"),
+            rich_help_panel=MODEL,
+        ),
     ] = "graph",
     outliers: Annotated[
         str,
         typer.Option(
             help="keep (all samples get a cluster) or label (-1 for those that fit none).",
+            autocompletion=options.one_of("keep", "label"),
             rich_help_panel=MODEL,
         ),
     ] = "keep",
+    missing: Annotated[
+        str,
+        typer.Option(
+            help="At gaps (NaN): none refuses them, impute fills them by the model.",
+            autocompletion=options.one_of("none", "impute"),
+            rich_help_panel=MODEL,
+        ),
+    ] = "none",
     n_neighbors: Annotated[
         int, typer.Option(min=1, help="Neighbours in the graph.", rich_help_panel=MODEL)
     ] = 15,
@@ -142,7 +181,9 @@ def cluster(
     device: Annotated[
         str,
         typer.Option(
-            help="Where to compute: cpu, cuda, cuda:1, mps (PyTorch).", rich_help_panel=COMPUTING
+            help="Where to compute: cpu, cuda, cuda:1, mps (PyTorch).",
+            autocompletion=options.one_of("cpu", "cuda", "mps"),
+            rich_help_panel=COMPUTING,
         ),
     ] = "cpu",
     scheduler: Annotated[
@@ -156,6 +197,14 @@ def cluster(
     title: Annotated[
         str | None, typer.Option(help="Heading of the report.", rich_help_panel=OUTPUT)
     ] = None,
+    kind: Annotated[
+        str,
+        typer.Option(
+            help=f"How the report draws a sample: {', '.join(KINDS)}.",
+            autocompletion=options.one_of(*KINDS),
+            rich_help_panel=OUTPUT,
+        ),
+    ] = "auto",
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
 ) -> int:
@@ -178,11 +227,16 @@ def cluster(
         n_init=n_init,
         max_iter=max_iter,
         tol=tol,
+        missing=None if missing == "none" else missing,
         random_state=seed,
     )
     model.check_params()  # before minutes of reading
     whole = _features.with_features(model, features, scale)
-    reading = options.reading(key, sample_axis, sample_shape, size, grey, frames)
+    reading = options.reading(
+        key, sample_axis, sample_shape, size, grey, frames, channels, axes, on_error
+    )
+    if kind not in KINDS:
+        raise UsageError(f"--kind must be one of {', '.join(KINDS)}. Got {kind!r}.")
     require_packages()  # before minutes of fitting
     console = Console(quiet)
     name = Path(os.path.abspath(source)).name or "input"
@@ -203,11 +257,12 @@ def cluster(
         shape = " × ".join(map(str, data.sample_shape))
         where = ", left on disk" if is_dask(data.X) else ""
         console.note(f"{data.n_samples} samples of shape {shape}{where}")
+        _input.tell(console, data, classes)
         if truth is None and data.labels is not None:
             console.note("The input carries labels: add --truth labels to compare with them.")
         selection = None
         if n_clusters is None or features == _features.AUTO:
-            with console.stage("Choosing"):
+            with console.stage("Choosing"), _input.naming(data):
                 whole, selection = _features.choose(
                     model, data.X, features, scale, n_clusters, seed
                 )
@@ -216,22 +271,26 @@ def cluster(
         # Transformers convert integers piece by piece.
         X = data.X if _features.is_pipeline(whole) else _input.floating(data.X)
         whole.reading_ = _features.reading_of(source, data, reading)
-        code = fit_and_write(
-            whole,
-            X,
-            folder,
-            console=console,
-            as_json=as_json,
-            device=device,
-            truth=classes,
-            names=data.names,
-            source=source,
-            title=title or f"Clusters in {name}",
-            command="tuckermix " + shlex.join(sys.argv[1:]),  # as the user would type it again
-            kind=_input.picture_kind_of(data),
-            scene=scene,
-            selection=selection,
-        )
+        drawn = _input.picture_kind_of(data) if kind == "auto" else kind
+        with _input.naming(data):
+            code = fit_and_write(
+                whole,
+                X,
+                folder,
+                console=console,
+                as_json=as_json,
+                device=device,
+                truth=classes,
+                names=data.names,
+                source=source,
+                title=title or f"Clusters in {name}",
+                command="tuckermix " + shlex.join(sys.argv[1:]),  # as the user would type it again
+                kind="auto" if pixels else drawn,
+                scene=scene,
+                selection=selection,
+                skipped=data.extra.get("skipped", []),
+                notes=[in_options(note) for note in data.extra.get("notes", [])],
+            )
     console.note(f"Open {folder / _results.REPORT} in a browser.")
     return code
 

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from tuckermix._version import __version__
 from tuckermix.cli import _options as options
-from tuckermix.cli._console import Console
+from tuckermix.cli._console import Console, UsageError, in_options
 
 EXAMPLES = """\b
 Examples:
   tuckermix predict photos-clusters/model.tuckermix new-photos/
   tuckermix predict photos-clusters/model.tuckermix new-photos/ -o new-labels.csv
+  tuckermix predict photos-clusters/model.tuckermix new-photos/ --json
 """
+
+SCHEMA_VERSION = 1
+"""Of what --json writes."""
 
 
 def predict(
@@ -29,33 +35,46 @@ def predict(
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="File for the labels; else stdout.")
     ] = None,
+    force: options.Force = False,
     key: options.Key = None,
     sample_axis: options.SampleAxis = None,
     sample_shape: options.SampleShape = None,
     size: options.Size = None,
     grey: options.Grey = None,
     frames: options.Frames = None,
+    channels: options.Channels = None,
+    axes: options.Axes = None,
+    on_error: options.OnError = "skip",
+    as_json: options.AsJson = False,
     quiet: options.Quiet = False,
 ) -> int:
     """Label new samples with a saved model.
 
-    Writes name or index, label, confidence and soft labels as CSV. On the samples of the fit this
-    gives the same labels.csv again.
+    Writes name or index, label, confidence and soft labels as CSV, or with --json as JSON. On the
+    samples of the fit this gives the same labels.csv again.
     """
     from tuckermix._array_api import to_numpy
     from tuckermix._files import write_text
     from tuckermix.cli import _features, _input, _results
     from tuckermix.persistence import load
+    from tuckermix.summary import printable
 
     console = Console(quiet)
-    reading = options.reading(key, sample_axis, sample_shape, size, grey, frames)
+    if out is not None and out.exists() and not force:
+        raise UsageError(
+            f"{out} is there already: name another file with --out, or add --force to replace it."
+        )
+    reading = options.reading(
+        key, sample_axis, sample_shape, size, grey, frames, channels, axes, on_error
+    )
     model = load(model_path)
     with console.stage(f"Reading {source}"):
         reading = _features.reading_as_before(model, source, reading)
         data = _input.read_input(source, **reading)
         _features.refuse_mixed_depths(data, _features.scale_of(model))
         X = data.X if _features.is_pipeline(model) else _input.floating(data.X)
-    with console.stage("Labelling"):
+    _input.tell(console, data)
+    with console.stage("Labelling"), _input.naming(data):
         proba, labels, scores = to_numpy(model.predict_proba(X)), None, None
         final = _features.final(model)
         if getattr(final, "outliers", "keep") == "label":
@@ -63,10 +82,24 @@ def predict(
             seen = model[:-1].transform(X) if _features.is_pipeline(model) else X
             scores = _results.outlier_scores(final, seen)
     labels = proba.argmax(axis=1) if labels is None else labels
-    text = _results.labels_text(data.names, proba, labels, scores)
+    if as_json:
+        notes = [in_options(note) for note in data.extra.get("notes", [])]
+        values = {
+            "schema_version": SCHEMA_VERSION,
+            "tuckermix": __version__,
+            "model": printable(model_path),
+            "input": printable(source),
+            "n_samples": data.n_samples,
+            "n_clusters": int(proba.shape[1]),
+            **_results.left_out(data.extra.get("skipped", []), notes),
+            "samples": _results.labels_values(data.names, proba, labels, scores),
+        }
+        text = json.dumps(values, indent=2) + "\n"
+    else:
+        text = _results.labels_text(data.names, proba, labels, scores)
     if out is None:
         sys.stdout.write(text)
     else:
         write_text(out, text)
-        console.note(f"{data.n_samples} labels in {out}")
+        console.note(f"{data.n_samples} labels in {out}. Open it in a spreadsheet.")
     return 0

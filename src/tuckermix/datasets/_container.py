@@ -11,6 +11,7 @@ import numpy as np
 
 from tuckermix._archives import NUMERIC_KINDS, Entry
 from tuckermix._reading import read_error
+from tuckermix.datasets._axes import arrange, kind_of, sample_letter, take_channels
 from tuckermix.datasets._dataset import Dataset
 from tuckermix.datasets._options import Options
 from tuckermix.datasets._pixels import grey_array
@@ -77,8 +78,17 @@ def assemble(
             )
         check_declared(path, label_entry, options)
         labels, class_names = encode_labels(path, label_entry.load(), label_entry.name)
-    axis = _sample_axis(path, samples, options, labels, matlab)
+    axis, notes = _sample_axis(path, samples, options, labels, matlab)
     X = _load(path, samples, options, axis)
+    extra: dict[str, Any] = {"notes": notes}
+    if options.axes is not None:
+        X, extra["kind"] = _in_order(path, X, options, options.axes[axis])
+    elif options.channels is not None:
+        raise read_error(
+            path,
+            "channels cannot be chosen in an array whose axes are not known",
+            "Say with axes which axis is which, such as axes='NYXC'",
+        )
     if options.sample_shape is not None:
         X = _unfold(path, X, options.sample_shape, matlab)
     if options.grey:
@@ -92,7 +102,7 @@ def assemble(
             "Name the right arrays with key and label_key, or the axis with sample_axis; "
             "label_key=False reads no labels",
         )
-    return Dataset(X=X, labels=labels, class_names=class_names, name=_title(path))
+    return Dataset(X=X, labels=labels, class_names=class_names, name=_title(path), extra=extra)
 
 
 def check_declared(path: Path, entry: Entry, options: Options) -> None:
@@ -165,7 +175,10 @@ def _choose_samples(path: Path, entries: Sequence[Entry], options: Options) -> E
         candidates = [
             entry
             for entry in entries
-            if entry.numeric and len(entry.shape) >= 2 and not _looks_like_labels(entry)
+            if entry.numeric
+            and len(entry.shape) >= 2
+            and entry.name != options.label_key
+            and not _looks_like_labels(entry)
         ]
         by_name = {entry.name: entry for entry in candidates}
         common = [by_name[name] for name in SAMPLE_NAMES if name in by_name]
@@ -228,9 +241,21 @@ def _choose_labels(
 
 def _sample_axis(
     path: Path, samples: Entry, options: Options, labels: np.ndarray | None, matlab: bool
-) -> int:
-    """Find the axis of the samples: the one named, the one as long as the labels, or a habit."""
+) -> tuple[int, list[str]]:
+    """Find the axis of the samples: the one named, the one as long as the labels, or a habit.
+
+    Notes say what was taken where nobody said so and others would take another.
+    """
     n_axes = len(samples.shape)
+    if options.axes is not None:
+        if len(options.axes) != n_axes:
+            raise read_error(
+                path,
+                f"axes={options.axes!r} names {len(options.axes)} axes, and {samples} has {n_axes}",
+                "Give one letter for each axis",
+            )
+        if options.sample_axis is None:
+            return options.axes.index(sample_letter(path, options.axes, samples.shape)), []
     if options.sample_axis is not None:
         if not -n_axes <= options.sample_axis < n_axes:
             raise read_error(
@@ -238,11 +263,33 @@ def _sample_axis(
                 f"{samples} has no axis {options.sample_axis}",
                 f"Set sample_axis between 0 and {n_axes - 1}",
             )
-        return options.sample_axis % n_axes
+        return options.sample_axis % n_axes, []
     habit = n_axes - 1 if matlab and n_axes > 2 else 0
+    what = f"{samples} along axis"
     if labels is not None and samples.shape[habit] != labels.size:
-        return samples.shape.index(labels.size) if labels.size in samples.shape else habit
-    return habit
+        if labels.size not in samples.shape:
+            return habit, []
+        axis = samples.shape.index(labels.size)
+        return axis, [f"Samples are those of {what} {axis}, which is as long as the labels."]
+    if habit and labels is None:
+        note = (
+            f"Samples are those of {what} {habit}, the last, as MATLAB stacks them: set "
+            "sample_axis=0 if they are along the first."
+        )
+        return habit, [note]
+    return habit, []
+
+
+def _in_order(path: Path, X: Any, options: Options, first: str) -> tuple[Any, str]:
+    """Bring the axes of samples, the first of which is done, into their order."""
+    assert options.axes is not None
+    axes = first + options.axes.replace(first, "")
+    X, axes = arrange(X, axes, first)
+    if options.channels is not None:
+        X, axes = take_channels(path, X, axes, options.channels)
+    if isinstance(X, np.ndarray) and not isinstance(X, np.memmap):
+        X = np.ascontiguousarray(X)
+    return X, kind_of(axes[1:], X.shape[1:])
 
 
 def _load(path: Path, entry: Entry, options: Options, axis: int) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -9,11 +10,19 @@ from pathlib import Path
 
 import numpy as np
 
-from tuckermix._reading import read_error, reading
+from tuckermix._reading import ReadError, read_error, reading
 from tuckermix.datasets._dataset import Dataset
-from tuckermix.datasets._options import Options
+from tuckermix.datasets._options import SKIP, Options
 
 __all__ = ["files_in", "natural_key", "stack_files"]
+
+N_COLOURS = 3
+"""The length of the last axis of a colour image."""
+
+LOGGED = 100
+"""How often the progress through a folder is logged: once a percent."""
+
+logger = logging.getLogger(__name__)
 
 
 def natural_key(name: str) -> list[tuple[int, int, str]]:
@@ -30,10 +39,10 @@ def files_in(folder: Path, suffixes: Collection[str]) -> list[str]:
 
     Hidden files and folders are left out; links to folders are followed, but never in a circle.
     """
-    return sorted(_walk(folder, "", frozenset(suffixes), set()), key=natural_key)
+    return sorted(_walk(folder, "", tuple(suffixes), set()), key=natural_key)
 
 
-def _walk(folder: Path, prefix: str, suffixes: Collection[str], seen: set[str]) -> Iterator[str]:
+def _walk(folder: Path, prefix: str, suffixes: tuple[str, ...], seen: set[str]) -> Iterator[str]:
     real = os.path.realpath(folder)
     if real in seen:
         return
@@ -43,7 +52,7 @@ def _walk(folder: Path, prefix: str, suffixes: Collection[str], seen: set[str]) 
     for item in items:
         if item.is_dir():
             yield from _walk(folder / item.name, f"{prefix}{item.name}/", suffixes, seen)
-        elif os.path.splitext(item.name)[1].lower() in suffixes:
+        elif item.name.lower().endswith(suffixes):
             yield prefix + item.name
 
 
@@ -74,51 +83,71 @@ def stack_files(
     dataset : Dataset
         The samples, their names, and labels where there are two subfolders or more.
     """
-    labels, class_names = _classes(folder, names, kind)
     X: np.ndarray | None = None
     dtypes: dict[str, str] = {}
+    read: list[str] = []
+    skipped: list[tuple[str, str]] = []
     for index, name in enumerate(names):
+        if index % max(1, len(names) // LOGGED) == 0:
+            done = {"share": index / len(names)}
+            logger.info("%d of %d %s", index, len(names), kind, extra=done)
         path = folder / name
-        with reading(path):
-            sample = read_one(path, options)
+        try:
+            with reading(path):
+                sample = read_one(path, options)
+        except ReadError as error:
+            if options.on_error != SKIP:
+                raise
+            skipped.append((name, str(error).removeprefix(f"Cannot read {path}: ")))
+            continue
         if X is None:
             _check_total(folder, len(names), sample, options)
             X = np.empty((len(names), *sample.shape), dtype=sample.dtype)
         if sample.shape != X.shape[1:]:
-            raise _mismatch(folder, names[0], X.shape[1:], name, sample.shape)
+            raise _mismatch(folder, read[0], X.shape[1:], name, sample.shape)
         if not np.can_cast(sample.dtype, X.dtype, "safe"):
             X = X.astype(np.result_type(sample.dtype, X.dtype))
-        X[index] = sample
+        X[len(read)] = sample
+        read.append(name)
         dtypes.setdefault(str(sample.dtype), name)
-    assert X is not None
+    if X is None:
+        first, problem = skipped[0]
+        raise read_error(
+            folder,
+            f"none of its {len(names)} {kind} can be read, neither {first!r}: "
+            f"{problem.partition('. ')[0]}",
+            problem.partition(". ")[2].rstrip("."),
+        )
+    labels, class_names, notes = _classes(read, kind)
     return Dataset(
-        X=X,
+        X=X[: len(read)],
         labels=labels,
-        names=list(names),
+        names=read,
         class_names=class_names,
         name=folder.resolve().name,
         # Which types of numbers there were, each with the first file that has it: values of files
         # with 8 and with 16 bits cannot be compared as they are.
-        extra={"dtypes": dtypes},
+        extra={"dtypes": dtypes, "skipped": skipped, "notes": notes},
     )
 
 
 def _classes(
-    folder: Path, names: Sequence[str], kind: str
-) -> tuple[np.ndarray | None, list[str] | None]:
+    names: Sequence[str], kind: str
+) -> tuple[np.ndarray | None, list[str] | None, list[str]]:
     """Take the first folder of each name as its class, where that says something."""
     first = [name.partition("/")[0] if "/" in name else "" for name in names]
     classes = sorted(set(first), key=natural_key)
-    if "" in classes and len(classes) > 1:
-        raise read_error(
-            folder,
-            f"some {kind} lie in subfolders and some, like {names[first.index('')]!r}, do not",
-            "Put each class into a subfolder of its own, or all files into the folder itself",
-        )
     if len(classes) < 2:
-        return None, None
+        return None, None, []
+    if "" in classes:
+        outside = names[first.index("")]
+        note = (
+            f"Some {kind} lie in subfolders and some, like {outside!r}, do not: subfolders were "
+            "not taken for classes."
+        )
+        return None, None, [note]
     number = {label: index for index, label in enumerate(classes)}
-    return np.array([number[label] for label in first], dtype=np.int64), classes
+    return np.array([number[label] for label in first], dtype=np.int64), classes, []
 
 
 def _check_total(folder: Path, count: int, sample: np.ndarray, options: Options) -> None:
@@ -135,13 +164,16 @@ def _mismatch(
     folder: Path, first: str, shape: tuple[int, ...], name: str, other: tuple[int, ...]
 ) -> ValueError:
     """Explain how two files differ, and which option makes them alike."""
-    colours = len(shape) != len(other)
+    colours = {len(shape), len(other)} == {2, 3} and max(shape, other, key=len)[-1] == N_COLOURS
     remedy = (
         "Pass grey=True to make all grey, or grey=False to give all three colours"
         if colours
         else "Pass size=(height, width) to resize all to one size"
     )
-    if not colours and len(shape) >= 3 and shape[0] != other[0] and shape[1:] == other[1:]:
+    if len(shape) != len(other) and not colours:
+        more = first if len(shape) > len(other) else name
+        remedy = f"Take {more!r} out of the folder, or save its pages as single images"
+    if len(shape) == len(other) >= 3 and shape[0] != other[0] and shape[1:] == other[1:]:
         remedy = "Pass frames=... to take as many from each"
     return read_error(
         folder,

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from tuckermix._reading import needs, open_regular, read_error
+from tuckermix.datasets._axes import WORDS, arrange, kind_of, sample_letter, take_channels
 from tuckermix.datasets._dataset import Dataset
 from tuckermix.datasets._folder import stack_files
 from tuckermix.datasets._options import Options
@@ -42,40 +44,99 @@ HEAD_BYTES = 30
 
 def read_image_folder(path: Path, names: list[str], options: Options) -> Dataset:
     """Read a folder of images, one sample each; subfolders are classes."""
-    return stack_files(path, names, read_image, options, "images")
+    kinds = set()
+
+    def read_one(file: Path, options: Options) -> np.ndarray:
+        image, axes = _with_axes(file, options)
+        kinds.add(kind_of(axes, image.shape))
+        return image
+
+    data = stack_files(path, names, read_one, options, "images")
+    kind = kinds.pop() if len(kinds) == 1 else "auto"
+    return replace(data, extra={**data.extra, "kind": kind})
 
 
 def read_tiff(path: Path, options: Options) -> Dataset:
     """Read a TIFF file whose pages are the samples."""
-    X, colour = read_pages(path, options.max_bytes)
-    if X.ndim - colour < 3:
-        raise read_error(
-            path,
-            f"it holds one image of shape {X.shape}, and samples are many",
-            "Name the folder in which the images lie",
+    X, axes, colour, names = _stack(path, options)
+    first = sample_letter(path, axes, X.shape)
+    X, axes = arrange(X, axes, first)
+    if options.channels is not None:
+        X, axes = take_channels(path, X, axes, options.channels, names)
+    fitted = [_fitted(path, page, axes[1:], colour, options) for page in X]
+    X, axes = np.stack([page for page, _ in fitted]), first + fitted[0][1]
+    notes = []
+    if len(axes) > 3 and first in "TZC" and options.axes is None:
+        shape = " × ".join(map(str, X.shape[1:]))
+        notes.append(
+            f"Samples are the {X.shape[0]} entries along {first} ({WORDS[first]}), each of shape "
+            f"{shape}: set axes to say otherwise, with N for the samples."
         )
-    pages = [resize(match(path, page, options.grey), options.size) for page in X]
-    return Dataset(X=np.stack(pages), name=path.name)
+    extra = {"notes": notes, "channels": names, "kind": kind_of(axes[1:], X.shape[1:])}
+    return Dataset(X=X, name=path.name, extra=extra)
 
 
 def read_image(path: Path, options: Options) -> np.ndarray:
     """Read one image: (height, width), colours in a last axis of 3, pages of a volume first."""
+    return _with_axes(path, options)[0]
+
+
+def _with_axes(path: Path, options: Options) -> tuple[np.ndarray, str]:
+    """Read one image with the letters of its axes."""
     with open_regular(path) as stream:
         head = stream.read(HEAD_BYTES)
     if is_tiff(head):
-        image, colour = read_pages(path, options.max_bytes)
-        if image.ndim - colour == 3:  # a volume
-            pages = [resize(match(path, page, options.grey), options.size) for page in image]
-            return np.stack(pages)
+        image, axes, colour, names = _stack(path, options)
     else:
-        image = _pillow(path, head, options)
-    if image.ndim not in (2, 3):
+        image, names = _pillow(path, head, options), []
+        axes, colour = ("YXC", True) if image.ndim == 3 else ("YX", False)
+        if options.axes not in (None, axes):
+            raise read_error(
+                path,
+                f"its axes are {axes}, and axes={options.axes!r} was asked for",
+                "Leave axes out: they concern stacks of pages and stored arrays",
+            )
+    image, axes = arrange(image, axes)
+    if options.channels is not None:
+        image, axes = take_channels(path, image, axes, options.channels, names)
+    return _fitted(path, image, axes, colour, options)
+
+
+def _stack(path: Path, options: Options) -> tuple[np.ndarray, str, bool, list[str]]:
+    """Read the pages of a TIFF file with their axes, those of the file or those asked for."""
+    stack = read_pages(path, options.max_bytes)
+    axes = stack.axes
+    if options.axes is not None:
+        if len(options.axes) != len(axes):
+            raise read_error(
+                path,
+                f"axes={options.axes!r} names {len(options.axes)} axes, and it has {len(axes)}, "
+                f"{axes} of shape {stack.X.shape}",
+                "Give one letter for each axis",
+            )
+        axes = options.axes
+    return stack.X, axes, stack.colour, stack.channels
+
+
+def _fitted(
+    path: Path, sample: np.ndarray, axes: str, colour: bool, options: Options
+) -> tuple[np.ndarray, str]:
+    """Give a sample the colours and the size asked for, plane by plane; return it with its axes."""
+    plane_axes = "YXC" if axes.endswith("YXC") else "YX"
+    if options.grey is None and options.size is None:
+        return np.ascontiguousarray(sample), axes
+    if not axes.endswith(plane_axes):
         raise read_error(
             path,
-            f"it has shape {image.shape}, and an image has two axes or three",
-            "Convert it to a plain image",
+            f"its axes {axes} do not end in height and width",
+            "Leave out size and grey",
         )
-    return resize(match(path, image, options.grey), options.size)
+    grey = options.grey if colour or len(plane_axes) == 2 else None
+    planes = sample.reshape(-1, *sample.shape[len(axes) - len(plane_axes) :])
+    done = [resize(match(path, plane, grey), options.size) for plane in planes]
+    before = len(axes) - len(plane_axes)
+    shape = (*sample.shape[:before], *done[0].shape)
+    return np.stack(done).reshape(shape), axes[:before] + "YXC"[: done[0].ndim]
 
 
 def _pillow(path: Path, head: bytes, options: Options) -> np.ndarray:

@@ -209,6 +209,7 @@ def _clip_array(shape: tuple[int, ...], path: Path, options: Options) -> np.ndar
 
 def _with_classes(data: Dataset, path: Path) -> Dataset:
     """Take the classes from the names of the clips where there are no folders."""
+    data = replace(data, extra={**data.extra, "kind": "video"})
     if data.labels is not None:
         return data
     assert data.names is not None

@@ -9,8 +9,12 @@ import numpy as np
 
 from tuckermix._reading import default_limit
 from tuckermix._validation import check_integer
+from tuckermix.datasets._axes import ORDER, check_axes
 
-__all__ = ["Options"]
+__all__ = ["SKIP", "STOP", "Options"]
+
+STOP, SKIP = "stop", "skip"
+"""What to do at a file of a folder that cannot be read."""
 
 
 @dataclass(frozen=True)
@@ -24,8 +28,11 @@ class Options:
     size: tuple[int, int] | None = None
     grey: bool | None = None
     frames: int | None = None
+    channels: tuple[int | str, ...] | None = None
+    axes: str | None = None
     lazy: bool | str = False
     chunks: int | None = None
+    on_error: str = STOP
     max_bytes: int = 0
 
     @classmethod
@@ -44,6 +51,10 @@ class Options:
             raise _wrong("grey", "None, True or False", given["grey"])
         if given.get("lazy", False) not in (True, False, "auto"):
             raise _wrong("lazy", "True, False or 'auto'", given["lazy"])
+        if given.get("on_error", STOP) not in (STOP, SKIP):
+            raise _wrong("on_error", "'stop' or 'skip'", given["on_error"])
+        given["axes"] = _letters(given.get("axes"))
+        given["channels"] = _channels(given.get("channels"))
         for name in ("frames", "chunks", "max_bytes"):
             if given.get(name) is not None:
                 given[name] = check_integer(given[name], name, owner)
@@ -71,6 +82,30 @@ def _pair(size: Any) -> tuple[int, int] | None:
         raise _wrong("size", "an integer or a pair (height, width)", size)
     height, width = (check_integer(value, "size", "read") for value in values)
     return height, width
+
+
+def _letters(axes: Any) -> str | None:
+    """Return the letters of the axes in capitals."""
+    if axes is None:
+        return None
+    letters = check_axes(axes) if isinstance(axes, str) else None
+    if letters is None:
+        raise _wrong("axes", f"some of the letters {ORDER}, one for each axis", axes)
+    return letters
+
+
+def _channels(channels: Any) -> tuple[int | str, ...] | None:
+    """Return which channels to keep as a tuple of numbers and names."""
+    if channels is None:
+        return None
+    values = tuple(channels) if isinstance(channels, tuple | list) else (channels,)
+    if not values or not all(
+        isinstance(value, str)
+        or (isinstance(value, int | np.integer) and not isinstance(value, bool))
+        for value in values
+    ):
+        raise _wrong("channels", "numbers or names of channels", channels)
+    return tuple(value if isinstance(value, str) else int(value) for value in values)
 
 
 def _wrong(name: str, rule: str, value: object) -> ValueError:

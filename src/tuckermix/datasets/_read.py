@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -70,8 +70,11 @@ def read(
     size: int | tuple[int, int] | None = None,
     grey: bool | None = None,
     frames: int | None = None,
+    channels: int | str | Sequence[int | str] | None = None,
+    axes: str | None = None,
     lazy: bool | str = False,
     chunks: int | None = None,
+    on_error: str = "stop",
     max_bytes: int | None = None,
 ) -> Dataset:
     """Read samples, and labels where there are any, from a file or a folder.
@@ -115,11 +118,20 @@ def read(
         refuses a folder that mixes them.
     frames : int, default=None
         Frames to take from the start of each video.
+    channels : int, str or sequence of those, default=None
+        Which channels to keep, by number or, in OME-TIFF, by name; a single one loses its axis.
+    axes : str, default=None
+        What the axes of a stored array or a stack of pages mean, a letter for each: N samples,
+        T time, Z depth, Y height, X width, C channels. Samples get their axes in the order TZYXC;
+        without an N, one file is cut along T, else Z, else C. None takes what the file says.
     lazy : bool or "auto", default=False
         Whether to leave the samples on disk: a memory map for ``.npy``, a Dask array for HDF5,
         MATLAB 7.3 and Zarr. "auto" does so where they would pass `max_bytes`.
     chunks : int, default=None
         Samples in a chunk: gives a Dask array for ``.npy`` too.
+    on_error : {"stop", "skip"}, default="stop"
+        What to do at a file of a folder that cannot be read: stop there, or leave it out and list
+        it in ``extra["skipped"]``, as (name, reason).
     max_bytes : int, default=None
         The most that the samples may take in memory once unpacked, checked before unpacking: a
         small file can claim any size. None means half of the machine's memory.
@@ -128,7 +140,8 @@ def read(
     -------
     dataset : Dataset
         `X` with samples first, in the type in which they are stored; `labels` or None; `names` of
-        the files for folders, else None.
+        the files for folders, else None; `extra` with what was skipped and with ``"notes"``, what
+        else a reader of the result should know, such as which axis was taken.
 
     Raises
     ------
@@ -149,8 +162,11 @@ def read(
         size=size,
         grey=grey,
         frames=frames,
+        channels=channels,
+        axes=axes,
         lazy=lazy,
         chunks=chunks,
+        on_error=on_error,
         max_bytes=max_bytes,
     )
     source = Path(path)

@@ -9,10 +9,7 @@ single pages in the others go to Pillow, after their sizes are known.
 from __future__ import annotations
 
 import io
-import json
 import lzma
-import math
-import re
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -22,8 +19,9 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from tuckermix._reading import inflate, needs, open_regular, read_error, slack
+from tuckermix.datasets._tiff_notes import images_noted, noted
 
-__all__ = ["is_tiff", "read_pages"]
+__all__ = ["Stack", "is_tiff", "read_pages"]
 
 MAGICS = {b"II*\0": "<", b"MM\0*": ">", b"II+\0": "<", b"MM\0+": ">"}
 """First bytes, with the byte order that they mean; those with a plus are of the wide form."""
@@ -37,8 +35,9 @@ MAX_BLOCKS = 500_000
 MAX_TAGS = 1_000
 """Tags of a page; images have some twenty."""
 
-MAX_DESCRIPTION = 2**16
-"""Bytes of the description in which writers note the shape of a stack."""
+MAX_DESCRIPTION = 2**22
+"""Bytes of the description of the first page, in which writers note what the pages are: OME takes a
+few hundred for each of them."""
 
 FIELD_TYPES = {1: "u1", 3: "u2", 4: "u4", 6: "i1", 8: "i2", 9: "i4", 13: "u4", 16: "u8"}
 """Types of the values of a tag that are of use here."""
@@ -96,9 +95,6 @@ PILLOW = (2, 3, 4, 5, 7, 50000, 50001)
 
 LZMA_MEMORY = 2**26
 """The most memory, in bytes, that unpacking xz may take for its dictionary."""
-
-IMAGES_NOTED = re.compile(r"^ImageJ=.*^images=(\d{1,9})$", re.DOTALL | re.MULTILINE)
-"""How ImageJ notes the images of a file; beyond four gigabytes it writes one page for all."""
 
 KINDS = {1: "u", 2: "i", 3: "f"}
 """Kinds of numbers by their number in the format."""
@@ -183,12 +179,35 @@ class Page:
         return len(self.shape) == 3
 
 
+@dataclass(frozen=True)
+class Stack:
+    """The pages of a file.
+
+    Attributes
+    ----------
+    X : ndarray
+        All of them as one array.
+    axes : str
+        A letter for each axis: T time, Z depth or pages of which nothing is known, C channels,
+        Y height, X width.
+    colour : bool
+        Whether the channels are red, green and blue.
+    channels : list of str
+        The names of the channels, where the file has them.
+    """
+
+    X: np.ndarray
+    axes: str
+    colour: bool
+    channels: list[str]
+
+
 def is_tiff(head: bytes) -> bool:
     """Tell whether a file starts like TIFF."""
     return head[:4] in MAGICS
 
 
-def read_pages(path: Path, limit: int) -> tuple[np.ndarray, bool]:
+def read_pages(path: Path, limit: int) -> Stack:
     """Read all pages as one array.
 
     Parameters
@@ -200,11 +219,10 @@ def read_pages(path: Path, limit: int) -> tuple[np.ndarray, bool]:
 
     Returns
     -------
-    pages : ndarray of shape (..., height, width) or (..., height, width, n_colours)
-        The pages; the axes before height and width are those that the writer noted, or the pages
-        in their order, or none for a single page.
-    colour : bool
-        Whether the last axis holds colours.
+    stack : Stack
+        The pages, of shape (..., height, width) or (..., height, width, n_colours); the axes before
+        height and width are those that the writer noted, or the pages in their order, or none for
+        a single page.
     """
     with open_regular(path) as stream:
         sizes: dict[tuple[tuple[int, ...], np.dtype], None] = {}
@@ -214,7 +232,7 @@ def read_pages(path: Path, limit: int) -> tuple[np.ndarray, bool]:
         for page in _directories(path, stream, limit):
             sizes[page.shape, page.dtype] = None
             if not n_pages:
-                description, colour = page.description, page.colour
+                description, first = page.description, page
             n_pages += 1
         if not n_pages:
             raise read_error(path, "it holds no pages", "Get the file anew")
@@ -224,37 +242,26 @@ def read_pages(path: Path, limit: int) -> tuple[np.ndarray, bool]:
                 f"its pages differ in size: {', '.join(sorted({str(s) for s, _ in sizes}))}",
                 "Save the pages as single images into a folder and pass size=(height, width)",
             )
-        noted = IMAGES_NOTED.search(description)
-        if n_pages == 1 and noted and int(noted[1]) > 1:
+        n_images = images_noted(description) or 1
+        if n_pages == 1 and n_images > 1:
             raise read_error(
                 path,
-                f"it says that it holds {noted[1]} images, and has one page",
+                f"it says that it holds {n_images} images, and has one page",
                 "Save it anew with one page for each image",
             )
+        n_bands = first.shape[2] if first.colour else 1
+        said = noted(path, description, n_pages, len(first.shape), n_bands)
         X: np.ndarray | None = None
         for index, page in enumerate(_directories(path, stream, limit)):
             decoded = _decode(path, stream, page)
-            if n_pages == 1:
-                return decoded, colour
             if X is None:
                 X = np.empty((n_pages, *decoded.shape), dtype=decoded.dtype)
-            X[index] = decoded
+                places = np.argsort(said.order) if said.order else range(n_pages)
+            X[places[index]] = decoded
     assert X is not None
-    leading = _stack_shape(description, n_pages, X.ndim - 1)
-    return X.reshape((*leading, *X.shape[1:])), colour
-
-
-def _stack_shape(description: str, n_pages: int, n_axes: int) -> tuple[int, ...]:
-    """Return the axes before those of a page: what the writer noted where that fits, or one."""
-    if description.startswith("{"):
-        try:
-            noted = json.loads(description)["shape"]
-            leading = tuple(noted[: len(noted) - n_axes])
-            if all(type(n) is int for n in leading) and math.prod(leading) == n_pages:
-                return leading
-        except (ValueError, KeyError, TypeError, RecursionError):
-            pass  # a note of somebody else
-    return (n_pages,)
+    axes = said.axes + ("YXC" if first.colour else "YX")
+    rgb = first.colour and (first.colours is not None or first.photometric == RGB)
+    return Stack(X.reshape((*said.sizes, *X.shape[1:])), axes, rgb, said.channels)
 
 
 # --- the directories ----------------------------------------------------------------------------
@@ -278,7 +285,9 @@ def _directories(path: Path, stream: BinaryIO, limit: int) -> Iterator[Page]:
         if len(seen) >= MAX_PAGES:
             raise ValueError(f"it has more than {MAX_PAGES} pages")
         seen.add(start)
-        tags, others, start = _tags(stream, start, order, wide, size)
+        # Only of the first page: many can share one long description.
+        longest = MAX_DESCRIPTION if len(seen) == 1 else 0
+        tags, others, start = _tags(stream, start, order, wide, size, longest)
         if int(tags.get(REDUCED, np.zeros(1, int))[0]) & NOT_A_PAGE:
             continue
         page = _page(tags, others, order, size, limit)
@@ -310,7 +319,7 @@ def _exactly(stream: BinaryIO, start: int, count: int, size: int) -> bytes:
 
 
 def _tags(
-    stream: BinaryIO, start: int, order: str, wide: bool, size: int
+    stream: BinaryIO, start: int, order: str, wide: bool, size: int, longest: int
 ) -> tuple[dict[int, Any], dict[int, tuple[int, int, bytes]], int]:
     """Read the wanted tags of one directory, those for Pillow, and where the next one lies."""
     counter, entry, pointer = ("Q", "HHQ8s", "Q") if wide else ("H", "HHI4s", "I")
@@ -327,7 +336,7 @@ def _tags(
             continue
         nbytes = length * FIELD_BYTES[kind]
         if number == DESCRIPTION:
-            nbytes = min(nbytes, MAX_DESCRIPTION)
+            nbytes = min(nbytes, longest)
         if nbytes == 0 or (number in PASSED_ON and nbytes > MAX_PASSED_ON):
             continue
         if nbytes <= len(inside):

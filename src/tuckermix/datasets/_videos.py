@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -40,7 +41,8 @@ GREY_FORMATS = ("gray", "gray8", "gray10le", "gray12le", "gray16le", "monow", "m
 
 def read_video_folder(path: Path, names: list[str], options: Options) -> Dataset:
     """Read a folder of videos, one sample each; subfolders are classes."""
-    return stack_files(path, names, read_video, options, "videos")
+    data = stack_files(path, names, read_video, options, "videos")
+    return replace(data, extra={**data.extra, "kind": "video"})
 
 
 def read_video_file(path: Path, options: Options) -> Dataset:
@@ -52,6 +54,7 @@ def read_video_file(path: Path, options: Options) -> Dataset:
             raise _too_short(path, video.shape[0], options.frames)
         video = video[: count * options.frames]
         video = video.reshape(count, options.frames, *video.shape[1:])
+        return Dataset(X=video, name=path.name, extra={"kind": "video"})
     return Dataset(X=video, name=path.name)
 
 

@@ -92,7 +92,7 @@ class CentroidDisplay:
         The centroids.
     sizes : array of shape (n_clusters,), default=None
         The number of samples of each cluster, shown beside its number.
-    kind : {"auto", "signal", "image", "colour", "volume", "video"}, default="auto"
+    kind : {"auto", "signal", "image", "colour", "channels", "volume", "video"}, default="auto"
         How a sample is shown. "auto" takes a three-way sample for a volume.
 
     Attributes
@@ -170,7 +170,7 @@ class CentroidDisplay:
         ax = axes_for(owner, ax, figure_size(tiles, columns, n_views == 1, TILE_INCHES))
         row_names, tile_names = ([], names) if n_views == 1 else (names, [])
         self.image_ = draw_tiles(ax, tiles, columns, row_names, tile_names)
-        what = {"volume": ", middle slices", "video": " over time"}
+        what = {"volume": ", middle slices", "video": " over time", "channels": ", by channel"}
         ax.set_title(f"The mean of each cluster{what.get(kind, '')}", fontsize=9)
         self.ax_, self.figure_ = ax, ax.figure
         self.animation_ = self._animate(pictures, columns) if animate else None

@@ -30,6 +30,7 @@ AXES = {
     "signal": ("position",),
     "image": ("row", "column"),
     "colour": ("row", "column", "colour"),
+    "channels": ("row", "column", "channel"),
     "volume": ("depth", "row", "column"),
     "video": ("frame", "row", "column"),
 }
@@ -73,7 +74,7 @@ class ComponentDisplay(Display):
         The components.
     weights : array of shape (n_components,), default=None
         The mean weight of each, shown above it.
-    kind : {"auto", "signal", "image", "colour", "volume", "video"}, default="auto"
+    kind : {"auto", "signal", "image", "colour", "channels", "volume", "video"}, default="auto"
         How a sample is shown. "auto" takes a three-way sample for a volume.
 
     Attributes

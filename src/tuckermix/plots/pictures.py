@@ -13,7 +13,7 @@ import numpy as np
 
 from tuckermix._validation import check_option
 
-KINDS = ("auto", "signal", "image", "colour", "volume", "video")
+KINDS = ("auto", "signal", "image", "colour", "channels", "volume", "video")
 COLOUR_CHANNELS = (3, 4)
 """A last axis of this length, after two longer ones, is taken for red, green, blue (and alpha)."""
 
@@ -44,8 +44,9 @@ def picture_kind(shape: tuple[int, ...], kind: str = "auto") -> str:
     ----------
     shape : tuple of int
         The shape of one sample.
-    kind : {"auto", "signal", "image", "colour", "volume", "video"}, default="auto"
-        What the caller asks for. A three-way sample without a colour axis is taken for a volume,
+    kind : {"auto", "signal", "image", "colour", "channels", "volume", "video"}, default="auto"
+        What the caller asks for; "channels" are those of the last axis, each drawn by itself. A
+        three-way sample without a colour axis is taken for a volume,
         because nothing tells a grey video from one: ask for "video".
 
     Returns
@@ -56,7 +57,7 @@ def picture_kind(shape: tuple[int, ...], kind: str = "auto") -> str:
     check_option(kind, "kind", "a display", KINDS)
     shape = squeezed_shape(tuple(shape))
     if kind != "auto":
-        needed = {"signal": 1, "image": 2, "colour": 3, "volume": 3, "video": 3}[kind]
+        needed = {"signal": 1, "image": 2}.get(kind, 3)
         if len(shape) < needed or (kind == "colour" and shape[-1] not in COLOUR_CHANNELS):
             raise ValueError(
                 f"kind={kind!r} does not fit samples of shape {shape}: use kind='auto'."
@@ -100,7 +101,8 @@ def views(
     """Show each sample as one or several pictures.
 
     A signal becomes a drawn curve; an image itself; a volume its three middle slices; a video
-    `n_frames` frames, evenly spaced. Leading axes beyond that are cut at their middle.
+    `n_frames` frames, evenly spaced; channels each by itself, so many of them. Leading axes beyond
+    that are cut at their middle.
 
     Parameters
     ----------
@@ -124,8 +126,8 @@ def views(
     kind = picture_kind(shape, kind)
     limits = value_range(samples) if limits is None else limits
     coloured = kind in ("colour", "video") and shape[-1] in COLOUR_CHANNELS and len(shape) > 2
-    wanted = {"signal": 1, "image": 2, "colour": 3, "volume": 3, "video": 4 if coloured else 3}
-    while samples.ndim - 1 > wanted[kind]:
+    wanted = {"signal": 1, "image": 2, "video": 4 if coloured else 3}
+    while samples.ndim - 1 > wanted.get(kind, 3):
         samples = samples[:, samples.shape[1] // 2]
     if kind == "signal":
         return curves(samples, limits)[:, None]
@@ -133,7 +135,9 @@ def views(
         samples = samples[..., :3]
     if kind in ("image", "colour"):
         return scaled(samples, limits)[:, None]
-    if kind == "video":
+    if kind == "channels":
+        samples = np.moveaxis(samples, -1, 1)
+    if kind in ("video", "channels"):
         frames = np.unique(np.linspace(0, samples.shape[1] - 1, n_frames).round().astype(int))
         return scaled(samples[:, frames], limits)
     return _middle_slices(scaled(samples, limits))

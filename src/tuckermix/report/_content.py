@@ -16,7 +16,7 @@ from tuckermix.plots.layout import neighbor_map
 from tuckermix.plots.pictures import picture, resized, value_range, views
 from tuckermix.plots.style import COLOURS
 from tuckermix.report import _images, _svg
-from tuckermix.summary import FitSummary, duration
+from tuckermix.summary import FitSummary, duration, known
 
 MAX_MARKS = 10_000
 """The map shows no more samples than this: the file stays small and opens at once."""
@@ -164,11 +164,13 @@ def mean_images(images: Any, labels: np.ndarray, n_clusters: int) -> np.ndarray:
 
 
 def _truth_note(truth: Any, index: int) -> str:
-    return "" if truth is None else f", class {truth[index]}"
+    return "" if truth is None or truth[index] == "" else f", class {truth[index]}"
 
 
 def _majority(truth: Any, members: np.ndarray) -> str:
     """Say which known class most members belong to."""
+    if truth is not None:
+        members = members[known(truth[members])]
     if truth is None or not len(members):
         return ""
     values, counts = np.unique(truth[members], return_counts=True)
@@ -318,7 +320,8 @@ def confusion(truth: Any, labels: np.ndarray) -> dict[str, Any] | None:
     """
     if truth is None:
         return None
-    table = matched_table(truth, labels)
+    sure = known(truth)
+    table = matched_table(truth[sure], labels[sure])
     if max(table.counts.shape) > MAX_CONFUSION:
         return {"long": _largest_clusters(table), "shades": []}
     shares = table.counts / table.counts.sum(axis=1, keepdims=True)

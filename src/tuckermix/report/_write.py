@@ -103,7 +103,7 @@ def render_report(
         The soft labels of `X`; None computes them.
     command : str, default=None
         The command that made the report, shown so that it can be repeated.
-    kind : {"auto", "signal", "image", "colour", "volume", "video"}, default="auto"
+    kind : {"auto", "signal", "image", "colour", "channels", "volume", "video"}, default="auto"
         How a sample is shown; see the displays.
     summary : FitSummary, default=None
         The figures of the fit, where they are known already; None computes them.

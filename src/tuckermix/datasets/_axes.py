@@ -1,0 +1,157 @@
+"""Which axis means what: letters for the axes of an array, and their order in a sample."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+from tuckermix._reading import read_error
+
+__all__ = [
+    "ORDER",
+    "SAMPLES",
+    "WORDS",
+    "arrange",
+    "check_axes",
+    "kind_of",
+    "sample_letter",
+    "take_channels",
+]
+
+SAMPLES = "N"
+"""The letter of the axis of the samples."""
+
+ORDER = "NTZYXC"
+"""All letters, in the order that samples get: samples, time, depth, height, width, channels."""
+
+WORDS = {"N": "samples", "T": "time", "Z": "depth", "Y": "height", "X": "width", "C": "channels"}
+"""What the letters mean, for messages."""
+
+CUT = "TZC"
+"""Axes along which one file without an axis of samples is cut into samples, the first that has
+more than one entry."""
+
+N_COLOURS = (3, 4)
+"""Numbers of channels that are shown as colours."""
+
+Path = str | os.PathLike[str]
+
+
+def check_axes(axes: str) -> str | None:
+    """Return the letters in capitals, or None where they are none."""
+    letters = axes.upper()
+    known = bool(letters) and set(letters) <= set(ORDER) and len(set(letters)) == len(letters)
+    return letters if known else None
+
+
+def sample_letter(path: Path, axes: str, shape: Sequence[int]) -> str:
+    """Choose the axis whose entries are the samples: the one named, else time, depth, channels."""
+    if SAMPLES in axes:
+        return SAMPLES
+    for letter in CUT:
+        if letter in axes and shape[axes.index(letter)] > 1:
+            return letter
+    raise read_error(
+        path,
+        f"it holds one image of shape {tuple(shape)}, and samples are many",
+        "Name the folder in which the images lie",
+    )
+
+
+def arrange(X: Any, axes: str, first: str | None = None) -> tuple[Any, str]:
+    """Bring the axes of an array into the order of samples.
+
+    Parameters
+    ----------
+    X : array
+        NumPy or Dask.
+    axes : str
+        A letter for each axis.
+    first : str or None, default=None
+        The axis of the samples, which comes first; None where the array is one sample.
+
+    Returns
+    -------
+    X : array
+        The same entries, a view where the library can.
+    axes : str
+        The letters in the new order.
+    """
+    wanted = [letter for letter in ORDER if letter in axes and letter != first]
+    letters = ([] if first is None else [first]) + wanted
+    if letters == list(axes):
+        return X, axes
+    return X.transpose([axes.index(letter) for letter in letters]), "".join(letters)
+
+
+def take_channels(
+    path: Path,
+    X: Any,
+    axes: str,
+    channels: Sequence[int | str],
+    names: Sequence[str] | None = None,
+) -> tuple[Any, str]:
+    """Keep some channels, by number or by name; a single one loses its axis.
+
+    Parameters
+    ----------
+    path : str or path
+        The file, for messages.
+    X : array
+        NumPy or Dask, with an axis "C" among its `axes`.
+    axes : str
+        A letter for each axis.
+    channels : sequence of int or str
+        Which to keep, in this order.
+    names : sequence of str or None, default=None
+        What the file calls them.
+
+    Returns
+    -------
+    X : array
+        With the channels that were asked for.
+    axes : str
+        Its axes.
+    """
+    if "C" not in axes:
+        raise read_error(
+            path,
+            f"it has no channels to choose from (shape {tuple(X.shape)})",
+            "Leave channels out, or say with axes which axis holds them",
+        )
+    axis = axes.index("C")
+    count = int(X.shape[axis])
+    numbers = []
+    for channel in channels:
+        number = channel
+        if isinstance(channel, str):
+            number = list(names).index(channel) if names and channel in names else -1
+        if not isinstance(number, int) or not 0 <= number < count:
+            known = f", named {', '.join(names)}" if names else ""
+            raise read_error(
+                path,
+                f"it has no channel {channel!r}: it has {count}, numbered from 0{known}",
+                "Set channels to some of these",
+            )
+        numbers.append(number)
+    index: list[Any] = [slice(None)] * X.ndim
+    if len(numbers) == 1:
+        index[axis] = numbers[0]
+        return X[tuple(index)], axes.replace("C", "")
+    index[axis] = numbers
+    return X[tuple(index)], axes
+
+
+def kind_of(axes: str, shape: Sequence[int]) -> str:
+    """Tell how samples with these axes are drawn, which their shape alone does not say."""
+    if not {"Y", "X"} <= set(axes):
+        return "auto"
+    channels = shape[axes.index("C")] if "C" in axes else None
+    if channels is not None and channels not in N_COLOURS:
+        return "channels"
+    if "T" in axes:
+        return "video"
+    if "Z" in axes:
+        return "volume"
+    return "image" if channels is None else "colour"
