@@ -140,6 +140,8 @@ def test_a_broken_file_is_skipped_and_listed(run, fails, desk, cells, summary):
     (skipped,) = summary(desk / "photos-clusters")["skipped"]
     assert skipped["name"] == "05.png"
     assert "05.png" not in (desk / "photos-clusters" / "labels.csv").read_text()
+    page = (desk / "photos-clusters" / "report.html").read_text()
+    assert re.search("1 file was not read.*05[.]png.*it is damaged", page, re.DOTALL)
     words = ("cluster", "photos", "-k", 4, "-o", "other", "-q", "--on-error", "stop")
     assert "Cannot read photos/05.png: it is damaged" in fails(*words)
     words = (*words[:-1], "carry on")
@@ -255,7 +257,7 @@ def test_numbers_leave_single_marks_free(run, desk, cells):
     np.save("few.npy", cells[0][:6])
     assert run("cluster", "few.npy", "-k", 6, "-q", "--assign-labels", "argmax")[0] == 0
     page = (desk / "few.npy-clusters" / "report.html").read_text()
-    numbers = re.findall(r'<text class="n\d+" x="(\d+)" y="(-?\d+)">', page)
+    numbers = re.findall(r'<text class="n\d+" x="(\d+)" y="(-?\d+)"', page)
     marks = set(re.findall(r"M(\d+) (\d+)m", page))
     assert len(numbers) == 6
     assert not marks & set(numbers)

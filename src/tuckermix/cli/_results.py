@@ -198,6 +198,7 @@ def write_results(
         selection=selection,
         folder=source if Path(source).is_dir() else None,
         page_folder=folder,
+        skipped=skipped,
     )
     labels = labels_text(names, proba, to_numpy(fitted.labels_), outlier_scores(fitted, seen))
     files = {"labels": LABELS, "model": MODEL, "report": REPORT, "summary": SUMMARY}
