@@ -16,7 +16,7 @@ Class = TypeVar("Class", bound=type)
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 SECTION = re.compile(
-    r"^(Parameters|Attributes|Returns|See Also|Notes|References|Examples)\n-+\n", re.M
+    r"^(Parameters|Attributes|Returns|Yields|Raises|See Also|Notes|References|Examples)\n-+\n", re.M
 )
 
 FIT = """

@@ -413,20 +413,7 @@ class ComponentClustering(
 
 
 def nearest_center(rows: np.ndarray, centers: np.ndarray) -> np.ndarray:
-    """Return the index of the nearest centre of each row.
-
-    Parameters
-    ----------
-    rows : ndarray of shape (n, d)
-        The points.
-    centers : ndarray of shape (k, d)
-        The centres.
-
-    Returns
-    -------
-    nearest : ndarray of shape (n,)
-        From 0 to k - 1.
-    """
+    """Return the index of the nearest centre of each row, from 0 on."""
     scale = scale_of(centers)  # squares of tiny or huge entries leave the range of floats
     centers, rows = centers.astype(np.float64) / scale, rows / scale
     return np.argmin(np.sum(centers**2, axis=1) - 2.0 * rows @ centers.T, axis=1)

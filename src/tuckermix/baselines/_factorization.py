@@ -21,10 +21,32 @@ from tuckermix.baselines._run import Run, Step
 from tuckermix.baselines.nonnegative import random_start, scale_of
 
 __all__ = [
+    "FACTORS",
     "Factorization",
     "NonnegativeFactorization",
     "normalize_components",
 ]
+
+FACTORS = """
+Parameters
+----------
+X : ndarray of shape (n_samples, n_features)
+    The data.
+W : ndarray of shape (n_samples, n_components)
+    Start of the coefficients.
+H : ndarray of shape (n_components, n_features)
+    Start of the components.
+max_iter : int, default=1000
+    The limit on iterations.
+tol : float, default=1e-5
+    The least relative decrease of the error; 0 runs all iterations.
+
+Returns
+-------
+result : Factorization
+    The factors and the records of the run.
+"""
+"""What the algorithms share."""
 
 
 @dataclass

@@ -28,20 +28,7 @@ __all__ = ["Expression", "SelfExpression", "normalized_eigenvectors", "symmetriz
 
 
 def symmetrized(C: np.ndarray) -> np.ndarray:
-    r"""Turn coefficients into an affinity.
-
-    .. math:: W = \tfrac12 (|C| + |C|^\top)
-
-    Parameters
-    ----------
-    C : ndarray of shape (n, n)
-        The coefficients.
-
-    Returns
-    -------
-    W : ndarray of shape (n, n)
-        Symmetric and not negative.
-    """
+    r"""Turn coefficients into an affinity, :math:`W = \tfrac12 (|C| + |C|^\top)`."""
     size = np.abs(C)
     return 0.5 * (size + size.T)
 

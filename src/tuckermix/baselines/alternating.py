@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from tuckermix._declaration import declare
+from tuckermix._declaration import declare, describe
 from tuckermix._records import StopReason
 from tuckermix._validation import check_option
 from tuckermix.baselines._factorization import (
+    FACTORS,
     Factorization,
     NonnegativeFactorization,
     normalize_components,
@@ -26,6 +27,7 @@ DEAD = 1e-12
 """A component whose share of the data is below this counts as dead: rounding, not signal."""
 
 
+@describe(FACTORS)
 def alternating_nmf(
     X: np.ndarray, W: np.ndarray, H: np.ndarray, *, max_iter: int = 1000, tol: float = 1e-5
 ) -> Factorization:
@@ -42,21 +44,8 @@ def alternating_nmf(
 
     Parameters
     ----------
-    X : ndarray of shape (n_samples, n_features)
-        The data.
-    W : ndarray of shape (n_samples, n_components)
-        Start of the coefficients.
     H : ndarray of shape (n_components, n_features)
         Start of the components; only its zeros matter.
-    max_iter : int, default=1000
-        The limit on iterations.
-    tol : float, default=1e-5
-        The least relative decrease of the error; 0 runs all iterations.
-
-    Returns
-    -------
-    result : Factorization
-        The factors and the records of the run.
     """
     squared_norm = float(np.vdot(X, X))
     trace = Trace(squared_norm)
@@ -76,6 +65,7 @@ def alternating_nmf(
     return Factorization(W, H, n_iter, reason, trace.records, residual=residual)
 
 
+@describe(FACTORS)
 def truncated_nmf(
     X: np.ndarray,
     W: np.ndarray,
@@ -97,14 +87,8 @@ def truncated_nmf(
 
     Parameters
     ----------
-    X : ndarray of shape (n_samples, n_features)
-        The data.
-    W : ndarray of shape (n_samples, n_components)
-        Start of the coefficients.
     H : ndarray of shape (n_components, n_features)
         Start of the components; for the first record only.
-    max_iter : int, default=1000
-        The limit on iterations.
     tol : float, default=1e-5
         The least relative change of the error; 0 runs all iterations.
     surgeon : bool, default=False

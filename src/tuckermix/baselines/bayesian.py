@@ -7,10 +7,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tuckermix._declaration import declare
+from tuckermix._declaration import declare, describe
 from tuckermix._records import StopReason
 from tuckermix._validation import check_option, check_real
 from tuckermix.baselines._factorization import (
+    FACTORS,
     Factorization,
     NonnegativeFactorization,
     normalize_components,
@@ -135,6 +136,7 @@ def gibbs_samples(
         yield W, B.T, variance, cost
 
 
+@describe(FACTORS)
 def conditional_modes(
     X: np.ndarray,
     W: np.ndarray,
@@ -163,11 +165,6 @@ def conditional_modes(
         The limit on sweeps.
     tol : float, default=1e-6
         The least relative change of the error; 0 does all sweeps.
-
-    Returns
-    -------
-    result : Factorization
-        The factors and the records of the run.
     """
     squared_norm = float(np.vdot(X, X))
     trace = Trace(squared_norm)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from tuckermix._declaration import declare
+from tuckermix._declaration import declare, describe
 from tuckermix._records import StopReason
-from tuckermix.baselines._factorization import Factorization, NonnegativeFactorization
+from tuckermix.baselines._factorization import FACTORS, Factorization, NonnegativeFactorization
 from tuckermix.baselines._run import Trace
 
 __all__ = ["MultiplicativeNMF", "multiplicative_nmf"]
@@ -16,6 +16,7 @@ CHECK_EVERY = 10
 stop at the same iteration."""
 
 
+@describe(FACTORS)
 def multiplicative_nmf(
     X: np.ndarray, W: np.ndarray, H: np.ndarray, *, max_iter: int = 1000, tol: float = 1e-5
 ) -> Factorization:
@@ -38,15 +39,6 @@ def multiplicative_nmf(
         Start of the coefficients, nonnegative.
     H : ndarray of shape (n_components, n_features)
         Start of the components, nonnegative.
-    max_iter : int, default=1000
-        The limit on iterations.
-    tol : float, default=1e-5
-        The least relative decrease of the error; 0 runs all iterations.
-
-    Returns
-    -------
-    result : Factorization
-        The factors and the records of the run.
     """
     W, H = W.copy(), H.copy()
     squared_norm = float(np.vdot(X, X))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tuckermix._declaration import describe
 from tuckermix._records import StopReason
 from tuckermix.baselines._run import Step, Trace
 from tuckermix.numerics.tensor import mode_dot, multi_mode_dot, squared_norm, unfold
@@ -15,6 +16,19 @@ __all__ = ["OrthogonalStep", "factorize_orthogonal", "keep_largest", "refine_exa
 
 TINY = np.finfo(np.float64).tiny
 """Added to numerator and denominator of a multiplicative rule: 0/0 becomes 1, no step."""
+
+
+CYCLES = """
+Parameters
+----------
+X : ndarray of shape (n_samples, d_1, ...)
+    Nonnegative data of ordinary size.
+max_iter : int
+    The limit on the number of cycles.
+tol : float
+    Stop when a cycle lowers the relative error by less than this.
+"""
+"""What the two iterations share."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +51,7 @@ class OrthogonalStep(Step):
     lagrangian_change: float = 0.0
 
 
+@describe(CYCLES)
 def factorize_orthogonal(
     X: np.ndarray, factors: Sequence[np.ndarray], *, max_iter: int, tol: float
 ) -> tuple[list[np.ndarray], list[OrthogonalStep], StopReason]:
@@ -59,12 +74,8 @@ def factorize_orthogonal(
 
     Parameters
     ----------
-    X : ndarray of shape (n_samples, d_1, ...)
-        Nonnegative data of ordinary size.
     factors : sequence of ndarray of shape (d_n, r_n)
         Positive factors to start from, that of the samples first.
-    max_iter : int
-        The limit on the number of cycles.
     tol : float
         Stop when a cycle changes the relative error by less than this.
 
@@ -129,6 +140,7 @@ def _factor_step(U: np.ndarray, cross: np.ndarray) -> tuple[np.ndarray, float]:
     return new, lagrangian(new) - lagrangian(U)
 
 
+@describe(CYCLES)
 def refine_exactly(
     X: np.ndarray, factors: Sequence[np.ndarray], *, max_iter: int, tol: float
 ) -> tuple[list[np.ndarray], np.ndarray, list[OrthogonalStep], StopReason]:
@@ -147,14 +159,8 @@ def refine_exactly(
 
     Parameters
     ----------
-    X : ndarray of shape (n_samples, d_1, ...)
-        Nonnegative data of ordinary size.
     factors : sequence of ndarray of shape (d_n, r_n)
         Nonnegative factors with orthonormal columns, that of the samples first.
-    max_iter : int
-        The limit on the number of cycles.
-    tol : float
-        Stop when a cycle lowers the relative error by less than this.
 
     Returns
     -------
@@ -213,17 +219,6 @@ def keep_largest(U: np.ndarray) -> np.ndarray:
 
 
 def unit_rows(rows: np.ndarray) -> np.ndarray:
-    """Divide each row by its norm; a row of zeros stays.
-
-    Parameters
-    ----------
-    rows : ndarray of shape (n, d)
-        The rows.
-
-    Returns
-    -------
-    unit : ndarray of shape (n, d)
-        Rows of norm 1 or 0.
-    """
+    """Divide each row by its norm; a row of zeros stays."""
     norms = np.linalg.norm(rows, axis=1, keepdims=True)
     return rows / np.where(norms > 0, norms, 1.0)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from tuckermix._declaration import declare
+from tuckermix._declaration import declare, describe
 from tuckermix._records import StopReason
-from tuckermix.baselines._factorization import Factorization, NonnegativeFactorization
+from tuckermix.baselines._factorization import FACTORS, Factorization, NonnegativeFactorization
 from tuckermix.baselines._run import Trace
 from tuckermix.baselines.nonnegative import least_squares_cost, projected_gradient_norm
 
@@ -104,6 +104,7 @@ def projected_gradient_nnls(
     return V, gradient, n_iter
 
 
+@describe(FACTORS)
 def projected_gradient_nmf(
     X: np.ndarray, W: np.ndarray, H: np.ndarray, *, max_iter: int = 1000, tol: float = 1e-3
 ) -> Factorization:
@@ -115,8 +116,6 @@ def projected_gradient_nmf(
 
     Parameters
     ----------
-    X : ndarray of shape (n_samples, n_features)
-        The data.
     W : ndarray of shape (n_samples, n_components)
         Start of the coefficients, nonnegative.
     H : ndarray of shape (n_components, n_features)
@@ -125,11 +124,6 @@ def projected_gradient_nmf(
         The limit on outer iterations.
     tol : float, default=1e-3
         The relative tolerance; 0 runs all iterations.
-
-    Returns
-    -------
-    result : Factorization
-        The factors and the records of the run.
     """
     squared_norm = float(np.vdot(X, X))
     trace = Trace(squared_norm)

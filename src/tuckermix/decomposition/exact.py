@@ -30,8 +30,10 @@ from tuckermix._array_api import (
     is_numpy,
     to_numpy,
 )
+from tuckermix._declaration import describe
 from tuckermix._records import StopReason
 from tuckermix.decomposition.result import (
+    SOLVER,
     Callback,
     Course,
     Decomposition,
@@ -85,6 +87,7 @@ RESOLVED = 1e-13
 """Relative growth of the captured energy at which passes with a narrow basis have converged."""
 
 
+@describe(SOLVER)
 def solve_exact(
     source: Source,
     start: Start,
@@ -94,28 +97,7 @@ def solve_exact(
     tol: float,
     callback: Callback | None = None,
 ) -> Decomposition:
-    """Minimise the error over memberships, core and factors by closed forms.
-
-    Parameters
-    ----------
-    source : Source
-        The samples.
-    start : Start
-        Factors, and perhaps directions, to start from.
-    n_components : int
-        The number of components L, at most the number of samples.
-    max_iter : int
-        Most sweeps.
-    tol : float
-        Stop when the relative error falls by less than this in one sweep.
-    callback : callable or None, default=None
-        Called with each record; a true return value stops the solver.
-
-    Returns
-    -------
-    decomposition : Decomposition
-        The factors, the optimal subspace for them, and the course of the iteration.
-    """
+    """Minimise the error over memberships, core and factors by closed forms."""
     course = Course(source, callback)
     n_directions = n_components - 1
     factors, basis = sweep(course, start, n_directions, max_iter=max_iter, tol=tol)
@@ -127,6 +109,7 @@ def solve_exact(
     return assemble(source, factors, subspace, course)
 
 
+@describe(SOLVER)
 def sweep(
     course: Course, start: Start, n_directions: int, *, max_iter: int, tol: float
 ) -> tuple[list[Array], Array]:
@@ -136,12 +119,8 @@ def sweep(
     ----------
     course : Course
         The samples, and where each reading of them is recorded.
-    start : Start
-        Factors, and perhaps directions, to start from.
     n_directions : int
         The number of centred directions of the model, one less than that of its components.
-    max_iter : int
-        Most sweeps.
     tol : float
         Stop when a sweep would lower the relative error by less than this.
 

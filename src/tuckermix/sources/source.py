@@ -349,18 +349,7 @@ class Source:
         return self._samples.map(Projection(factors, basis, self.like))
 
     def contract(self, Q: Array) -> Array:
-        """Sum the samples with weights.
-
-        Parameters
-        ----------
-        Q : array of shape (n_samples, k)
-            The weights.
-
-        Returns
-        -------
-        T : array of shape (k, d_1, ...)
-            The k weighted sums, in float64.
-        """
+        """Sum the samples with weights `Q` of shape (n_samples, k), k times, in float64."""
         return self._samples.reduce(_contract, add_parts, Q)[0]
 
     def sketch(self, factors: Sequence[Array], basis: Array, *, cross: bool = True) -> Sketch:
