@@ -7,7 +7,6 @@ import doctest
 import importlib
 import inspect
 import re
-import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,20 +17,10 @@ import tuckermix
 
 ROOT = Path(__file__).resolve().parent.parent
 
-# Pages whose Python runs from top to bottom. Other pages are tested beside what they describe.
-PAGES = ("README.md", "docs/index.rst", "docs/getting_started.rst")
-
 # What a docstring need not list, and sections that end the list of parameters.
 UNLISTED = {"self", "cls"}
 VARIADIC = {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}
 SECTION = re.compile(r"^(\w[\w ]*)\n-{3,}$", re.MULTILINE)
-
-
-def _python_blocks(text: str) -> Iterator[str]:
-    """Yield the Python blocks of a Markdown or reStructuredText page."""
-    yield from re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
-    for block in re.findall(r"^\.\. code-block:: python\n\n((?:   .*\n|\n)+)", text, re.MULTILINE):
-        yield textwrap.dedent(block)
 
 
 def _public() -> Iterator[tuple[str, Any]]:
@@ -64,17 +53,6 @@ def _documented(docstring: str) -> dict[str, str] | None:
         return None
     found = re.findall(r"^([\w*, ]+) : (.*)$", sections["Parameters"], re.MULTILINE)
     return {name.strip(" *"): kind for names, kind in found for name in names.split(",")}
-
-
-@pytest.mark.parametrize("page", PAGES)
-def test_examples_of_a_page_run(page, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    namespace: dict[str, Any] = {"__name__": "__page__"}
-    blocks = list(_python_blocks((ROOT / page).read_text(encoding="utf-8")))
-    assert blocks
-    for block in blocks:
-        exec(compile(block, page, "exec"), namespace)
-    assert len(namespace["model"].labels_) == len(namespace["X"])
 
 
 @pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "CHANGELOG.md"])

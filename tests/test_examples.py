@@ -5,7 +5,6 @@ import runpy
 import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from tuckermix import TuckerClustering
@@ -78,28 +77,3 @@ def test_pages_show_files_that_exist(page):
     assert files
     for name in files:
         assert (ROOT / "docs" / name).is_file(), name
-
-
-def test_snippets_of_the_page_on_large_data_run(tmp_path, monkeypatch):
-    """Run the snippets of the page in a folder that holds the files they speak of."""
-    da = pytest.importorskip("dask.array")
-    h5py = pytest.importorskip("h5py")
-    pytest.importorskip("zarr")
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((60, 6, 6)) + 4 * rng.standard_normal((3, 6, 6))[np.arange(60) % 3]
-    monkeypatch.chdir(tmp_path)
-    np.save("samples.npy", X.astype(np.float32))
-    da.from_array(X, chunks=(20, 6, 6)).to_zarr("samples.zarr")
-    with h5py.File("samples.h5", "w") as file:
-        file["images"] = X
-    text = (ROOT / "docs" / "out_of_core.rst").read_text(encoding="utf-8")
-    blocks = re.findall(r"^\.\. code-block:: python\n\n((?:   .*\n|\n)+)", text, re.MULTILINE)
-    runnable = [block for block in blocks if "Client" not in block]  # tests/sources has clusters
-    assert len(runnable) >= 4
-    for block in runnable:
-        names = {}
-        exec(compile(re.sub(r"^   ", "", block, flags=re.MULTILINE), "page", "exec"), names)
-        model = TuckerClustering(3, random_state=0).fit(names["X"])
-        assert sorted(np.bincount(np.asarray(model.labels_))) == [20, 20, 20]
-        if "file" in names:
-            names["file"].close()

@@ -1,0 +1,277 @@
+"""No block that fails: every example of every page runs, from the top of the page to its end.
+
+A block that cannot run has a comment in front of it that says why: ``.. not run: the reason`` in
+reStructuredText, ``<!-- not run: the reason -->`` in Markdown. What needs another machine runs on a
+small stand-in, listed here.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+import textwrap
+import tomllib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+DOCS = ROOT / "docs"
+
+# Pages with a test of their own, beside what they describe, that runs all their blocks.
+ELSEWHERE = {
+    "docs/cli.rst": "tests/cli/test_docs.py",
+    "docs/extend.rst": "tests/experiments/test_extend.py",
+}
+
+RST = re.compile(
+    r"(?:^ *\.\. not run: (?P<why>.+)\n\s*)?"
+    r"^(?P<indent> *)\.\. code-block:: (?P<language>\S+)\n(?:(?P=indent)   :.*\n)*\n"
+    r"(?P<code>(?:(?P=indent)   .*\n|[ ]*\n)+)",
+    re.MULTILINE,
+)
+MARKDOWN = re.compile(
+    r"(?:^<!-- not run: (?P<why>.+) -->\n\s*)?^```(?P<language>\w+)\n(?P<code>.*?)^```",
+    re.MULTILINE | re.DOTALL,
+)
+LANGUAGES = {"python", "console", "sh", "text"}
+LITERAL = re.compile(r"^(?!\s*\.\.).*[^:]::\n\n((?:[ ]{3,}.*\n|\n)+)", re.MULTILINE)
+CODE = re.compile(r"^\s*(>>> |\$ |import |from \S+ import )", re.MULTILINE)
+
+# What takes hours, or another machine, and what stands for it.
+STAND_INS = {
+    "docs/reproduce.rst": {  # hours, and datasets
+        "reproduce all": "reproduce table3 --quick --methods k-means --jobs 0",
+        "reproduce show": "reproduce show --quick",
+        "/path/to/the/data": "no-data",
+        "jobs=2": 'jobs=0, quick=True, methods=["k-means"]',
+        'targets="table3"': 'targets="table3", quick=True',
+    },
+    "docs/choosing.rst": {"X[:400]": "X[:90]"},  # a minute
+}
+
+
+@dataclass(frozen=True)
+class Block:
+    language: str
+    code: str
+    why_not: str | None
+
+
+def blocks(page: Path) -> Iterator[Block]:
+    """Yield the examples of a page, in order."""
+    pattern = RST if page.suffix == ".rst" else MARKDOWN
+    for found in pattern.finditer(page.read_text(encoding="utf-8") + "\n"):
+        yield Block(found["language"], textwrap.dedent(found["code"]), found["why"])
+
+
+def pages() -> list[str]:
+    """Return all pages that people read, the front page of the repository among them."""
+    found = [ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
+    for pattern in ("**/*.rst", "**/*.md"):
+        found += DOCS.glob(pattern)
+    names = [path.relative_to(ROOT).as_posix() for path in found]
+    made = ("docs/_build/", "docs/api/generated/", "docs/gallery/", "docs/_templates/")
+    return sorted(name for name in names if not name.startswith(made))
+
+
+WITH_BLOCKS = [name for name in pages() if any(blocks(ROOT / name))]
+
+
+def pictures(folder: str, n: int = 36) -> None:
+    """Write a folder of small pictures of three kinds."""
+    Image = pytest.importorskip("PIL.Image")
+    from tuckermix.datasets import make_tensor_clusters
+
+    X = make_tensor_clusters(n, (12, 12), 3, random_state=0).X
+    levels = np.rint(255 * (X - X.min()) / np.ptp(X)).astype(np.uint8)
+    Path(folder).mkdir()
+    for index, picture in enumerate(levels):
+        Image.fromarray(picture).save(Path(folder) / f"{index:02d}.png")
+
+
+def prepare_readme() -> dict[str, str]:
+    pictures("FOLDER_OF_IMAGES")
+    return {".venv/bin/tuckermix": "tuckermix"}
+
+
+def prepare_features() -> dict[str, str]:
+    pictures("photos")
+    pictures("new-photos")
+    return {}
+
+
+def prepare_memberships() -> dict[str, str]:
+    rng = np.random.default_rng(0)
+    cube = rng.dirichlet(np.full(3, 0.6), size=(12, 15)) @ rng.random((3, 20))
+    np.savez("scene.npz", cube=cube)
+    return {}
+
+
+def prepare_out_of_core() -> dict[str, str]:
+    """Write the stores that the page speaks of, and start a cluster in threads of this process."""
+    da = pytest.importorskip("dask.array")
+    distributed = pytest.importorskip("distributed")
+    h5py = pytest.importorskip("h5py")
+    pytest.importorskip("zarr")
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 6, 6)) + 4 * rng.normal(size=(10, 6, 6))[np.arange(60) % 10]
+    np.save("samples.npy", X.astype(np.float32))
+    da.from_array(X, chunks=(20, 6, 6)).to_zarr("samples.zarr")
+    with h5py.File("samples.h5", "w") as file:
+        file["images"] = X
+    cluster = distributed.LocalCluster(
+        n_workers=1, threads_per_worker=2, processes=False, dashboard_address=None
+    )
+    CLEAN_UP.append(cluster.close)
+    return {"tcp://scheduler:8786": cluster.scheduler_address}
+
+
+CLEAN_UP: list[Callable[[], Any]] = []
+PREPARE: dict[str, Callable[[], dict[str, str]]] = {
+    "README.md": prepare_readme,
+    "docs/features.rst": prepare_features,
+    "docs/memberships.rst": prepare_memberships,
+    "docs/out_of_core.rst": prepare_out_of_core,
+}
+
+
+# ---- what is true at the end of a page --------------------------------------------------------
+
+
+def check_labels(names: dict[str, Any]) -> None:
+    assert len(names["model"].labels_) == len(names["X"])
+
+
+def check_datasets(names: dict[str, Any]) -> None:
+    assert names["data"].class_names == ["cats", "dogs"]
+    assert names["message"].startswith("Cannot read broken.npz: it is damaged or not what its name")
+    assert names["videos"].name == "dynamic-texture stand-in"
+
+
+def check_features(names: dict[str, Any]) -> None:
+    assert np.array_equal(names["model"].predict(names["digits"].X), names["labels"])
+    assert Path("photos-clusters/report.html").is_file()
+
+
+def check_geometry(names: dict[str, Any]) -> None:
+    assert names["check"].passed
+    assert names["check"].slope == pytest.approx(3, abs=0.2)
+
+
+CHECKS: dict[str, Callable[[dict[str, Any]], None]] = {
+    "README.md": check_labels,
+    "docs/index.rst": check_labels,
+    "docs/getting_started.rst": check_labels,
+    "docs/datasets.rst": check_datasets,
+    "docs/features.rst": check_features,
+    "docs/method/geometry.rst": check_geometry,
+}
+
+
+# ---- commands ---------------------------------------------------------------------------------
+
+
+def commands(block: Block) -> Iterator[list[str]]:
+    """Yield the commands of a block, as words; in a console they follow a dollar sign."""
+    for line in re.sub(r"\\\n", " ", block.code).splitlines():
+        if block.language == "console" and not line.startswith("$ "):
+            continue  # what the command prints
+        words = shlex.split(line.removeprefix("$ "), comments=True)
+        if words:
+            yield words
+
+
+def run_command(words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run a command of a page, or hold it to what it speaks of where running it is not for a test.
+
+    `pip install` would change the environment and `make` install one: the extras that they name
+    must exist, and so must the targets.
+    """
+    program, *rest = words
+    if program == "tuckermix":
+        main = pytest.importorskip("tuckermix.cli").main
+        monkeypatch.setattr("typer.completion._get_shell_name", lambda: "bash")
+        code = main(rest)
+        assert code == 0, words
+    elif program == "make":
+        targets = re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
+        assert set(rest) <= set(targets), words
+    elif program == "pip":
+        project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+        named = re.findall(r"\[([\w,]+)\]", " ".join(rest))
+        extras = {extra for group in named for extra in group.split(",")}
+        assert extras <= set(project["optional-dependencies"]), words
+    elif program == "export":
+        name, _, value = rest[0].partition("=")
+        monkeypatch.setenv(name, value)
+    elif program == "bash":
+        assert (ROOT / rest[0]).is_file(), words
+    else:
+        raise AssertionError(f"{words}: say here how a test runs {program}, or why it does not")
+
+
+@pytest.mark.parametrize("page", [name for name in WITH_BLOCKS if name not in ELSEWHERE])
+def test_every_block_of_a_page_runs(page, tmp_path, monkeypatch):
+    if page not in ("README.md", "CONTRIBUTING.md"):
+        pytest.importorskip("matplotlib")
+    monkeypatch.chdir(tmp_path)
+    changes = STAND_INS.get(page, {}) | PREPARE.get(page, dict)()
+    names: dict[str, Any] = {"__name__": "__page__"}
+    try:
+        for block in blocks(ROOT / page):
+            assert block.language in LANGUAGES, f"{page}: {block.language}"
+            if block.why_not is not None or block.language == "text":
+                continue
+            code = block.code
+            for shown, stand_in in changes.items():
+                code = code.replace(shown, stand_in)
+            if block.language == "python":
+                exec(compile(code, page, "exec"), names)
+            else:
+                for words in commands(Block(block.language, code, None)):
+                    run_command(words, monkeypatch)
+        if page in CHECKS:
+            CHECKS[page](names)
+    finally:
+        for value in names.values():
+            if type(value).__name__ in ("Client", "File"):
+                value.close()
+        while CLEAN_UP:
+            CLEAN_UP.pop()()
+        if "matplotlib" in str(names):
+            pytest.importorskip("matplotlib.pyplot").close("all")
+
+
+@pytest.mark.parametrize("page", ELSEWHERE)
+def test_pages_with_a_test_of_their_own_have_it(page):
+    assert Path(page).name in (ROOT / ELSEWHERE[page]).read_text(encoding="utf-8")
+    assert {block.why_not for block in blocks(ROOT / page)} == {None}
+    assert len({block.language for block in blocks(ROOT / page)}) == 1  # its test knows one
+
+
+@pytest.mark.parametrize("page", pages())
+def test_code_stands_in_blocks_that_are_found(page):
+    """Hold that no example hides in another form, where no test would run it."""
+    text = (ROOT / page).read_text(encoding="utf-8")
+    hidden = [found for found in LITERAL.findall(text) if CODE.search(found)]
+    assert hidden == []
+    shown = len(re.findall(r"^ *\.\. code-block::", text, re.MULTILINE))
+    if page.endswith(".rst"):
+        assert len(list(blocks(ROOT / page))) == shown
+
+
+def test_blocks_are_left_out_for_a_reason_only():
+    """Hold the number of blocks that do not run: each needs a good reason."""
+    left_out = [
+        (page, block.why_not)
+        for page in WITH_BLOCKS
+        for block in blocks(ROOT / page)
+        if block.why_not is not None
+    ]
+    assert left_out == []
+    assert sum(1 for page in WITH_BLOCKS for _ in blocks(ROOT / page)) > 60
