@@ -79,14 +79,3 @@ def test_blocks_cover_all_samples_once_within_the_budget(n_samples, bytes_per_sa
     assert covered == list(range(n_samples))
     sizes = [part.stop - part.start for part in parts]
     assert all(size == 1 or size * bytes_per_sample <= budget for size in sizes)
-
-
-@pytest.mark.parametrize("step", [1, 3, 10, 50])
-def test_gathered_rows_are_the_rows(xp, rng, step):
-    values = rng.normal(size=(10, 2, 3))
-    X = xp.asarray(values)
-    parts = (
-        (slice(i, min(i + step, 10)), X[i : min(i + step, 10), ...]) for i in range(0, 10, step)
-    )
-    rows = arrays.gather_rows(parts, 10, X)
-    np.testing.assert_array_equal(arrays.to_numpy(rows), values)

@@ -241,7 +241,8 @@ def test_one_fit_is_short_to_follow():
     rng = np.random.default_rng(0)
     centers = rng.standard_normal((4, 9, 8))
     X = centers[np.repeat(np.arange(4), 60)] + 0.7 * rng.standard_normal((240, 9, 8))
-    tuckermix.TuckerClustering(4, random_state=0).fit(X)  # imports and caches out of the way
+    estimator = tuckermix.TuckerClustering(4, random_state=0)
+    estimator.fit(X)  # imports and caches out of the way
     way: dict[tuple[str, str], None] = {}
 
     def note(frame: Any, event: str, _: Any) -> None:
@@ -253,7 +254,7 @@ def test_one_fit_is_short_to_follow():
     before = sys.getprofile()
     sys.setprofile(note)
     try:
-        tuckermix.TuckerClustering(4, random_state=0).fit(X)
+        type(estimator)(4, random_state=0).fit(X)
     finally:
         sys.setprofile(before)
     # Which array library it is stands aside from the way: all files ask.

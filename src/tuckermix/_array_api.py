@@ -109,33 +109,3 @@ def blocks(n_samples: int, bytes_per_sample: int, budget: int = BLOCK_BYTES) -> 
     step = max(1, min(n_samples, budget // max(1, bytes_per_sample)))
     for start in range(0, n_samples, step):
         yield slice(start, min(start + step, n_samples))
-
-
-def gather_rows(parts: Iterator[tuple[slice, Array]], n_rows: int, like: Array) -> Array:
-    """Assemble blocks of rows into one array, without a second copy where the library allows it.
-
-    Parameters
-    ----------
-    parts : iterator of (slice, array of shape (n_block, ...))
-        Consecutive blocks of rows.
-    n_rows : int
-        The number of rows in all.
-    like : array
-        An array of the library in question.
-
-    Returns
-    -------
-    rows : array of shape (n_rows, ...)
-        All rows.
-    """
-    xp = get_namespace(like)
-    if array_api_compat.is_jax_array(like):  # immutable: there is no way around the second copy
-        return xp.concat([block for _, block in parts], axis=0)
-    rows = None
-    for part, block in parts:
-        if block.shape[0] == n_rows:
-            return block
-        if rows is None:
-            rows = xp.empty((n_rows, *block.shape[1:]), dtype=block.dtype, device=device(block))
-        rows[part, ...] = block
-    return rows

@@ -1,31 +1,48 @@
-"""What a fit takes of the machine: one thread of the numerical libraries, and memory.
+"""What a fit takes of the machine: threads that work on blocks, and memory.
 
-A fit on the host is a long series of small products and eigenproblems. Handing each of them to
-several threads takes longer than doing it, several times longer where other programs want the
-processor too. scikit-learn's k-means does the same.
+A fit on the host is a long series of products and eigenproblems. Handing each of them to several
+threads of a numerical library takes longer than doing it, several times longer where other programs
+want the processor too; scikit-learn's k-means keeps those libraries to one thread as well. What is
+large is cut into blocks of samples, and a pool of threads works on them, each with libraries of one
+thread. Where blocks begin does not depend on the number of threads, and results are combined in the
+order of the blocks: labels and costs are the same for any number, to the last bit.
 
 Most libraries have one number of threads for the whole process, so the limit is counted across the
 process: the first function that wants it sets it, the last one to end lifts it. Functions may
-overlap in several threads, call each other, raise, be interrupted or fork. A pool that works on
-blocks decorates what its workers run: nested limits cost microseconds, and those libraries that
-count threads for each calling thread are then limited in the workers too.
+overlap in several threads, call each other, raise, be interrupted or fork. The pool, too, is one
+for the process: fits in several threads share it, and do not add up.
 """
 
 from __future__ import annotations
 
 import math
+import operator
 import os
 import threading
-from functools import cache, wraps
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextvars import ContextVar, copy_context
+from dataclasses import dataclass, field
+from functools import cache, partial, wraps
 from typing import Any, TypeVar
 
+import array_api_compat
+import joblib
+from joblib.parallel import get_active_backend
 from threadpoolctl import ThreadpoolController
 
-from tuckermix._array_api import device, is_array, is_dask, is_numpy
+from tuckermix._array_api import Array, device, get_namespace, is_array, is_dask, is_numpy
 
-__all__ = ["explain_shortage", "one_blas_thread"]
+__all__ = ["count_threads", "explain_shortage", "gather_rows", "in_threads", "one_blas_thread"]
 
 Function = TypeVar("Function")
+
+AHEAD = 4
+"""Blocks for each thread that may be done before an earlier one is: enough for threads hardly ever
+to wait for a slower one, few enough for results to take little memory."""
+
+POOL = "tuckermix"
+"""What the names of the threads begin with."""
 
 SHORTAGE = "OutOfMemoryError"
 """How PyTorch and CuPy name the error. It is told by name, so that no library has to be imported
@@ -38,13 +55,16 @@ serve for other things too."""
 GIBIBYTE = 2**30
 
 
-def one_blas_thread(function: Function) -> Function:
+def one_blas_thread(function: Function, n_jobs: int | None = None) -> Function:
     """Run a function with one BLAS thread, and give the others back afterwards.
 
     Parameters
     ----------
     function : callable
         Any function or method.
+    n_jobs : int or None, default=None
+        The most threads that work on blocks inside, see `count_threads`. None takes the attribute
+        `n_jobs` of the object whose method it is, where there is one.
 
     Returns
     -------
@@ -56,77 +76,86 @@ def one_blas_thread(function: Function) -> Function:
 
     @wraps(function)  # type: ignore[arg-type]
     def limited(*args: Any, **options: Any) -> Any:
-        hold = _Hold()
+        # Not by `getattr`: a column of a data frame may have that name.
+        own = getattr(args[0], "__dict__", {}).get("n_jobs") if args else None
+        hold = _Hold(own if n_jobs is None else n_jobs)
         try:
             try:
-                hold.take()
+                hold.turn(True)
                 return function(*args, **options)  # type: ignore[operator]
             finally:
-                hold.release()
+                hold.turn(False)
         finally:
             # Once more, because Ctrl-C may strike on the way into the first.
-            hold.release()
+            hold.turn(False)
 
     return limited  # type: ignore[return-value]
 
 
+@dataclass(eq=False)
 class _Hold:
-    """One wish for a single thread: in force from `take` to `release`.
+    """One wish for a single thread, which is turned on and off.
 
-    Both may be cut short at any place; `release` then completes or undoes what was begun.
+    Both may be cut short at any place; turning it off then completes or undoes what was begun.
 
     Attributes
     ----------
+    n_jobs : int or None
+        How many threads may work on blocks meanwhile.
+    outer : int or None
+        How many might before.
     thread : int
         The thread that wishes.
+    own : dict
+        What libraries that count for each thread had.
     """
 
-    def __init__(self) -> None:
-        self.thread = threading.get_ident()
-        self._own: dict[Any, int] = {}
+    n_jobs: int | None = None
+    outer: int | None = field(default_factory=lambda: _allowed.get())
+    thread: int = field(default_factory=threading.get_ident)
+    own: dict[Any, int] = field(default_factory=dict)
 
-    # ``with _lock`` would not do: newer versions of Python may handle a signal when the lock has
-    # been taken and the block has not begun. Signals are handled after a call, and so none comes
-    # between the work and the release at its end.
+    def turn(self, on: bool) -> None:
+        """Limit all libraries and note what they had, or give it back.
 
-    def take(self) -> None:
-        """Limit all libraries, and note what they had before."""
-        libraries = _libraries()  # before the lock: an import may wait for another thread
-        try:
-            _lock.acquire()
-            _holds.add(self)
-            for library in libraries:
-                before = library.get_num_threads()
-                if before != 1:
-                    # OpenBLAS on top of OpenMP has a number for each thread that calls it.
-                    layer = getattr(library, "threading_layer", None)
-                    each_thread = library.internal_api == "openblas" and layer == "openmp"
-                    # Noted first: a note without a limit does no harm, the reverse would.
-                    noted = self._own if each_thread else _before
-                    noted[library] = before
-                    _set_threads(library, 1)
-        finally:
-            try:  # noqa: SIM105  (no call may come first)
-                _lock.release()
-            except RuntimeError:  # it was not taken: Ctrl-C came while others had it
-                pass
-
-    def release(self) -> None:
-        """Give threads back: to libraries of this thread alone now, to the others at the last.
-
-        However often Ctrl-C strikes: it has to wait until that is done.
+        It is given back to libraries of this thread alone now, to the others at the last. However
+        often Ctrl-C strikes: it has to wait until that is done.
         """
+        if not on:
+            _allowed.set(self.outer)
+        elif self.outer is None or self.n_jobs is not None:
+            # Inside a thread of the pool the outer number is 1: what is nested there is serial.
+            wanted = count_threads(self.n_jobs)
+            _allowed.set(wanted if self.outer is None else min(wanted, self.outer))
+        libraries = _libraries()  # before the lock: an import may wait for another thread
         interrupt = None
         while True:
+            # ``with _lock`` would not do: newer versions of Python may handle a signal when the
+            # lock has been taken and the block has not begun. Signals are handled after a call,
+            # and so none comes between the work and the release at its end.
             try:
                 try:
                     _lock.acquire()
-                    _holds.discard(self)
-                    for noted in (self._own,) if _holds else (self._own, _before):
-                        for library, number in list(noted.items()):
-                            if library.get_num_threads() == 1:  # else someone else has set it since
-                                _set_threads(library, number)
-                            noted.pop(library, None)
+                    if on:
+                        _holds.add(self)
+                        for library in libraries:
+                            before = library.get_num_threads()
+                            if before != 1:
+                                # OpenBLAS on top of OpenMP has a number for each calling thread.
+                                layer = getattr(library, "threading_layer", None)
+                                each = library.internal_api == "openblas" and layer == "openmp"
+                                # Noted first: a note without a limit does no harm, the reverse
+                                # would.
+                                noted = self.own if each else _before
+                                noted[library] = before
+                                _set_threads(library, 1)
+                    else:
+                        _holds.discard(self)
+                        for noted in (self.own,) if _holds else (self.own, _before):
+                            for library, number in list(noted.items()):
+                                if library.get_num_threads() == 1:  # else someone has set it since
+                                    _set_threads(library, number)
+                                noted.pop(library, None)
                 finally:
                     try:  # noqa: SIM105  (no call may come first)
                         _lock.release()
@@ -134,6 +163,8 @@ class _Hold:
                         pass
                 break
             except KeyboardInterrupt as error:
+                if on:
+                    raise
                 interrupt = error
         if interrupt is not None:
             raise interrupt
@@ -143,6 +174,7 @@ class _Hold:
 _lock = threading.RLock()
 _holds: set[_Hold] = set()
 _before: dict[Any, int] = {}
+_allowed: ContextVar[int | None] = ContextVar("_allowed", default=None)
 
 
 @cache
@@ -165,16 +197,215 @@ def _set_threads(library: Any, number: int) -> None:
         clear(force=True)
 
 
+def count_threads(n_jobs: int | None = None) -> int:
+    """Return how many threads may work on blocks, by the conventions of scikit-learn.
+
+    Parameters
+    ----------
+    n_jobs : int or None, default=None
+        A number; -1 for all processors that the process may use, -2 for all but one. None takes
+        the number of ``joblib.parallel_config(n_jobs=...)``, or else ``OMP_NUM_THREADS``, or else
+        all processors. Inside a worker of joblib, None means what joblib leaves to each: its
+        processes get a number in ``OMP_NUM_THREADS``, its threads one.
+
+    Returns
+    -------
+    n_threads : int
+        At least 1. Processors count as far as affinity and the limits of a container allow.
+    """
+    if n_jobs is None:
+        backend, n_jobs = get_active_backend()
+        nested = getattr(backend, "nesting_level", 0) > 0
+        if n_jobs is None:
+            first = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
+            wanted = int(first) if first.isdecimal() and int(first) > 0 else None
+            if nested and (
+                wanted is None or threading.current_thread() is not threading.main_thread()
+            ):
+                return 1
+            return min(wanted, joblib.cpu_count()) if wanted else joblib.cpu_count()
+    try:
+        number = operator.index(n_jobs)
+    except TypeError:
+        number = 0
+    if number == 0 or isinstance(n_jobs, bool):
+        raise ValueError(
+            f"n_jobs must be None or an integer other than 0. Got {n_jobs!r}: pass 1 for a single "
+            "thread, -1 for all processors."
+        )
+    return number if number > 0 else max(1, joblib.cpu_count() + 1 + number)
+
+
+def in_threads(
+    function: Callable[[Any], Any],
+    items: Sequence[Any],
+    like: Array,
+    consume: Callable[[Any], Any] | None = None,
+) -> None:
+    """Apply a function to each item, in several threads, and hand the results over in order.
+
+    The caller works too. What `function` itself calls in this way is done in its own thread. If it
+    raises, or the caller is interrupted, no item is begun any more, and those in work are waited
+    for.
+
+    Parameters
+    ----------
+    function : callable
+        Takes an item.
+    items : sequence
+        What to work on.
+    like : array
+        An array of the library in question. Those beside NumPy have threads or a device of their
+        own, and get one item after the other.
+    consume : callable or None, default=None
+        Called with each result, one at a time and in the order of the items, in any thread.
+    """
+    n_threads = 1
+    if len(items) > 1 and is_numpy(like):
+        n_threads = min(_allowed.get() or count_threads(), len(items))
+    if n_threads == 1:
+        for item in items:
+            result = function(item)
+            if consume is not None:
+                consume(result)
+        return
+    changed = threading.Condition()
+    places = iter(range(len(items)))
+    results: dict[int, Any] = {}
+    errors: list[BaseException] = []
+    handed = 0
+
+    def work() -> None:
+        nonlocal handed
+        try:
+            while True:
+                with changed:
+                    place = next(places, None)
+                    if place is None:
+                        return
+                    # Never for long: whoever has the first place is at work.
+                    while place >= handed + AHEAD * n_threads and not errors:
+                        changed.wait()
+                    if errors:
+                        return
+                result = function(items[place])
+                with changed:
+                    results[place] = result
+                    while handed in results:
+                        result = results.pop(handed)
+                        if consume is not None:
+                            consume(result)
+                        handed += 1
+                    changed.notify_all()
+        except BaseException as error:
+            errors.append(error)
+            with changed:
+                changed.notify_all()
+
+    helpers: list[Future[None]] = []
+    try:
+        for _ in range(n_threads - 1):
+            helpers += _submit(n_threads - 1, work)
+        copy_context().run(_alone, work)
+    except BaseException as error:  # Ctrl-C between the lines
+        errors.append(error)
+    for helper in helpers:
+        helper.cancel()  # where other fits keep the pool busy, the caller has done it all
+    while not all(helper.done() for helper in helpers):
+        try:
+            wait(helpers)
+        except KeyboardInterrupt as error:  # stops the others, at the end of a block at most
+            errors.append(error)
+    if errors:
+        raise errors[0]
+
+
+@partial(one_blas_thread, n_jobs=1)
+def _alone(work: Callable[[], None]) -> None:
+    """Work with one thread, of the numerical libraries and of ours."""
+    work()
+
+
+def _submit(n_threads: int, work: Callable[[], None]) -> list[Future[None]]:
+    """Ask the pool for a thread; it is made or made larger where need be."""
+    global _pool, _pool_size
+    try:
+        with _pool_lock:
+            if _pool is None or _pool_size < n_threads:
+                _end_pool()
+                _pool = ThreadPoolExecutor(n_threads, thread_name_prefix=POOL)
+                _pool_size = n_threads
+            # In a copy of the caller's context: NumPy's handling of errors is part of it.
+            return [_pool.submit(copy_context().run, _alone, work)]
+    except RuntimeError:
+        return []  # there are none left, or the interpreter ends: the caller goes on alone
+
+
+def _end_pool() -> None:
+    global _pool
+    pool, _pool = _pool, None
+    if pool is not None:
+        pool.shutdown(wait=True)  # what is in work is a block for each thread
+
+
+_pool: ThreadPoolExecutor | None = None
+_pool_size = 0
+_pool_lock = threading.Lock()
+
+
+def gather_rows(
+    function: Callable[[slice], Array], parts: Sequence[slice], n_rows: int, like: Array
+) -> Array:
+    """Assemble blocks of rows into one array, without a second copy where the library allows it.
+
+    Parameters
+    ----------
+    function : callable
+        Takes a slice, returns the rows of that slice, an array of shape (n_block, ...).
+    parts : sequence of slice
+        Consecutive slices of all rows.
+    n_rows : int
+        The number of rows in all.
+    like : array
+        An array of the library in question.
+
+    Returns
+    -------
+    rows : array of shape (n_rows, ...)
+        All rows.
+    """
+    xp = get_namespace(like)
+    if array_api_compat.is_jax_array(like):  # immutable: there is no way around the second copy
+        return xp.concat([function(part) for part in parts], axis=0)
+    first = function(parts[0])
+    if len(parts) == 1:
+        return first
+    rows = xp.empty((n_rows, *first.shape[1:]), dtype=first.dtype, device=device(first))
+    rows[parts[0], ...] = first
+    in_threads(lambda part: rows.__setitem__((part, ...), function(part)), parts[1:], like)
+    return rows
+
+
+def _before_fork() -> None:
+    """End the idle threads of the pool: a process of several threads is a danger to its child."""
+    if not threading.current_thread().name.startswith(POOL):
+        with _pool_lock:
+            _end_pool()
+    _lock.acquire()
+
+
 def _after_fork_in_child() -> None:
-    """Drop the wishes of threads that the child does not have."""
+    """Drop the wishes and the threads that the child does not have."""
+    global _pool, _pool_lock
+    _pool, _pool_lock = None, threading.Lock()
     _holds.intersection_update({hold for hold in _holds if hold.thread == threading.get_ident()})
-    _Hold().release()  # gives the threads back where no wish is left
+    _Hold().turn(False)  # gives the threads back where no wish is left
     _lock.release()
 
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(
-        before=_lock.acquire,
+        before=_before_fork,
         after_in_parent=_lock.release,
         after_in_child=_after_fork_in_child,
     )

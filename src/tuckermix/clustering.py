@@ -23,7 +23,7 @@ from tuckermix._array_api import Array, asarray_like, get_namespace, is_array, i
 from tuckermix._callbacks import CallbackSupportMixin, with_callbacks
 from tuckermix._declaration import FIT, PREDICT, declare, describe
 from tuckermix._records import StopReason
-from tuckermix._resources import explain_shortage, one_blas_thread
+from tuckermix._resources import count_threads, explain_shortage, one_blas_thread
 from tuckermix._validation import (
     check_integer,
     check_option,
@@ -148,6 +148,10 @@ class TuckerClustering(
         Stop when a sweep lowers the relative error by less than this.
     random_state : None, int or RandomState, default=None
         Set an int for results that repeat.
+    n_jobs : int or None, default=None
+        How many threads work on blocks of samples in NumPy; -1 for all processors. None takes the
+        number of ``joblib.parallel_config``, else ``OMP_NUM_THREADS``, else all processors that the
+        process may use. The results are the same for any number; see :doc:`/threads`.
 
     Attributes
     ----------
@@ -241,6 +245,7 @@ class TuckerClustering(
     max_iter: int = 100
     tol: float = 1e-06
     random_state: Any = None
+    n_jobs: int | None = None
 
     @one_blas_thread
     @with_callbacks
@@ -533,6 +538,7 @@ class TuckerClustering(
         check_integer(self.n_init, "n_init", name)
         check_integer(self.max_iter, "max_iter", name)
         check_real(self.tol, "tol", name)
+        count_threads(self.n_jobs)
 
     def _check_state(self) -> None:
         """Raise where fitted attributes, which a file may have made up, do not fit together."""

@@ -68,7 +68,7 @@ def test_blocks_change_nothing(monkeypatch, rng, seed):
     X = clouds(rng)
     whole = kmeans(X, 6, rng=np.random.default_rng(seed))
     blocks = module.blocks
-    monkeypatch.setattr(module, "blocks", lambda n, size: blocks(n, size, 37 * size))
+    monkeypatch.setattr(module, "blocks", lambda n, size, _=None: blocks(n, size, 37 * size))
     cut = kmeans(X, 6, rng=np.random.default_rng(seed))
     np.testing.assert_array_equal(cut.labels, whole.labels)
     assert cut.inertia == pytest.approx(whole.inertia, rel=1e-12)

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import functools
 import math
+import threading
 from typing import Any
 
 import numpy as np
@@ -363,17 +364,21 @@ class FourierWavelets:
 
 
 class Scratch:
-    """Arrays of NumPy that are used again: fresh memory costs more than what is done with it."""
+    """Arrays of NumPy that are used again: fresh memory costs more than what is done with it.
+
+    Each thread has its own.
+    """
 
     def __init__(self) -> None:
-        self._arrays: dict[str, np.ndarray] = {}
+        self._local = threading.local()
 
     def __call__(self, name: str, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
         """Return an array with any content, the memory of which the next call may use again."""
         size = math.prod(shape)
-        if name not in self._arrays or self._arrays[name].size < size:
-            self._arrays[name] = np.empty(size, dtype=dtype)
-        return self._arrays[name][:size].reshape(shape)
+        arrays: dict[str, np.ndarray] = vars(self._local)
+        if name not in arrays or arrays[name].size < size:
+            arrays[name] = np.empty(size, dtype=dtype)
+        return arrays[name][:size].reshape(shape)
 
 
 def along_axes(matrices: list[Array], maps: Array, scratch: Scratch | None = None) -> Array:

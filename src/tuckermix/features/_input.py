@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,12 +14,12 @@ from tuckermix._array_api import (
     Array,
     asarray_like,
     blocks,
-    gather_rows,
     get_namespace,
     is_array,
     is_dask,
     is_numpy,
 )
+from tuckermix._resources import gather_rows, one_blas_thread
 from tuckermix._validation import check_same_library, check_sample_shape
 
 __all__ = ["as_float", "check_samples", "check_stored_samples", "map_rows", "over_chunks"]
@@ -124,13 +125,20 @@ def over_chunks(X: Array, function: Callable[[Array], Array]) -> Array:
         return function(X)
     sample = function(np.zeros((1, *X.shape[1:]), dtype=X.dtype))
     return X.map_blocks(
-        function,
+        _on_chunk,
+        function=function,
         chunks=(X.chunks[0], *((size,) for size in sample.shape[1:])),
         drop_axis=list(range(1, X.ndim)),
         new_axis=list(range(1, sample.ndim)),
         dtype=sample.dtype,
         meta=sample[:0],
     )
+
+
+# Dask shares out the processors among chunks: within a chunk there is one thread.
+@partial(one_blas_thread, n_jobs=1)
+def _on_chunk(chunk: Array, function: Callable[[Array], Array]) -> Array:
+    return function(chunk)
 
 
 def map_rows(X: Array, function: Callable[[Array], Array], block_size: int | None = None) -> Array:
@@ -153,8 +161,8 @@ def map_rows(X: Array, function: Callable[[Array], Array], block_size: int | Non
     n_samples = int(X.shape[0])
     if block_size is None:
         block_size = BLOCK_BYTES // (math.prod(int(size) for size in X.shape[1:]) * 8)
-    parts = blocks(n_samples, 1, max(1, block_size))
-    return gather_rows(((part, function(as_float(X[part, ...]))) for part in parts), n_samples, X)
+    parts = list(blocks(n_samples, 1, max(1, block_size)))
+    return gather_rows(lambda part: function(as_float(X[part, ...])), parts, n_samples, X)
 
 
 def _check_axes(X: Array, name: str) -> None:

@@ -63,6 +63,10 @@ class Scattering(TransformerMixin, BaseEstimator):
         The axes of `X` that are space, one or two. None means axis 1 for an array of two axes
         (signals), and axes 1 and 2 for more (images). All others are channels, each transformed
         alone.
+    n_jobs : int or None, default=None
+        How many threads work on blocks of samples in NumPy; -1 for all processors. None takes the
+        number of ``joblib.parallel_config``, else ``OMP_NUM_THREADS``, else all processors that the
+        process may use. The results are the same for any number; see :doc:`/threads`.
 
     Attributes
     ----------
@@ -103,6 +107,7 @@ class Scattering(TransformerMixin, BaseEstimator):
     log: bool = field(default=False, kw_only=False)
     border: str = "mirror"
     space: Any = None
+    n_jobs: int | None = None
 
     @one_blas_thread
     @describe(FIT)

@@ -11,7 +11,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -36,7 +36,7 @@ from tuckermix.labels.graph import (
     graph_partition,
     rank_weights,
 )
-from tuckermix.numerics.points import kmeans, nearest_neighbors
+from tuckermix.numerics.points import NearestPoints, kmeans
 
 __all__ = [
     "LABELLINGS",
@@ -154,10 +154,15 @@ class GraphLabels(Labeller):
 
     def predict_proba(self, rows: Array) -> Array:
         """Return the share of the votes of each label, see `Labeller.predict_proba`."""
-        get_namespace(rows, self.landmarks)
-        indices, _ = nearest_neighbors(rows, self.landmarks, self.n_neighbors)
+        indices, _ = self._near.find(rows, self.n_neighbors)
         votes = self.count_votes(indices)
         return votes if self.knots is None else self.calibrated(votes)
+
+    # The landmarks, made ready for many blocks of samples.
+    _near = cached_property(lambda self: NearestPoints(self.landmarks))
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.to_dict()  # without what can be made again
 
     def scores(self, votes: Array) -> Array:
         """Return the largest vote as a part of the largest that a cluster of its size can get.
@@ -373,7 +378,7 @@ def _fit_graph(
     member = np.arange(rows.shape[0])
     while True:
         count = min(n_neighbors, int(rows.shape[0]) - 1)
-        indices, squares = map(to_numpy, nearest_neighbors(rows, rows, count, exclude_self=True))
+        indices, squares = map(to_numpy, NearestPoints(rows).find(rows, count, exclude_self=True))
         first, copies = distinct_rows(indices, squares, epsilon(rows))
         member = copies[member]
         if len(first) == rows.shape[0]:

@@ -13,6 +13,7 @@ from scipy import sparse
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 
 from tuckermix._array_api import (
+    BLOCK_BYTES,
     Array,
     asarray_like,
     blocks,
@@ -24,6 +25,7 @@ from tuckermix._array_api import (
     is_numpy,
     to_numpy,
 )
+from tuckermix._resources import in_threads
 
 __all__ = [
     "centre_rows",
@@ -65,6 +67,10 @@ RANK_FACTOR = 10.0
 GRAM_RANGE = 1e-8
 """Eigenvalues of a Gram matrix are good to about eight digits down to this share of the largest;
 below, the singular values come from a decomposition that does not square them."""
+
+GRAM_BLOCK = 4 * 2**20
+"""Bytes in float64 of the rows whose products are summed at a time in NumPy, one block for each
+thread; the sum itself is no larger for up to 700 columns."""
 
 UPCAST_FLOPS = 4e9
 """Below this many operations the Gram matrix of float32 data is formed in float64, for which the
@@ -241,11 +247,16 @@ def gram_of_columns(A: Array, *, exact: bool = True) -> Array:
     xp = get_namespace(A)
     if is_double(A):
         return xp.matmul(A.T, A)
-    total = xp.zeros((A.shape[1], A.shape[1]), dtype=xp.float64, device=device(A))
-    for part in blocks(A.shape[0], 8 * A.shape[1]):
+    total = [xp.zeros((A.shape[1], A.shape[1]), dtype=xp.float64, device=device(A))]
+
+    def gram_of_block(part: slice) -> Array:
         block = double(A[part, :]) if exact else A[part, :]
-        total += double(xp.matmul(block.T, block))
-    return total
+        return double(xp.matmul(block.T, block))
+
+    budget = GRAM_BLOCK if is_numpy(A) else BLOCK_BYTES
+    parts = list(blocks(A.shape[0], 8 * A.shape[1], budget))
+    in_threads(gram_of_block, parts, A, lambda gram: total.append(total.pop() + gram))
+    return total[0]
 
 
 def tall_svd(A: Array) -> tuple[Array, Array, Array]:

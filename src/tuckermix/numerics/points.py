@@ -17,6 +17,7 @@ import array_api_compat
 import numpy as np
 
 from tuckermix._array_api import (
+    BLOCK_BYTES,
     Array,
     asarray_like,
     blocks,
@@ -28,10 +29,10 @@ from tuckermix._array_api import (
     to_numpy,
 )
 from tuckermix._records import Record
-from tuckermix._resources import one_blas_thread
+from tuckermix._resources import in_threads, one_blas_thread
 from tuckermix.numerics.tensor import squared_norm
 
-__all__ = ["KMeansResult", "kmeans", "nearest_neighbors", "smallest"]
+__all__ = ["KMeansResult", "NearestPoints", "kmeans", "nearest_neighbors", "smallest"]
 
 MAX_ITER = 300
 """Lloyd's iteration ends by itself, after some tens of steps; this only stops a cycle that
@@ -53,6 +54,10 @@ nearest members are nearest, so that the slow selection sees ``n / 16 + 16 k`` v
 
 HOST_BLOCK = 8 * 2**20
 """Bytes of a block of distances on a CPU: about what stays in its caches (measured)."""
+
+STEP_BLOCK = 2 * 2**20
+"""Bytes of a block of a step of k-means on NumPy: a few blocks for each thread even of the some
+thousand samples that are met most."""
 
 DEVICE_BLOCK = 96 * 2**20
 """Bytes of a block of distances elsewhere: enough work for each of the few calls of a block, and
@@ -269,16 +274,20 @@ def _step(data: Array, centers: Array, n_clusters: int) -> tuple[Array, Array]:
     squares = xp.sum(centers * centers, axis=2, keepdims=True)
     coefficients = xp.reshape(xp.concat([-2.0 * centers, squares], axis=2), (-1, data.shape[1]))
     names = xp.arange(n_clusters, dtype=xp.int64, device=device(data))
-    sums, labels = 0.0, []
-    for cut in blocks(n_samples, 3 * n_init * n_clusters * _BYTES):
+
+    def assign(cut: slice) -> tuple[Array, Array]:
         block = data[cut, :]
         scores = xp.reshape(xp.matmul(block, coefficients.T), (-1, n_init, n_clusters))
         nearest = xp.astype(xp.argmin(scores, axis=2), xp.int64, copy=False)
         marks = xp.astype(nearest[:, :, None] == names, data.dtype)
-        sums = sums + xp.matmul(xp.reshape(marks, (-1, n_init * n_clusters)).T, block)
-        labels.append(nearest)
-    assigned = xp.concat(labels, axis=0)
-    sums = xp.reshape(sums, (n_init, n_clusters, -1))
+        return nearest, xp.matmul(xp.reshape(marks, (-1, n_init * n_clusters)).T, block)
+
+    budget = STEP_BLOCK if is_numpy(data) else BLOCK_BYTES
+    cuts = list(blocks(n_samples, 3 * n_init * n_clusters * _BYTES, budget))
+    parts: list[tuple[Array, Array]] = []
+    in_threads(assign, cuts, data, parts.append)
+    assigned = xp.concat([labels for labels, _ in parts], axis=0)
+    sums = xp.reshape(sum(part for _, part in parts), (n_init, n_clusters, -1))
     if bool(xp.any(sums[:, :, -1] == 0)):
         assigned, sums = _reseed(data, centers, assigned, sums)
     return assigned, sums[:, :, :-1] / sums[:, :, -1:]
@@ -321,13 +330,7 @@ def _reseed(data: Array, centers: Array, labels: Array, sums: Array) -> tuple[Ar
 def nearest_neighbors(
     queries: Array, points: Array, n_neighbors: int, *, exclude_self: bool = False
 ) -> tuple[Array, Array]:
-    """Find the points nearest to each query, in order.
-
-    Candidates are selected by ``|y|² - 2⟨x, y⟩`` in the precision of the data; their distances
-    ``|x - y|²`` are then taken from the differences, in float64, so that a copy of a query has
-    distance exactly 0 and the order does not suffer from cancellation. Where the selection itself
-    would, because neighbours are much nearer to the query than the mean of the points is, it is
-    repeated in float64, and then from differences. Equal distances are ordered by index.
+    """Find the points nearest to each query, in order, see `NearestPoints.find`.
 
     Parameters
     ----------
@@ -347,58 +350,111 @@ def nearest_neighbors(
     distances : array of shape (n_queries, n_neighbors)
         Their squared distances, float64.
     """
-    xp = get_namespace(queries, points)
-    n_points = int(points.shape[0])
-    n_found = n_neighbors + exclude_self
-    if n_found > n_points:
-        raise ValueError(
-            f"n_neighbors={n_neighbors} must be <= {n_points - exclude_self}, the number of "
-            "points to choose from."
-        )
-    center = xp.mean(points, axis=0)
-    points = points - center
-    n_groups = -(-n_points // GROUP)
-    grouped = n_points > 4 * GROUP and n_groups > 2 * n_found  # else nothing is saved
-    # The columns [-2y, |y|²] give the scores; more of them, which no query comes near, fill groups.
-    squares = xp.sum(double(points) * double(points), axis=1)
-    lines = xp.concat([-2.0 * points.T, xp.astype(squares, points.dtype)[None, :]], axis=0)
-    if grouped:
+    get_namespace(queries, points)
+    return NearestPoints(points).find(queries, n_neighbors, exclude_self=exclude_self)
+
+
+class NearestPoints:
+    """Points, made ready for finding those nearest to one block of queries after another.
+
+    Parameters
+    ----------
+    points : array of shape (n_points, n_features)
+        The samples among which to look.
+    """
+
+    def __init__(self, points: Array):
+        xp = get_namespace(points)
+        self._center = xp.mean(points, axis=0)
+        self._points = points = points - self._center
+        n_points = int(points.shape[0])
+        self._n_groups = -(-n_points // GROUP)
+        # The columns [-2y, |y|²] give the scores; more of them, which no query comes near, fill
+        # groups.
+        squares = xp.sum(double(points) * double(points), axis=1)
+        lines = xp.concat([-2.0 * points.T, xp.astype(squares, points.dtype)[None, :]], axis=0)
         far = float(xp.finfo(points.dtype).max) / 4
         last = xp.full((1, 1), far, dtype=points.dtype, device=device(points))
         column = xp.concat([xp.zeros_like(lines[:-1, :1]), last], axis=0)
-        filling = (lines.shape[0], n_groups * GROUP - n_points)
-        lines = xp.concat([lines, xp.broadcast_to(column, filling)], axis=1)
-    itemsize = 8 if queries.dtype == xp.float64 else 4
-    per_query = _COPIES * itemsize * int(lines.shape[1]) + 16 * n_found * int(points.shape[1])
-    found, distances = [], []
-    budget = HOST_BLOCK if "cpu" in str(device(queries)).lower() else DEVICE_BLOCK
-    for cut in blocks(int(queries.shape[0]), per_query, budget):
-        block = queries[cut, :] - center
-        ones = xp.ones((block.shape[0], 1), dtype=block.dtype, device=device(block))
-        scores = xp.matmul(xp.concat([block, ones], axis=1), lines)
-        if grouped:
-            indices = _smallest_grouped(scores, n_found, n_groups)
-        else:
-            indices = smallest(scores, n_found)
-        # In the order of the exact distances, then of the indices.
-        indices = xp.sort(xp.astype(indices, xp.int64, copy=False), axis=1)
-        near = xp.take(points, xp.reshape(indices, (-1,)), axis=0)
-        near = xp.reshape(near, (*indices.shape, -1))
-        near -= block[:, None, :]
-        gaps = double(near)
-        squares = xp.vecdot(gaps, gaps)
-        level = DROWNED * epsilon(block) * xp.sum(double(block) * double(block), axis=1)
-        reach = xp.max(squares, axis=1)
-        drowned = np.flatnonzero(to_numpy((reach > 0) & (reach < level)))
-        if len(drowned):
-            indices, squares = _sought_again(block, points, indices, squares, drowned)
-        if exclude_self:  # the sample itself goes last
-            own = xp.arange(cut.start, cut.stop, device=device(queries))
-            squares = xp.where(indices == own[:, None], xp.inf, squares)
-        order = xp.argsort(squares, axis=1, stable=True)[:, :n_neighbors]
-        found.append(xp.take_along_axis(indices, order, axis=1))
-        distances.append(xp.take_along_axis(squares, order, axis=1))
-    return xp.concat(found, axis=0), xp.concat(distances, axis=0)
+        filling = (lines.shape[0], self._n_groups * GROUP - n_points)
+        self._lines = xp.concat([lines, xp.broadcast_to(column, filling)], axis=1)
+
+    def find(
+        self, queries: Array, n_neighbors: int, *, exclude_self: bool = False
+    ) -> tuple[Array, Array]:
+        """Find the points nearest to each query, in order.
+
+        Candidates are selected by ``|y|² - 2⟨x, y⟩`` in the precision of the data; their distances
+        ``|x - y|²`` are then taken from the differences, in float64, so that a copy of a query has
+        distance exactly 0 and the order does not suffer from cancellation. Where the selection
+        itself would, because neighbours are much nearer to the query than the mean of the points
+        is, it is repeated in float64, and then from differences. Equal distances are ordered by
+        index.
+
+        Parameters
+        ----------
+        queries : array of shape (n_queries, n_features)
+            The samples whose neighbours are wanted.
+        n_neighbors : int
+            How many to find; at most `n_points`, or one fewer with `exclude_self`.
+        exclude_self : bool, default=False
+            Whether `queries` are the points and a sample is not to count as its own neighbour.
+
+        Returns
+        -------
+        indices, distances : arrays of shape (n_queries, n_neighbors)
+            See `nearest_neighbors`.
+        """
+        xp = get_namespace(queries, self._points)
+        n_points = int(self._points.shape[0])
+        n_found = n_neighbors + exclude_self
+        if n_found > n_points:
+            raise ValueError(
+                f"n_neighbors={n_neighbors} must be <= {n_points - exclude_self}, the number of "
+                "points to choose from."
+            )
+        # With few groups nothing is saved by comparing them first.
+        grouped = n_points > 4 * GROUP and self._n_groups > 2 * n_found
+        lines = self._lines if grouped else self._lines[:, :n_points]
+
+        def find_block(cut: slice) -> tuple[Array, Array]:
+            block = queries[cut, :] - self._center
+            ones = xp.ones((block.shape[0], 1), dtype=block.dtype, device=device(block))
+            scores = xp.matmul(xp.concat([block, ones], axis=1), lines)
+            if grouped:
+                indices = _smallest_grouped(scores, n_found, self._n_groups)
+            else:
+                indices = smallest(scores, n_found)
+            # In the order of the exact distances, then of the indices.
+            indices = xp.sort(xp.astype(indices, xp.int64, copy=False), axis=1)
+            near = xp.take(self._points, xp.reshape(indices, (-1,)), axis=0)
+            near = xp.reshape(near, (*indices.shape, -1))
+            near -= block[:, None, :]
+            gaps = double(near)
+            squares = xp.vecdot(gaps, gaps)
+            level = DROWNED * epsilon(block) * xp.sum(double(block) * double(block), axis=1)
+            reach = xp.max(squares, axis=1)
+            drowned = np.flatnonzero(to_numpy((reach > 0) & (reach < level)))
+            if len(drowned):
+                indices, squares = _sought_again(block, self._points, indices, squares, drowned)
+            if exclude_self:  # the sample itself goes last
+                own = xp.arange(cut.start, cut.stop, device=device(queries))
+                squares = xp.where(indices == own[:, None], xp.inf, squares)
+            order = xp.argsort(squares, axis=1, stable=True)[:, :n_neighbors]
+            return (
+                xp.take_along_axis(indices, order, axis=1),
+                xp.take_along_axis(squares, order, axis=1),
+            )
+
+        itemsize = 8 if queries.dtype == xp.float64 else 4
+        per_query = _COPIES * itemsize * int(lines.shape[1])
+        per_query += 16 * n_found * int(self._points.shape[1])
+        budget = HOST_BLOCK if "cpu" in str(device(queries)).lower() else DEVICE_BLOCK
+        found: list[tuple[Array, Array]] = []
+        cuts = list(blocks(int(queries.shape[0]), per_query, budget))
+        in_threads(find_block, cuts, queries, found.append)
+        indices, distances = zip(*found, strict=True)
+        return xp.concat(indices, axis=0), xp.concat(distances, axis=0)
 
 
 def _sought_again(

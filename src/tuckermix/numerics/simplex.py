@@ -8,8 +8,6 @@ For the others a primal active-set method finds it in finitely many steps, all s
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 
 from tuckermix._array_api import (
@@ -17,9 +15,9 @@ from tuckermix._array_api import (
     blocks,
     device,
     double,
-    gather_rows,
     get_namespace,
 )
+from tuckermix._resources import gather_rows
 
 __all__ = ["regular_simplex", "simplex_least_squares"]
 
@@ -62,20 +60,20 @@ def simplex_least_squares(targets: Array, vertices: Array) -> Array:
     ones = xp.ones((n_vertices, 1), dtype=vertices.dtype, device=device(vertices))
     inverse = xp.linalg.inv(xp.concat([ones, vertices], axis=1))
 
-    def solved() -> Iterator[tuple[slice, Array]]:
-        for part in blocks(targets.shape[0], 8 * (n_vertices + 2) ** 2):
-            points = double(targets[part, :])
-            # From far away only the direction counts, and larger numbers would overflow.
-            length = xp.max(xp.abs(points), axis=1, keepdims=True)
-            points = points * (far / xp.where(length > far, length, far)) / unit
-            weights = xp.matmul(points, inverse[1:, :]) + inverse[:1, :]
-            outside = xp.nonzero(xp.any(weights < 0, axis=1))[0]
-            if outside.shape[0] > 0:
-                repaired = _active_set(xp.take(points, outside, axis=0), vertices)
-                weights = _replace_rows(weights, outside, repaired)
-            yield part, xp.astype(weights, targets.dtype, copy=False)
+    def solve(part: slice) -> Array:
+        points = double(targets[part, :])
+        # From far away only the direction counts, and larger numbers would overflow.
+        length = xp.max(xp.abs(points), axis=1, keepdims=True)
+        points = points * (far / xp.where(length > far, length, far)) / unit
+        weights = xp.matmul(points, inverse[1:, :]) + inverse[:1, :]
+        outside = xp.nonzero(xp.any(weights < 0, axis=1))[0]
+        if outside.shape[0] > 0:
+            repaired = _active_set(xp.take(points, outside, axis=0), vertices)
+            weights = _replace_rows(weights, outside, repaired)
+        return xp.astype(weights, targets.dtype, copy=False)
 
-    return gather_rows(solved(), targets.shape[0], targets)
+    parts = list(blocks(targets.shape[0], 8 * (n_vertices + 2) ** 2))
+    return gather_rows(solve, parts, targets.shape[0], targets)
 
 
 def _active_set(points: Array, vertices: Array) -> Array:

@@ -172,6 +172,8 @@ class AutoClustering(CallbackSupportMixin, ClusterMixin, BaseEstimator):
         For ``outliers="label"``, the share of ordinary samples that may get the label -1.
     random_state : None, int or RandomState, default=None
         Set an int for results that repeat.
+    n_jobs : int or None, default=None
+        How many threads work on blocks of samples, see `TuckerClustering`.
 
     Attributes
     ----------
@@ -216,6 +218,7 @@ class AutoClustering(CallbackSupportMixin, ClusterMixin, BaseEstimator):
     outliers: str = "keep"
     false_alarms: float = 0.05
     random_state: Any = None
+    n_jobs: int | None = None
 
     @one_blas_thread
     @with_callbacks
@@ -235,6 +238,7 @@ class AutoClustering(CallbackSupportMixin, ClusterMixin, BaseEstimator):
 
     @available_if(_chosen_has("predict"))
     @describe(PREDICT)
+    @one_blas_thread
     def predict(self, X: Any) -> Array:
         """Give samples the labels of the chosen estimator.
 
@@ -248,6 +252,7 @@ class AutoClustering(CallbackSupportMixin, ClusterMixin, BaseEstimator):
 
     @available_if(_chosen_has("predict_proba"))
     @describe(PREDICT)
+    @one_blas_thread
     def predict_proba(self, X: Any) -> Array:
         """Give the soft labels of the chosen estimator.
 
@@ -261,6 +266,7 @@ class AutoClustering(CallbackSupportMixin, ClusterMixin, BaseEstimator):
 
     @available_if(_chosen_has("transform", before_fit=False))
     @describe(PREDICT)
+    @one_blas_thread
     def transform(self, X: Any) -> Array:
         """Give the mixing weights of samples in the chosen estimator.
 
@@ -274,6 +280,7 @@ class AutoClustering(CallbackSupportMixin, ClusterMixin, BaseEstimator):
 
     @available_if(lambda self: hasattr(_final(self._fitted()), "outlier_scores"))
     @describe(PREDICT)
+    @one_blas_thread
     def outlier_scores(self, X: Any) -> Array:
         """Say how unlike the fitted samples others are, as the chosen estimator does.
 

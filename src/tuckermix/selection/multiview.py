@@ -74,6 +74,8 @@ class MultiViewClustering(ClusterMixin, BaseEstimator):
         Starts of k-means.
     random_state : None, int or RandomState, default=None
         Set an int for results that repeat.
+    n_jobs : int or None, default=None
+        How many threads work on blocks of samples, see `TuckerClustering`.
 
     Attributes
     ----------
@@ -112,6 +114,7 @@ class MultiViewClustering(ClusterMixin, BaseEstimator):
     false_alarms: float = 0.05
     n_init: int = 10
     random_state: Any = None
+    n_jobs: int | None = None
 
     @one_blas_thread
     @explain_shortage

@@ -154,14 +154,15 @@ def _task_name(function: Any) -> str:
     return "tuckermix-" + name.strip("_").removesuffix("_block").replace("_", "-").lower()
 
 
-@one_blas_thread
+# Dask shares out the processors among chunks: within a chunk there is one thread.
+@functools.partial(one_blas_thread, n_jobs=1)
 def _map_chunk(chunk: Any, function: Callable[[Array], Array]) -> Array:
     while isinstance(chunk, list):
         (chunk,) = chunk
     return MemoryBlocks(chunk).map(function)
 
 
-@one_blas_thread
+@functools.partial(one_blas_thread, n_jobs=1)
 def _reduce_chunk(
     function: Callable[..., Any], combine: Callable[[Any, Any], Any], chunk: Array, *rows: Array
 ) -> Any:

@@ -1,8 +1,8 @@
 """The data as the solvers see them: blocks of samples, and a few reductions over them.
 
 `Blocks` are the two ways in which anything touches the samples: `map` gives rows that belong to
-single samples, `reduce` a small result over all of them. In memory the blocks are worked on one
-after the other; a Dask array brings its own blocks.
+single samples, `reduce` a small result over all of them. In memory several threads work on the
+blocks; a Dask array brings its own blocks.
 
 `Source` holds the reductions of the solvers. A sweep of the exact solver needs the product of the
 samples with a basis, its Gram matrix and the sums of the samples weighted by it. All three come
@@ -28,7 +28,6 @@ from tuckermix._array_api import (
     asarray_like,
     blocks,
     double,
-    gather_rows,
     get_namespace,
     is_dask,
     is_double,
@@ -36,6 +35,7 @@ from tuckermix._array_api import (
     to_numpy,
 )
 from tuckermix._records import Record
+from tuckermix._resources import gather_rows, in_threads
 from tuckermix.numerics.linalg import leading_eigenvectors
 from tuckermix.numerics.tensor import mode_dot, mode_gram, multi_mode_dot, squared_norm
 
@@ -52,7 +52,6 @@ would take longer than computing them (nine times as long for videos of 50 × 50
 
 DEVICE_BLOCK_BYTES = 512 * 2**20
 """On an accelerator few large launches beat many small ones."""
-
 
 PARTS = 8
 """Least number of blocks on an accelerator: temporary arrays, some of them in float64, then stay
@@ -151,18 +150,27 @@ class MemoryBlocks(Blocks):
 
     def map(self, function: Callable[[Array], Array]) -> Array:
         """Apply a function that returns one row for each sample, see `Blocks.map`."""
-        results = ((part, function(self._X[part, ...])) for part in self._parts)
-        return gather_rows(results, self.n_samples, self._X)
+        if len(self._parts) == 1:
+            return function(self._X)
+        return gather_rows(
+            lambda part: function(self._X[part, ...]), self._parts, self.n_samples, self._X
+        )
 
     def reduce(
         self, function: Callable[..., Any], combine: Callable[[Any, Any], Any], *rows: Array
     ) -> Any:
         """Apply a function to every block and combine the results, see `Blocks.reduce`."""
-        total = None
-        for part in self._parts:
-            result = function(self._X[part, ...], *(other[part, ...] for other in rows))
-            total = result if total is None else combine(total, result)
-        return total
+        if len(self._parts) == 1:
+            return function(self._X, *rows)
+        arrays = (self._X, *rows)
+        total: list[Any] = []
+        in_threads(
+            lambda part: function(*(array[part, ...] for array in arrays)),
+            self._parts,
+            self._X,
+            lambda result: total.append(combine(total.pop(), result) if total else result),
+        )
+        return total[0]
 
     def take(self, indices: np.ndarray) -> Array:
         """Return chosen samples, see `Blocks.take`."""
