@@ -192,7 +192,8 @@ def test_memory_does_not_grow_with_the_samples(monkeypatch):
             model = TuckerClustering(3, ranks=4, random_state=0).fit(D)
             peaks.append(tracemalloc.get_traced_memory()[1])
             tracemalloc.stop()
-    assert peaks[2] < 1.1 * peaks[1]
+    # What is kept of a chunk is its tasks; five sixths of the samples have come on top.
+    assert peaks[2] - peaks[1] < 0.04 * D.nbytes
     assert peaks[-1] < D.nbytes / 4
     assert sorted(np.bincount(model.labels_.compute())) == [40000, 40000, 40000]
 
