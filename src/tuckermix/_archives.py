@@ -67,31 +67,16 @@ MAX_COMMENT = 2**16
 
 @dataclass(frozen=True)
 class Entry:
-    """An array in a file that has not been read yet.
+    """An array in a file that has not been read yet."""
 
-    Attributes
-    ----------
-    name : str
-        Its name in the file.
-    shape : tuple of int
-        Its declared shape.
-    dtype : dtype
-        Its declared type; object where the type is none of NumPy's.
-    load : callable
-        Reads it into memory.
-    lazy : callable or None
-        Opens it without reading, given the sample axis and the number of samples in a chunk (or
-        None); None where the format does not allow that.
-    note : str
-        What it is where the type does not tell, for messages.
-    """
-
-    name: str
-    shape: tuple[int, ...]
-    dtype: np.dtype
-    load: Callable[[], np.ndarray]
+    name: str  # its name in the file
+    shape: tuple[int, ...]  # its declared shape
+    dtype: np.dtype  # its declared type; object where the type is none of NumPy's
+    load: Callable[[], np.ndarray]  # reads it into memory
+    # Opens it without reading, given the sample axis and the number of samples in a chunk (or
+    # None); None where the format does not allow that.
     lazy: Callable[[int, int | None], Any] | None = None
-    note: str = ""
+    note: str = ""  # what it is where the type does not tell, for messages
 
     @property
     def nbytes(self) -> int:

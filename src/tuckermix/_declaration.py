@@ -94,7 +94,8 @@ def describe(common: str) -> Callable[[Function], Function]:
         }
         named = [name for name in inspect.signature(function).parameters if name in texts]
         own["Parameters"] = "\n".join(dict.fromkeys(texts[name] for name in named))
-        own.setdefault("Returns", shared.get("Returns", ""))
+        if "Yields" not in own:
+            own.setdefault("Returns", shared.get("Returns", ""))
         function.__doc__ = _joined(own, ["", "Parameters", "Returns"])
         return function
 
@@ -123,7 +124,7 @@ def _complete(cls: Any) -> str:
 
 def _joined(sections: dict[str, str], first: list[str]) -> str:
     """Put a docstring together from its sections."""
-    texts = {title: sections[title].strip() for title in dict.fromkeys([*first, *sections])}
+    texts = {title: sections.get(title, "").strip() for title in dict.fromkeys([*first, *sections])}
     return "\n\n".join(
         f"{title}\n{'-' * len(title)}\n{text}" if title else text
         for title, text in texts.items()

@@ -12,6 +12,7 @@ from sklearn.metrics import normalized_mutual_info_score
 from sklearn.metrics.cluster import contingency_matrix
 
 from tuckermix._array_api import is_array, to_numpy
+from tuckermix._declaration import describe
 from tuckermix._records import Record
 
 __all__ = [
@@ -22,6 +23,18 @@ __all__ = [
 ]
 
 
+COMPARED = """
+Parameters
+----------
+y_true : array-like of shape (n_samples,)
+    The classes, as numbers or strings.
+y_pred : array-like of shape (n_samples,)
+    The clusters.
+"""
+"""What comparisons of two labelings share."""
+
+
+@describe(COMPARED)
 def clustering_accuracy(y_true: Any, y_pred: Any) -> float:
     r"""Compute the share of samples that the best matching of clusters to classes gets right.
 
@@ -33,8 +46,6 @@ def clustering_accuracy(y_true: Any, y_pred: Any) -> float:
 
     Parameters
     ----------
-    y_true : array-like of shape (n_samples,)
-        The classes, as numbers or strings.
     y_pred : array-like of shape (n_samples,)
         The clusters. Only equality matters; the names need not be those of the classes.
 
@@ -53,6 +64,7 @@ def clustering_accuracy(y_true: Any, y_pred: Any) -> float:
     return float(np.trace(counts) / counts.sum())
 
 
+@describe(COMPARED)
 def normalized_mutual_information(y_true: Any, y_pred: Any) -> float:
     r"""Compute the mutual information of classes and clusters over the larger entropy.
 
@@ -61,13 +73,6 @@ def normalized_mutual_information(y_true: Any, y_pred: Any) -> float:
 
     Two constant labelings, for which this is 0/0, are the same partition: their value is 1. One
     constant labeling tells nothing about a labeling that varies: the value is 0.
-
-    Parameters
-    ----------
-    y_true : array-like of shape (n_samples,)
-        The classes, as numbers or strings.
-    y_pred : array-like of shape (n_samples,)
-        The clusters.
 
     Returns
     -------
@@ -110,15 +115,9 @@ class MatchedTable(Record):
     clusters: np.ndarray
 
 
+@describe(COMPARED)
 def matched_table(y_true: Any, y_pred: Any) -> MatchedTable:
     """Count samples by class and cluster, and match the two so that most lie on the diagonal.
-
-    Parameters
-    ----------
-    y_true : array-like of shape (n_samples,)
-        The classes, as numbers or strings.
-    y_pred : array-like of shape (n_samples,)
-        The clusters.
 
     Returns
     -------

@@ -17,7 +17,7 @@ from sklearn.base import (
 from sklearn.exceptions import ConvergenceWarning
 
 from tuckermix._array_api import Array, asarray_like, get_namespace, is_numpy, to_numpy
-from tuckermix._declaration import declare
+from tuckermix._declaration import PREDICT, declare, describe
 from tuckermix._records import StopReason
 from tuckermix._validation import (
     check_integer,
@@ -222,13 +222,9 @@ class PredictsClusters(BaselineClustering):
     def _assign(self, X: np.ndarray) -> np.ndarray:
         """Return the clusters of samples of the fitted shape."""
 
+    @describe(PREDICT)
     def predict(self, X: Array) -> Array:
         """Return the cluster of each sample, as the notes of the class say.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, d_1, ...)
-            Samples of the fitted shape.
 
         Returns
         -------
@@ -325,13 +321,9 @@ class ComponentClustering(
         run.fitted["centroids_"] = np.tensordot(centers, components, axes=1)
         return labels
 
+    @describe(PREDICT)
     def transform(self, X: Array) -> Array:
         """Return the nonnegative weights of the components in each sample.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, d_1, ...)
-            Samples of the fitted shape.
 
         Returns
         -------
@@ -387,13 +379,12 @@ class ComponentClustering(
         memberships = asarray_like(memberships, self.components_)
         return xp.tensordot(memberships, self.components_, axes=1)
 
+    @describe(PREDICT)
     def score(self, X: Array, y: None = None) -> float:
         """Return minus the mean squared error of reconstruction.
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, d_1, ...)
-            Samples of the fitted shape.
         y : Ignored
             Ignored.
 

@@ -16,26 +16,13 @@ __all__ = ["Run", "Step", "Trace", "relative_change"]
 
 @dataclass(frozen=True)
 class Step(Record):
-    """One iteration of a method.
+    """One iteration of a method."""
 
-    Attributes
-    ----------
-    iteration : int
-        Zero for the start.
-    cost : float
-        The objective of the method, in units of the data.
-    relative_error : float
-        Norm of the residual divided by the norm of the data.
-    time : float
-        Seconds since the start of the run.
-    gap : float
-        Distance to a known optimum; not a number, since these methods know none.
-    """
-
-    iteration: int
-    cost: float
-    relative_error: float
-    time: float
+    iteration: int  # zero for the start
+    cost: float  # the objective of the method, in units of the data
+    relative_error: float  # norm of the residual divided by the norm of the data
+    time: float  # seconds since the start of the run
+    # Distance to a known optimum; not a number, since these methods know none.
     gap: float = float("nan")
 
 

@@ -60,6 +60,7 @@ def _balance(W: np.ndarray, B: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return W, H.T
 
 
+@describe(FACTORS)
 def gibbs_samples(
     X: np.ndarray,
     W: np.ndarray,
@@ -88,12 +89,6 @@ def gibbs_samples(
 
     Parameters
     ----------
-    X : ndarray of shape (n_samples, n_features)
-        The data.
-    W : ndarray of shape (n_samples, n_components)
-        Start of the coefficients.
-    H : ndarray of shape (n_components, n_features)
-        Start of the components.
     rng : numpy.random.Generator or None
         Source of randomness. None takes the mode of each conditional instead of a draw:
         iterated conditional modes.

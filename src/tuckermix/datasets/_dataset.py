@@ -12,6 +12,17 @@ from tuckermix._records import Record
 __all__ = ["Dataset"]
 
 
+GENERATED = """
+Parameters
+----------
+random_state : None, int, Generator or RandomState, default=None
+    Source of randomness; an int repeats the draw.
+return_X_y : bool, default=False
+    Whether to return the arrays alone.
+"""
+"""What generators of samples share."""
+
+
 @dataclass(frozen=True)
 class Dataset(Record):
     """Samples with what is known about them.

@@ -13,45 +13,19 @@ __all__ = ["KNOWN", "KnownDataset"]
 
 @dataclass(frozen=True)
 class KnownDataset:
-    """A dataset that can be asked for by name.
+    """A dataset that can be asked for by name."""
 
-    Attributes
-    ----------
-    name : str
-        The name to ask for.
-    title : str
-        Its full name.
-    n_samples : tuple of int
-        The number of samples; several where there are variants.
-    sample_shape : tuple of int
-        The shape of a sample.
-    n_classes : int
-        The number of classes.
-    description : str
-        What it shows.
-    terms : str
-        What is known about its terms of use.
-    source : str
-        Where a person gets it.
-    layouts : tuple of Layout
-        The forms that are recognised.
-    sha256 : dict
-        Checksums of known files, by file name.
-    class_names : tuple of str
-        The names of the classes by label, where they have names.
-    """
-
-    name: str
-    title: str
-    n_samples: tuple[int, ...]
-    sample_shape: tuple[int, ...]
-    n_classes: int
-    description: str
-    terms: str
-    source: str
-    layouts: tuple[Layout, ...] = ()
-    sha256: dict[str, str] = field(default_factory=dict)
-    class_names: tuple[str, ...] = ()
+    name: str  # the name to ask for
+    title: str  # its full name
+    n_samples: tuple[int, ...]  # the number of samples; several where there are variants
+    sample_shape: tuple[int, ...]  # the shape of a sample
+    n_classes: int  # the number of classes
+    description: str  # what it shows
+    terms: str  # what is known about its terms of use
+    source: str  # where a person gets it
+    layouts: tuple[Layout, ...] = ()  # the forms that are recognised
+    sha256: dict[str, str] = field(default_factory=dict)  # checksums of known files, by file name
+    class_names: tuple[str, ...] = ()  # the names of the classes by label, where they have names
 
 
 def _archive(*patterns: str) -> Layout:

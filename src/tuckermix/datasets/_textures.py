@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from scipy.ndimage import gaussian_filter
 
+from tuckermix._declaration import describe
 from tuckermix._validation import check_integer, check_random_state, check_real
-from tuckermix.datasets._dataset import Dataset
+from tuckermix.datasets._dataset import GENERATED, Dataset
 
 __all__ = ["make_dynamic_textures"]
 
@@ -30,6 +31,7 @@ STILL_CONTRAST = 0.06
 """The same for the still part, half as strong: classes are told by motion as much as by looks."""
 
 
+@describe(GENERATED)
 def make_dynamic_textures(
     n_samples: int = 80,
     n_classes: int = 4,
@@ -69,10 +71,6 @@ def make_dynamic_textures(
         Standard deviation of :math:`w_t`, in units of the range of grey values.
     shift : int, default=2
         The window is shifted by up to this many pixels.
-    random_state : None, int, Generator or RandomState, default=None
-        Source of randomness; an int repeats the draw.
-    return_X_y : bool, default=False
-        Whether to return the arrays alone.
 
     Returns
     -------

@@ -71,40 +71,19 @@ TYPES_3 = frozenset(
 
 @dataclass(frozen=True)
 class Node:
-    """An array as its metadata describe it.
+    """An array as its metadata describe it."""
 
-    Attributes
-    ----------
-    root : str
-        The folder of the store.
-    name : str
-        The path of the array in the store, "" for the store itself.
-    shape, chunks : tuple of int
-        The shape of the array, and that of a chunk.
-    dtype : dtype or None
-        The type of the values; object for strings of any length; None where it is another.
-    says : str
-        The type in words.
-    fill : scalar
-        The value where no chunk is stored.
-    separator : str
-        What stands between the numbers of a chunk in its name.
-    prefix : str
-        What stands before them.
-    codecs : tuple of dict
-        What was done to the values, in the order in which it was done.
-    """
-
-    root: str
-    name: str
-    shape: tuple[int, ...]
+    root: str  # the folder of the store
+    name: str  # the path of the array in the store, "" for the store itself
+    shape: tuple[int, ...]  # the shape of the array, and that of a chunk
     chunks: tuple[int, ...]
+    # The type of the values; object for strings of any length; None where it is another.
     dtype: np.dtype | None
-    says: str
-    fill: Any
-    separator: str
-    prefix: str
-    codecs: tuple[Any, ...]
+    says: str  # the type in words
+    fill: Any  # the value where no chunk is stored
+    separator: str  # what stands between the numbers of a chunk in its name
+    prefix: str  # what stands before them
+    codecs: tuple[Any, ...]  # what was done to the values, in the order in which it was done
 
     @property
     def folder(self) -> str:

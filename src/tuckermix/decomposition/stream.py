@@ -42,36 +42,16 @@ CHUNK = 256
 
 @dataclass(frozen=True)
 class Summary(Record):
-    """What is kept of a stream.
+    """What is kept of a stream."""
 
-    Attributes
-    ----------
-    n_seen : int
-        The number of samples so far.
-    weight : float
-        The number of samples that count, less than `n_seen` with a limited memory.
-    squared_norm : float
-        The weighted sum of squares of the samples.
-    mean : array of shape (d_1, ...)
-        Their weighted mean, in float64.
-    grams : list of arrays of shape (d_n, d_n)
-        The weighted Gram matrices of the feature modes, in float64.
-    rows : array of shape (k, d_1, ...)
-        The scatter about the mean, in float64.
-    landmarks : array of shape (n, d_1, ...)
-        Samples of the stream, drawn with the weights.
-    priorities : numpy.ndarray of shape (n,)
-        By which landmarks stay.
-    """
-
-    n_seen: int
-    weight: float
-    squared_norm: float
-    mean: Array
-    grams: list[Array]
-    rows: Array
-    landmarks: Array
-    priorities: np.ndarray
+    n_seen: int  # the number of samples so far
+    weight: float  # the number of samples that count, less than `n_seen` with a limited memory
+    squared_norm: float  # the weighted sum of squares of the samples
+    mean: Array  # of shape (d_1, ...): their weighted mean, in float64
+    grams: list[Array]  # of shape (d_n, d_n): weighted, of the feature modes, in float64
+    rows: Array  # of shape (k, d_1, ...): the scatter about the mean, in float64
+    landmarks: Array  # of shape (n, d_1, ...): samples of the stream, drawn with the weights
+    priorities: np.ndarray  # of shape (n,): by which landmarks stay
 
     @classmethod
     def start(cls, X: Array) -> Summary:

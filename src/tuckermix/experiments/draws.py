@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from tuckermix._declaration import describe
 from tuckermix._records import Record
 from tuckermix._validation import check_option
-from tuckermix.experiments.methods import add_entry
+from tuckermix.experiments.methods import REGISTERED, add_entry
 from tuckermix.experiments.splits import EVERYTHING, part_indices, seen_share
 from tuckermix.experiments.tables import Row
 
@@ -90,6 +91,7 @@ DATASETS: dict[str, DatasetEntry] = {}
 """The datasets by name."""
 
 
+@describe(REGISTERED)
 def register_dataset(entry: DatasetEntry, *, replace: bool = False) -> DatasetEntry:
     """Make a dataset known by its name.
 
@@ -97,13 +99,6 @@ def register_dataset(entry: DatasetEntry, *, replace: bool = False) -> DatasetEn
     ----------
     entry : DatasetEntry
         The dataset.
-    replace : bool, default=False
-        Whether it may take the place of another of that name.
-
-    Returns
-    -------
-    entry : DatasetEntry
-        The same.
     """
     return add_entry(DATASETS, entry, "dataset", replace)
 
@@ -163,6 +158,20 @@ def seed_of(*parts: object) -> int:
     return int.from_bytes(digest[:8], "big") >> (64 - SEED_BITS)
 
 
+OF_RUN = """
+Parameters
+----------
+row : Row
+    What to draw.
+experiment : str
+    The table's name.
+run : int
+    The number of the run.
+"""
+"""What draws share."""
+
+
+@describe(OF_RUN)
 def draw_indices(
     row: Row, experiment: str, run: int, labels: np.ndarray, *, allowed: np.ndarray | None = None
 ) -> np.ndarray:
@@ -173,12 +182,6 @@ def draw_indices(
 
     Parameters
     ----------
-    row : Row
-        What to draw.
-    experiment : str
-        The table's name.
-    run : int
-        The number of the run.
     labels : ndarray of shape (n_samples,)
         The classes of all samples of the dataset.
     allowed : ndarray of shape (n_allowed,) or None, default=None
@@ -230,6 +233,7 @@ def _load(load: Callable[[Any], Any], data_home: str | None) -> Any:
     return load(data_home)
 
 
+@describe(OF_RUN)
 def draw(
     row: Row, experiment: str, run: int, *, entry: DatasetEntry, data_home: str | None = None
 ) -> Draw:
@@ -237,12 +241,6 @@ def draw(
 
     Parameters
     ----------
-    row : Row
-        What to draw.
-    experiment : str
-        The table's name.
-    run : int
-        The number of the run.
     entry : DatasetEntry
         The dataset.
     data_home : str or None, default=None

@@ -10,6 +10,7 @@ from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.sparse.csgraph import connected_components
 
 from tuckermix._array_api import Array, asarray_like, get_namespace, to_numpy
+from tuckermix._declaration import describe
 from tuckermix.numerics.linalg import leading_eigenvectors
 from tuckermix.numerics.points import kmeans, nearest_neighbors
 
@@ -59,6 +60,19 @@ MAX_EDGES = 2_000_000
 COPY_POWER = 2 / 3
 """Rows of unit length that are nearer than eps^(2/3) (4e-11 in float64, 2e-5 in float32) are
 copies: wider than the rounding of equal samples, narrower than the spacing of others."""
+
+
+GROUPS = """
+Parameters
+----------
+n_clusters : int
+    The number of groups.
+n_init : int
+    Starts of k-means.
+rng : numpy.random.Generator
+    The source of the starts.
+"""
+"""What ways to cut a graph share."""
 
 
 def rank_weights(n_neighbors: int) -> np.ndarray:
@@ -138,6 +152,7 @@ def adjacency(indices: np.ndarray, squares: np.ndarray, n_directions: int) -> sp
     return (W + back + MUTUAL * W.minimum(back)).tocsr()
 
 
+@describe(GROUPS)
 def graph_partition(
     Z: Array,
     indices: np.ndarray,
@@ -158,12 +173,6 @@ def graph_partition(
         The samples, no two of them equal.
     indices, squares : ndarray of shape (n_samples, n_neighbors)
         The nearest neighbours of each sample, itself excluded, and their squared distances.
-    n_clusters : int
-        The number of groups.
-    n_init : int
-        Starts of k-means.
-    rng : numpy.random.Generator
-        The source of the starts.
 
     Returns
     -------
@@ -186,6 +195,7 @@ def graph_partition(
         indices, squares = map(to_numpy, nearest_neighbors(Z, Z, width, exclude_self=True))
 
 
+@describe(GROUPS)
 def cut_graph(
     A: sparse.csr_array, n_clusters: int, *, n_init: int, rng: np.random.Generator
 ) -> np.ndarray | None:
@@ -195,12 +205,6 @@ def cut_graph(
     ----------
     A : scipy.sparse.csr_array of shape (n_samples, n_samples)
         Symmetric and nonnegative, see `adjacency`; sums of such graphs are graphs too.
-    n_clusters : int
-        The number of groups.
-    n_init : int
-        Starts of k-means.
-    rng : numpy.random.Generator
-        The source of the starts.
 
     Returns
     -------

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from tuckermix._declaration import describe
 from tuckermix._optional import require
 from tuckermix._records import Record
 from tuckermix._validation import check_option, check_random_state
@@ -108,6 +109,24 @@ class SlopeCheck(Record):
         return ax
 
 
+TESTED = """
+Parameters
+----------
+objective : object
+    Gives `cost` and `egrad`.
+manifold : object
+    Gives `inner`, `rgrad` and `exp` or `retraction`.
+point : array, default=None
+    The point x; None draws one.
+tangent : array, default=None
+    The direction ξ; None draws one.
+random_state : None, int or Generator, default=None
+    Where random numbers come from.
+"""
+"""What the tests share."""
+
+
+@describe(TESTED)
 def check_gradient(
     objective: Any,
     manifold: Any,
@@ -119,19 +138,6 @@ def check_gradient(
     r"""Test a gradient: the error of the linear model falls with the square of the step.
 
     .. math:: |f(\gamma(t)) - f(x) - t \langle\operatorname{grad} f(x), \xi\rangle_x| = O(t^2)
-
-    Parameters
-    ----------
-    objective : object
-        Gives `cost` and `egrad`.
-    manifold : object
-        Gives `inner`, `rgrad` and `exp` or `retraction`.
-    point : array, default=None
-        The point x; None draws one.
-    tangent : array, default=None
-        The direction ξ; None draws one.
-    random_state : None, int or Generator, default=None
-        Where random numbers come from.
 
     Returns
     -------
@@ -150,6 +156,7 @@ def check_gradient(
     return _measure("gradient", error, 2.0, max(abs(start), abs(slope)))
 
 
+@describe(TESTED)
 def check_hessian(
     objective: Any,
     manifold: Any,
@@ -173,12 +180,6 @@ def check_hessian(
         Gives `cost`, `egrad` and `ehess`.
     manifold : object
         Gives `inner`, `rgrad`, `rhess`, `random_tangent` and `exp` or `retraction2`.
-    point : array, default=None
-        The point x; None draws one.
-    tangent : array, default=None
-        The direction ξ; None draws one.
-    random_state : None, int or Generator, default=None
-        Where random numbers come from.
 
     Returns
     -------
@@ -214,6 +215,7 @@ def check_hessian(
     return _measure("Hessian", error, 3.0, scale, asymmetry=abs(one - other) / size)
 
 
+@describe(TESTED)
 def check_retraction(
     manifold: Any,
     point: Any = None,
@@ -232,14 +234,8 @@ def check_retraction(
     ----------
     manifold : object
         Gives the retraction, `exp` and `dist`.
-    point : array, default=None
-        The point x; None draws one.
-    tangent : array, default=None
-        The direction ξ; None draws one.
     name : {"retraction", "retraction2"}, default="retraction"
         Which one to test.
-    random_state : None, int or Generator, default=None
-        Where random numbers come from.
 
     Returns
     -------

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tuckermix._array_api import Array, get_namespace, is_numpy
+from tuckermix._declaration import describe
 
 __all__ = [
     "fold",
@@ -27,15 +28,20 @@ __all__ = [
 ]
 
 
+FIBRES = """
+Parameters
+----------
+X : array of shape (d_0, ..., d_n, ...)
+    The tensor.
+mode : int
+    The mode n.
+"""
+"""What operations on one mode share."""
+
+
+@describe(FIBRES)
 def unfold(X: Array, mode: int) -> Array:
     """Lay out the fibres of one mode as the columns of a matrix.
-
-    Parameters
-    ----------
-    X : array of shape (d_0, ..., d_n, ...)
-        The tensor.
-    mode : int
-        The mode n.
 
     Returns
     -------
@@ -71,6 +77,7 @@ def fold(matrix: Array, mode: int, shape: Sequence[int]) -> Array:
     return xp.permute_dims(tensor, tuple(back))
 
 
+@describe(FIBRES)
 def mode_dot(X: Array, matrix: Array, mode: int) -> Array:
     r"""Multiply every mode-n fibre of a tensor by a matrix.
 
@@ -78,12 +85,8 @@ def mode_dot(X: Array, matrix: Array, mode: int) -> Array:
 
     Parameters
     ----------
-    X : array of shape (d_0, ..., d_n, ...)
-        The tensor.
     matrix : array of shape (r, d_n)
         The matrix A.
-    mode : int
-        The mode n.
 
     Returns
     -------
@@ -144,15 +147,9 @@ def multi_mode_dot(
     return X
 
 
+@describe(FIBRES)
 def mode_gram(X: Array, mode: int) -> Array:
     r"""Compute the Gram matrix of an unfolding, :math:`X_{(n)} X_{(n)}^\top`.
-
-    Parameters
-    ----------
-    X : array of shape (d_0, ..., d_n, ...)
-        The tensor.
-    mode : int
-        The mode n.
 
     Returns
     -------

@@ -57,22 +57,12 @@ FULL_GAP = 2
 
 @dataclass(frozen=True)
 class Sheet(Record):
-    """Many small pictures on one large one.
+    """Many small pictures on one large one."""
 
-    Attributes
-    ----------
-    address : str
-        The large picture as a data address.
-    width, height : int
-        The size of one small picture.
-    columns, rows : int
-        How many lie side by side and above each other.
-    """
-
-    address: str
-    width: int
+    address: str  # the large picture as a data address
+    width: int  # the size of one small picture
     height: int
-    columns: int
+    columns: int  # how many lie side by side and above each other
     rows: int
 
 

@@ -33,17 +33,11 @@ TINY_SIDE = 28
 
 @dataclass(frozen=True)
 class Listing(Record):
-    """Which samples are listed, in which order.
+    """Which samples are listed, in which order."""
 
-    Attributes
-    ----------
-    samples : array of shape (n_listed,)
-        The samples, cluster by cluster.
-    marks : array of shape (n_marks,)
-        The places in `samples` of those that the map shows, in rising order.
-    """
-
-    samples: np.ndarray
+    samples: np.ndarray  # array of shape (n_listed,): the samples, cluster by cluster
+    # Array of shape (n_marks,): the places in `samples` of those that the map shows, in rising
+    # order.
     marks: np.ndarray
 
     def places(self, samples: Any) -> list[int]:

@@ -99,28 +99,15 @@ def map_positions(positions: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Chart(Record):
-    """A curve in the units of its drawing, with ticks.
+    """A curve in the units of its drawing, with ticks."""
 
-    Attributes
-    ----------
-    title : str
-        What it shows.
-    unit : str
-        What its ticks are in, such as "in 10⁸"; empty where they are the numbers themselves.
-    points : list of tuple
-        The corners of the curve.
-    x_ticks, y_ticks : list of tuple
-        Position and text of each tick.
-    table : list of tuple
-        The numbers as text, for those who read a table.
-    """
-
-    title: str
+    title: str  # what it shows
+    # What its ticks are in, such as "in 10⁸"; empty where they are the numbers themselves.
     unit: str
-    points: list[tuple[float, float]]
-    x_ticks: list[tuple[float, str]]
+    points: list[tuple[float, float]]  # the corners of the curve
+    x_ticks: list[tuple[float, str]]  # position and text of each tick
     y_ticks: list[tuple[float, str]]
-    table: list[tuple[str, str]]
+    table: list[tuple[str, str]]  # the numbers as text, for those who read a table
 
 
 def chart(title: str, x: Any, y: Any, *, log: bool = False) -> Chart | None:

@@ -34,6 +34,7 @@ from tuckermix._array_api import (
     is_numpy,
     to_numpy,
 )
+from tuckermix._declaration import describe
 from tuckermix._records import Record
 from tuckermix._resources import gather_rows, in_threads
 from tuckermix.numerics.linalg import leading_eigenvectors
@@ -64,6 +65,15 @@ known to few digits only, and what they could add is at the level of rounding.""
 SAFE_EXPONENT = 0.25
 """Squares of squares must stay within the range of the floating type, so the largest entry may
 use a quarter of its exponents."""
+
+
+SAMPLES = """
+Parameters
+----------
+X : array of shape (n_samples, d_1, ...)
+    A NumPy, PyTorch, CuPy, JAX or Dask array of float32 or float64.
+"""
+"""What takes any array of samples."""
 
 
 class Blocks(ABC):
@@ -214,13 +224,9 @@ def _on_scaled(block: Array, *rows: Array, function: Callable[..., Any], scale: 
     return function(block * scale, *rows)
 
 
+@describe(SAMPLES)
 def as_blocks(X: Any) -> Blocks:
     """Wrap an array as blocks of samples.
-
-    Parameters
-    ----------
-    X : array of shape (n_samples, d_1, ...)
-        A NumPy, PyTorch, CuPy, JAX or Dask array of float32 or float64.
 
     Returns
     -------
@@ -462,13 +468,9 @@ class Source:
         return as_source(self._samples.take(indices))
 
 
+@describe(SAMPLES)
 def as_source(X: Any) -> Source:
     """Wrap an array as a source.
-
-    Parameters
-    ----------
-    X : array of shape (n_samples, d_1, ...)
-        A NumPy, PyTorch, CuPy, JAX or Dask array of float32 or float64.
 
     Returns
     -------
