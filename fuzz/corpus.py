@@ -166,7 +166,46 @@ def _tiff(path: Path, rng: np.random.Generator) -> dict[str, Path]:
     colours[0].save(path / "jpeg.tif", save_all=True, append_images=colours[1:], compression="jpeg")
     wide = [Image.fromarray(_images(rng, 8, 9).astype("i4")) for _ in range(2)]
     wide[0].save(path / "big.tif", save_all=True, append_images=wide[1:], big_tiff=True)
+    planes = "".join(
+        f'<TiffData IFD="{5 - n}" FirstC="{n % 2}" FirstZ="{n // 2}"/>' for n in range(6)
+    )
+    note = (
+        '<OME xmlns="http://www.openmicroscopy.org/Schemas/OME/2016-06"><Image ID="Image:0">'
+        '<Pixels DimensionOrder="XYCZT" SizeX="9" SizeY="8" SizeC="2" SizeZ="3" SizeT="1">'
+        f'<Channel Name="a"/><Channel Name="b"/>{planes}</Pixels></Image></OME>'
+    )
+    six = [Image.fromarray(_images(rng, 8, 9)) for _ in range(6)]
+    six[0].save(path / "ome.tif", save_all=True, append_images=six[1:], description=note)
+    stack = "ImageJ=1.53\nimages=6\nchannels=2\nslices=3\n"
+    six[0].save(path / "imagej.tif", save_all=True, append_images=six[1:], description=stack)
     return {file.stem: file for file in sorted(path.glob("*.tif"))}
+
+
+def _nifti(path: Path, rng: np.random.Generator) -> dict[str, Path]:
+    import nibabel
+
+    turned = np.array([[0.0, -2, 0, 5], [1, 0, 0, 3], [0, 0, -1, 2], [0, 0, 0, 1]])
+    for name, kind, dtype in (("1", nibabel.Nifti1Image, "i2"), ("2", nibabel.Nifti2Image, "f4")):
+        image = kind(rng.integers(0, 99, (5, 4, 6, 3)).astype(dtype), turned)
+        image.header.set_slope_inter(*((0.5, 3.0) if dtype == "i2" else (1.0, 0.0)))
+        image.header.extensions.append(nibabel.nifti1.Nifti1Extension("comment", b"note"))
+        for suffix in ("nii", "nii.gz"):
+            nibabel.save(image, path / f"{name}.{suffix}")
+    return {file.name: file for file in sorted(path.iterdir())}
+
+
+def _table(path: Path, rng: np.random.Generator) -> dict[str, Path]:
+    folder = path / "paths"
+    folder.mkdir()
+    for index, sample in enumerate(rng.random((4, 3, 2))):
+        np.save(folder / f"{index}.npy", sample)
+    rows = [f"{index}.npy;kind {index % 2}" for index in range(4)]
+    (folder / "paths.csv").write_text("\n".join(["path;class", *rows]))
+    lines = [",".join(map(str, row)) for row in _images(rng, 6, 5).tolist()]
+    (path / "pixels.csv").write_text("\n".join(["y,a,b,c,d", *lines]))
+    (path / "wide.tsv").write_bytes("name\ta\tb\none\t1.5\t2\ntwo\t3\t-4e3\n".encode("utf-16"))
+    files = (folder / "paths.csv", path / "pixels.csv", path / "wide.tsv")
+    return {"folder of arrays": folder, **{file.name: file for file in files}}
 
 
 def _video(path: Path, rng: np.random.Generator) -> dict[str, Path]:
@@ -205,6 +244,8 @@ MAKERS: dict[str, Callable[[Path, np.random.Generator], dict[str, Path]]] = {
     "idx": _idx,
     "images": _pictures,
     "tiff": _tiff,
+    "nifti": _nifti,
+    "table": _table,
     "video": _video,
     "model": _model,
 }
@@ -220,7 +261,10 @@ def corpus(readers: tuple[str, ...] = tuple(MAKERS)) -> list[Seed]:
         with tempfile.TemporaryDirectory() as folder:
             made = MAKERS[reader](Path(folder), np.random.default_rng(0))
             for name, target in made.items():
-                files = sorted(target.rglob("*")) if target.is_dir() else [target]
+                # A file in a folder of its own brings along what lies beside it.
+                around = target if target.is_dir() else target.parent
+                alone = around == Path(folder)
+                files = [target] if alone else sorted(around.rglob("*"))
                 content = {
                     file.relative_to(folder).as_posix(): file.read_bytes()
                     for file in files

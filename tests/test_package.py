@@ -26,7 +26,7 @@ TESTS = ROOT / "tests"
 
 HEAVY = (
     *("torch", "jax", "dask", "matplotlib", "typer", "rich", "h5py", "pymanopt", "jinja2"),
-    *("PIL", "av", "numcodecs", "tifffile", "pandas"),
+    *("PIL", "av", "numcodecs", "tifffile", "pandas", "nibabel", "pyarrow"),
 )
 
 # The reading order of the package. A module imports only from what stands before it.

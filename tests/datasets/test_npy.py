@@ -172,3 +172,35 @@ def test_long_headers(tmp_path):
     with open(tmp_path / "a.npy", "wb") as stream:
         np.lib.format.write_array(stream, X, version=(2, 0))
     assert np.array_equal(read(tmp_path / "a.npy").X, X)
+
+
+def test_a_folder_of_arrays(tmp_path):
+    X = np.random.default_rng(0).random((4, 5, 2, 6))
+    for index, sample in enumerate(X):
+        folder = tmp_path / ("a" if index < 2 else "b")
+        folder.mkdir(exist_ok=True)
+        np.save(folder / f"{index}.npy", np.asfortranarray(sample).astype(">f8"))
+    data = read(tmp_path)
+    assert np.array_equal(data.X, X)
+    assert data.class_names == ["a", "b"]
+    assert data.extra["kind"] == "auto"
+    moved = read(tmp_path, axes="YCX", channels=1)
+    assert np.array_equal(moved.X, X[:, :, 1])
+    assert read(tmp_path, axes="YTX").extra["kind"] == "video"
+    with pytest.raises(ReadError, match="axes='YX' names 2 axes, and it has 3"):
+        read(tmp_path, axes="YX")
+    with pytest.raises(ReadError, match="size and grey cannot be applied to stored arrays"):
+        read(tmp_path, size=3, grey=True)
+
+
+def test_arrays_of_a_folder_that_cannot_be(tmp_path):
+    np.save(tmp_path / "a.npy", np.array(["text"]))
+    with pytest.raises(ReadError, match="and a sample is an array of real numbers"):
+        read(tmp_path)
+    np.save(tmp_path / "a.npy", np.zeros(100))
+    with pytest.raises(ReadError, match="its header declares 800 bytes, more than"):
+        read(tmp_path, max_bytes=799)
+    whole = (tmp_path / "a.npy").read_bytes()
+    (tmp_path / "a.npy").write_bytes(whole[:-1])
+    with pytest.raises(ReadError, match="its header declares 800 bytes, more than the file has"):
+        read(tmp_path)

@@ -23,7 +23,7 @@ def test_refused(tmp_path):
         ReadError, match=r"Cannot read .*none.npz: it does not exist. Check the path"
     ):
         read(tmp_path / "none.npz")
-    with pytest.raises(ReadError, match=r"the folder holds no images or videos. Known endings are"):
+    with pytest.raises(ReadError, match=r"the folder holds no images or videos, no scans"):
         read(tmp_path)
     (tmp_path / "empty.npy").touch()
     with pytest.raises(ReadError, match=r"empty.npy: it is empty. Get the file anew"):

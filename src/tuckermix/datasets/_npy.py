@@ -5,19 +5,32 @@ from __future__ import annotations
 import functools
 import math
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from tuckermix._archives import PICKLED, Entry, array_header, open_archive, zip_entries
+from tuckermix._archives import (
+    NUMERIC_KINDS,
+    PICKLED,
+    Entry,
+    array_header,
+    open_archive,
+    zip_entries,
+)
 from tuckermix._reading import open_regular, read_error, reading
+from tuckermix.datasets._axes import arrange, kind_of, take_channels
 from tuckermix.datasets._container import assemble
 from tuckermix.datasets._dataset import Dataset
+from tuckermix.datasets._folder import stack_files
 from tuckermix.datasets._lazy import Slices, to_dask
 from tuckermix.datasets._options import Options
 
-__all__ = ["read_npy", "read_npz"]
+__all__ = ["NPY_SUFFIXES", "read_npy", "read_npy_folder", "read_npz"]
+
+NPY_SUFFIXES = frozenset({".npy"})
+"""File names of single arrays."""
 
 
 def read_npy(path: Path, options: Options) -> Dataset:
@@ -45,6 +58,60 @@ def read_npy(path: Path, options: Options) -> Dataset:
             path, "a .npy file holds one array without a name", "Leave out key and label_key"
         )
     return assemble(path, [entry], options)
+
+
+def read_npy_folder(path: Path, names: list[str], options: Options) -> Dataset:
+    """Read a folder of arrays, one sample each; subfolders are classes."""
+    kinds = set()
+
+    def read_one(file: Path, options: Options) -> np.ndarray:
+        X = _one_sample(file, options)
+        axes = options.axes
+        if axes is not None:
+            if len(axes) != X.ndim:
+                raise read_error(
+                    file,
+                    f"axes={axes!r} names {len(axes)} axes, and it has {X.ndim}",
+                    "Give one letter for each axis",
+                )
+            X, axes = arrange(X, axes)
+        if options.channels is not None:
+            X, axes = take_channels(file, X, axes or "", options.channels)
+        kinds.add("auto" if axes is None else kind_of(axes, X.shape))
+        return X
+
+    data = stack_files(path, names, read_one, options, "arrays")
+    return replace(data, extra={**data.extra, "kind": kinds.pop() if len(kinds) == 1 else "auto"})
+
+
+def _one_sample(path: Path, options: Options) -> np.ndarray:
+    """Read the array of one sample."""
+    given = [*options.pixel_options, *(["grey"] if options.grey is not None else [])]
+    if given:
+        raise read_error(
+            path,
+            f"{' and '.join(given)} cannot be applied to stored arrays",
+            "These options are for images and videos; leave them out",
+        )
+    with open_regular(path) as stream:
+        shape, fortran, dtype = array_header(path, stream)
+        offset = stream.tell()
+    if dtype.kind not in NUMERIC_KINDS or not shape or 0 in shape:
+        raise read_error(
+            path,
+            f"it holds {dtype} of shape {shape}, and a sample is an array of real numbers",
+            "Store it as integers or floating-point numbers",
+        )
+    nbytes = math.prod(shape) * dtype.itemsize
+    if nbytes > min(options.max_bytes, os.path.getsize(path) - offset):
+        raise read_error(
+            path,
+            f"its header declares {nbytes} bytes, more than the file has or "
+            f"max_bytes={options.max_bytes} allows",
+            "Get the file anew, or raise max_bytes if you trust it",
+        )
+    X = _load_npy(path, offset, shape, fortran, dtype)
+    return np.ascontiguousarray(X, dtype=dtype.newbyteorder("="))
 
 
 def read_npz(path: Path, options: Options) -> Dataset:

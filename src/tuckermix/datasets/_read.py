@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,14 +23,17 @@ from tuckermix.datasets._images import (
     read_tiff,
 )
 from tuckermix.datasets._mat import read_mat
-from tuckermix.datasets._npy import read_npy, read_npz
+from tuckermix.datasets._nifti import NIFTI_SUFFIXES, read_nifti, read_nifti_folder
+from tuckermix.datasets._npy import NPY_SUFFIXES, read_npy, read_npy_folder, read_npz
 from tuckermix.datasets._options import Options
+from tuckermix.datasets._table import TABLE_SUFFIXES, read_table
 from tuckermix.datasets._videos import VIDEO_SUFFIXES, read_video_file, read_video_folder
 from tuckermix.datasets._zarr import is_zarr, read_zarr
 
 __all__ = ["READERS", "read"]
 
 Reader = Callable[[Path, Options], Dataset]
+FolderReader = Callable[[Path, list[str], Options], Dataset]
 
 READERS: dict[str, Reader] = {
     ".npy": read_npy,
@@ -38,6 +42,7 @@ READERS: dict[str, Reader] = {
     ".h5": read_hdf5,
     ".hdf5": read_hdf5,
     ".hdf": read_hdf5,
+    ".nii": read_nifti,
     **dict.fromkeys(TIFF_SUFFIXES, read_tiff),
     **dict.fromkeys(VIDEO_SUFFIXES, read_video_file),
 }
@@ -53,7 +58,10 @@ BY_MAGIC: list[tuple[bytes, Reader]] = [
 ]
 """Readers by the first bytes, for files whose name does not tell."""
 
-KINDS = ".npy, .npz, .mat, HDF5, Zarr, idx, TIFF, a video, or a folder of images or videos"
+KINDS = (
+    ".npy, .npz, .mat, HDF5, Zarr, idx, TIFF, NIfTI, a video, a table (.csv, .tsv), or a folder of "
+    "images, videos, scans or arrays"
+)
 """What can be read, for messages."""
 
 IDX_NAME = re.compile(r"(idx\d|ubyte)(\.gz)?$", re.IGNORECASE)
@@ -87,6 +95,10 @@ def read(
       of them is read as one dataset, the training part first;
     - a folder of images (PNG, JPEG, BMP, PGM and relatives, still GIF, WebP, TIFF), one sample
       each, or of videos; subfolders, where there are two or more, are the classes;
+    - NIfTI scans (``.nii``, ``.nii.gz``): a folder of them, one sample each, or one file, whose
+      times are the samples, or else its slices; a folder of ``.npy`` files, one sample each;
+    - a table (``.csv``, ``.tsv``) with a column of paths, which lie in its folder or below, or with
+      a column for each pixel;
     - one video: its frames are the samples, or, with `frames`, its clips of that length;
     - multi-page TIFF: its pages are the samples. In a folder, each TIFF is one sample.
 
@@ -186,6 +198,10 @@ def _reader(path: Path) -> Reader:
         raise read_error(path, "it is empty", "Get the file anew")
     if suffix in READERS:
         return READERS[suffix]
+    if path.name.lower().endswith(tuple(NIFTI_SUFFIXES)):
+        return read_nifti
+    if suffix in TABLE_SUFFIXES:
+        return partial(read_table, read_files=read_files)
     if IDX_NAME.search(path.name):
         return read_idx
     if suffix in IMAGE_SUFFIXES:
@@ -218,17 +234,14 @@ def _read_folder(path: Path, options: Options) -> Dataset:
     if options.lazy is True:
         unused.append("lazy")
     images, videos = files_in(path, IMAGE_SUFFIXES), files_in(path, VIDEO_SUFFIXES)
-    if images and videos:
+    # Arrays and scans beside images are something about them, such as their labels.
+    names = [*images, *videos] or files_in(path, NIFTI_SUFFIXES) or files_in(path, NPY_SUFFIXES)
+    if not names:
+        known = sorted(suffix for _, suffixes, _ in FILES for suffix in suffixes)
         raise read_error(
             path,
-            f"it holds images, like {images[0]!r}, and videos, like {videos[0]!r}",
-            "Put them into folders of their own",
-        )
-    if not images and not videos:
-        raise read_error(
-            path,
-            "the folder holds no images or videos",
-            f"Known endings are {', '.join(sorted(IMAGE_SUFFIXES | VIDEO_SUFFIXES))}",
+            "the folder holds no images or videos, no scans and no arrays",
+            f"Known endings are {', '.join(known)}",
         )
     if unused:
         raise read_error(
@@ -236,9 +249,41 @@ def _read_folder(path: Path, options: Options) -> Dataset:
             f"{' and '.join(unused)} cannot be applied to a folder of files",
             "Leave the option out",
         )
-    if images:
-        return read_image_folder(path, images, options)
-    return read_video_folder(path, videos, options)
+    return read_files(path, names, options)
+
+
+FILES: tuple[tuple[str, frozenset[str], FolderReader], ...] = (
+    ("images", IMAGE_SUFFIXES, read_image_folder),
+    ("videos", VIDEO_SUFFIXES, read_video_folder),
+    ("scans", NIFTI_SUFFIXES, read_nifti_folder),
+    ("arrays", NPY_SUFFIXES, read_npy_folder),
+)
+"""Files that hold one sample each: what they are, how they end, who reads a folder of them."""
+
+
+def read_files(folder: Path, names: list[str], options: Options) -> Dataset:
+    """Read files that hold one sample each, all of one kind."""
+    found: dict[str, str] = {}
+    for name in names:
+        kind = next(
+            (kind for kind, ends, _ in FILES if name.lower().endswith(tuple(ends))), "others"
+        )
+        found.setdefault(kind, name)
+    if len(found) > 1:
+        (one, first), (two, second) = list(found.items())[:2]
+        raise read_error(
+            folder,
+            f"it holds {one}, like {first!r}, and {two}, like {second!r}",
+            "Put them into folders of their own",
+        )
+    for kind, _, reader in FILES:
+        if kind in found:
+            return reader(folder, names, options)
+    raise read_error(
+        folder,
+        f"files like {names[0]!r} hold no samples that can be read",
+        f"Known endings are {', '.join(sorted(end for _, ends, _ in FILES for end in ends))}",
+    )
 
 
 def join(parts: list[Dataset], path: Path) -> Dataset:

@@ -1,0 +1,244 @@
+"""NIfTI, the format of brain scans, gzipped or not: its header is checked here before nibabel.
+
+A header declares sizes and where the voxels begin, and a gzipped file can declare any. So the
+header is read and held against the limit first; nibabel gets the header and just the bytes of the
+voxels, without the extensions that may stand between them.
+"""
+
+from __future__ import annotations
+
+import gzip
+import math
+import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+
+from tuckermix._reading import needs, open_regular, read_error
+from tuckermix.datasets._axes import WORDS, arrange, kind_of, sample_letter, take_channels
+from tuckermix.datasets._dataset import Dataset
+from tuckermix.datasets._folder import stack_files
+from tuckermix.datasets._options import Options
+
+__all__ = ["NIFTI_SUFFIXES", "read_nifti", "read_nifti_folder"]
+
+NIFTI_SUFFIXES = frozenset({".nii", ".nii.gz"})
+"""File names of NIfTI."""
+
+GZIP_MAGIC = b"\x1f\x8b"
+
+DTYPES = {2: "u1", 4: "i2", 8: "i4", 16: "f4", 64: "f8", 256: "i1", 512: "u2", 768: "u4"}
+DTYPES |= {1024: "i8", 1280: "u8"}
+"""Types of voxels by their number in the format: the real ones."""
+
+AXES = "XYZTC"
+"""The axes of the format, in its order; the fifth holds the entries of vectors."""
+
+N_DIMENSIONS = 7
+"""Axes that the format has room for; those behind the fifth must have length one."""
+
+MAX_OFFSET = 2**26
+"""Bytes before the voxels, for extensions; they are read over."""
+
+SCALED_BYTES = 8
+"""Bytes of a voxel while it is scaled."""
+
+FIRST, SECOND = 348, 540
+"""Bytes of the header, of the two versions of the format; each names its own length first."""
+
+
+@dataclass(frozen=True)
+class Header:
+    """What a header says, as far as it is needed before the voxels are read.
+
+    Attributes
+    ----------
+    content : bytes
+        The header itself.
+    order : str
+        Its byte order.
+    shape : tuple of int
+        The sizes of the axes, those of length one at the end left out.
+    dtype : dtype
+        The type of the voxels.
+    offset : int
+        Where they begin.
+    scaled : bool
+        Whether they are to be multiplied and shifted.
+    """
+
+    content: bytes
+    order: str
+    shape: tuple[int, ...]
+    dtype: np.dtype
+    offset: int
+    scaled: bool
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of the voxels as they are stored."""
+        return math.prod(self.shape) * self.dtype.itemsize
+
+
+def read_nifti(path: Path, options: Options) -> Dataset:
+    """Read a scan whose times are the samples, or else its slices."""
+    X, axes = _volume(path, options)
+    first = sample_letter(path, axes, X.shape)
+    X, axes = arrange(X, axes, first)
+    if options.channels is not None:
+        X, axes = take_channels(path, X, axes, options.channels)
+    note = (
+        f"Samples are the {X.shape[0]} entries along {first} ({WORDS[first]}): set axes to say "
+        "otherwise, with N for the samples, or name a folder of scans."
+    )
+    kind = kind_of(axes[1:], X.shape[1:])
+    extra = {"notes": [] if options.axes else [note], "kind": kind}
+    return Dataset(X=np.ascontiguousarray(X), name=path.name, extra=extra)
+
+
+def read_nifti_folder(path: Path, names: list[str], options: Options) -> Dataset:
+    """Read a folder of scans, one sample each; subfolders are classes."""
+    kinds = set()
+
+    def read_one(file: Path, options: Options) -> np.ndarray:
+        X, axes = arrange(*_volume(file, options))
+        if options.channels is not None:
+            X, axes = take_channels(file, X, axes, options.channels)
+        kinds.add(kind_of(axes, X.shape))
+        return X
+
+    data = stack_files(path, names, read_one, options, "scans")
+    return replace(data, extra={**data.extra, "kind": kinds.pop() if len(kinds) == 1 else "auto"})
+
+
+def _volume(path: Path, options: Options) -> tuple[np.ndarray, str]:
+    """Read the voxels with the letters of their axes, turned as a person lies on the back."""
+    if options.pixel_options or options.grey is not None:
+        names = [*options.pixel_options, *(["grey"] if options.grey is not None else [])]
+        raise read_error(
+            path,
+            f"{' and '.join(names)} cannot be applied to scans",
+            "Leave the option out, or resample the scans in the program that made them",
+        )
+    with _open(path) as stream:
+        header = _header(path, stream)
+        declared = math.prod(header.shape) * (SCALED_BYTES if header.scaled else 0) + header.nbytes
+        if declared > options.max_bytes:
+            raise read_error(
+                path,
+                f"its {' x '.join(map(str, header.shape))} voxels would take {declared} bytes "
+                f"while they are read, and the limit is max_bytes={options.max_bytes}",
+                "If you trust the file, raise max_bytes",
+            )
+        stream.read(header.offset - len(header.content))
+        content = stream.read(header.nbytes)
+    if len(content) < header.nbytes:
+        raise EOFError(f"{header.nbytes} bytes of voxels are declared, and {len(content)} are here")
+    X = _by_nibabel(header, content)
+    axes = AXES[: X.ndim]
+    if options.axes is not None:
+        if len(options.axes) != X.ndim:
+            raise read_error(
+                path,
+                f"axes={options.axes!r} names {len(options.axes)} axes, and it has {X.ndim}, "
+                f"{axes} of shape {X.shape}",
+                "Give one letter for each axis",
+            )
+        axes = options.axes
+    return X, axes
+
+
+@contextmanager
+def _open(path: Path) -> Iterator[IO[bytes]]:
+    """Open a file, unpacking it on the way if it is gzipped."""
+    with open_regular(path) as raw:
+        packed = raw.read(len(GZIP_MAGIC)) == GZIP_MAGIC
+        raw.seek(0)
+        if packed:
+            with gzip.GzipFile(fileobj=raw) as stream:
+                yield stream  # type: ignore[misc]
+        else:
+            yield raw
+
+
+def _header(path: Path, stream: IO[bytes]) -> Header:
+    """Read and check the header."""
+    head = stream.read(4)
+    if len(head) < 4:
+        raise EOFError("it ends within its header")
+    lengths = {order: struct.unpack(f"{order}i", head)[0] for order in "<>"}
+    order = next((order for order, length in lengths.items() if length in (FIRST, SECOND)), "")
+    if not order:
+        raise read_error(path, "it does not start like NIfTI", "Get the file anew")
+    length = lengths[order]
+    content = head + stream.read(length - 4)
+    if len(content) < length:
+        raise EOFError("it ends within its header")
+
+    def numbers(form: str, start: int) -> tuple[Any, ...]:
+        return struct.unpack_from(order + form, content, start)
+
+    if length == FIRST:
+        magic, dims, (datatype,) = content[344:348], numbers("8h", 40), numbers("h", 70)
+        (offset,), (slope, shift) = numbers("f", 108), numbers("2f", 112)
+        alone = magic == b"n+1\0"
+    else:
+        magic, dims, (datatype,) = content[4:12], numbers("8q", 16), numbers("h", 12)
+        (offset,), (slope, shift) = numbers("q", 168), numbers("2d", 176)
+        alone = magic[:4] == b"n+2\0"
+    if not alone:
+        raise read_error(
+            path,
+            "its voxels lie in another file, or it is of the older format Analyze",
+            "Save it as one file ending in .nii or .nii.gz",
+        )
+    count = dims[0]
+    if not 1 <= count <= N_DIMENSIONS or min(dims[1 : count + 1]) < 1:
+        raise ValueError(f"its sizes {dims} are impossible")
+    shape = list(dims[1 : count + 1])
+    while len(shape) > 1 and shape[-1] == 1:
+        shape.pop()
+    if len(shape) > len(AXES):
+        raise read_error(
+            path,
+            f"it has {len(shape)} axes, and scans have up to {len(AXES)}",
+            "Save the parts as files of their own",
+        )
+    if datatype not in DTYPES:
+        raise read_error(
+            path,
+            f"its voxels are of the type number {datatype}, which is no real number",
+            "Save it as integers or floating-point numbers",
+        )
+    if not length + 4 <= offset <= MAX_OFFSET or offset != int(offset):
+        raise ValueError(f"its voxels begin at the impossible place {offset}")
+    scaled = bool(math.isfinite(slope) and slope != 0 and (slope, shift) != (1, 0))
+    dtype = np.dtype(order + DTYPES[datatype])
+    return Header(content, order, tuple(shape), dtype, int(offset), scaled)
+
+
+def _by_nibabel(header: Header, content: bytes) -> np.ndarray:
+    """Let nibabel scale the voxels and turn their axes to right, front and top."""
+    try:
+        import nibabel
+        from nibabel.volumeutils import apply_read_scaling
+    except ImportError as error:
+        raise needs("Reading NIfTI", "nibabel", "io") from error
+
+    kind = nibabel.Nifti1Image if len(header.content) == FIRST else nibabel.Nifti2Image
+    fields = kind.header_class(header.content, check=False)
+    voxels = np.frombuffer(content, dtype=header.dtype).reshape(header.shape, order="F")
+    slope, shift = fields.get_slope_inter() if header.scaled else (None, None)
+    if slope is not None:
+        # Single precision holds integers of 16 bits with room to spare.
+        wide = header.dtype.itemsize > 2
+        voxels = apply_read_scaling(voxels.astype(np.float64 if wide else np.float32), slope, shift)
+    if len(header.shape) >= 3:
+        turned = nibabel.io_orientation(fields.get_best_affine())
+        if np.isfinite(turned).all():
+            voxels = nibabel.apply_orientation(voxels, turned)
+    return np.asarray(voxels, dtype=voxels.dtype.newbyteorder("="))

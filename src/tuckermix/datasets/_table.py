@@ -1,0 +1,248 @@
+"""Tables of samples: a column of paths, or a column for each pixel."""
+
+from __future__ import annotations
+
+import csv
+import math
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from tuckermix._reading import read_error
+from tuckermix._tables import rows_of_text
+from tuckermix.datasets._container import LABEL_NAMES, encode_labels
+from tuckermix.datasets._dataset import Dataset
+from tuckermix.datasets._options import Options
+
+__all__ = ["TABLE_SUFFIXES", "Table", "read_table", "roles", "samples_of_table"]
+
+TABLE_SUFFIXES = frozenset({".csv", ".tsv"})
+"""File names of tables as text."""
+
+PATH_NAMES = ("path", "file", "filename", "image", "name")
+"""Columns in which paths are commonly stored, the clearest first."""
+
+CLASS_NAMES = (*LABEL_NAMES, "class", "truth", "y")
+"""Columns in which classes are commonly stored."""
+
+TEXT_BYTES = 64
+"""Bytes that a short text takes in memory."""
+
+FileReader = Callable[[Path, list[str], Options], Dataset]
+
+
+@dataclass(frozen=True)
+class Table:
+    """The content of a table.
+
+    Attributes
+    ----------
+    texts : dict of str to list of str
+        The columns of text by name.
+    names : list of str
+        The names of the columns of numbers.
+    numbers : ndarray of shape (n_rows, n_numbers)
+        What stands in them.
+    """
+
+    texts: dict[str, list[str]]
+    names: list[str]
+    numbers: np.ndarray
+
+
+def roles(path: Path, columns: Sequence[str], options: Options) -> tuple[str | None, str | None]:
+    """Tell which column holds paths or names, and which the classes; None where there is none."""
+    key, label = options.key, options.label_key
+    for option, name in (("key", key), ("label_key", label)):
+        if isinstance(name, str) and name not in columns:
+            raise read_error(
+                path,
+                f"it has no column {name!r}",
+                f"Set {option} to one of these: {', '.join(columns)}",
+            )
+    if label is None:
+        label = next((name for name in CLASS_NAMES if name in columns and name != key), None)
+    if key is None:
+        key = next((name for name in PATH_NAMES if name in columns and name != label), None)
+    return key, label if isinstance(label, str) else None
+
+
+def read_table(path: Path, options: Options, read_files: FileReader) -> Dataset:
+    """Read a table as text: the files that it names, or the numbers in it.
+
+    Parameters
+    ----------
+    path : Path
+        The table.
+    options : Options
+        `key` is the column of the paths, `label_key` that of the classes.
+    read_files : callable
+        Reads files, given their folder, their names and the options.
+
+    Returns
+    -------
+    dataset : Dataset
+        One sample for each row.
+    """
+    rows = rows_of_text(path)
+    try:
+        head = [cell.strip() for cell in next(rows, [])]
+        if not head:
+            raise read_error(path, "it is empty", "Get the file anew")
+        if len(set(head)) < len(head):
+            raise read_error(
+                path, "two of its columns have one name", "Give each column a name of its own"
+            )
+        return samples_of_table(path, _parsed(path, head, rows, options), options, read_files)
+    except csv.Error as error:
+        raise ValueError(str(error)) from error
+
+
+def _parsed(path: Path, head: list[str], rows: Iterator[list[str]], options: Options) -> Table:
+    """Read the rows; numbers are kept as numbers, eight bytes each."""
+    told = [name for name in roles(path, head, options) if name is not None]
+    texts: dict[str, list[str]] = {}
+    numbers: list[np.ndarray] = []
+    places: list[int] = []
+    held = 0
+    for number, row in enumerate(rows, start=2):
+        if len(row) != len(head):
+            raise read_error(
+                path,
+                f"row {number} has {len(row)} cells, and the first has {len(head)}",
+                "Check how the table was written",
+            )
+        if not held:  # the first row tells what is a number
+            pairs = zip(head, row, strict=True)
+            plain = [name not in told and _is_number(cell) for name, cell in pairs]
+            places = [place for place, is_number in enumerate(plain) if is_number]
+            texts = {name: [] for name, is_number in zip(head, plain, strict=True) if not is_number}
+        try:
+            numbers.append(np.array([row[place] for place in places], dtype=np.float64))
+        except ValueError as error:
+            raise read_error(
+                path,
+                f"row {number} holds a text where the rows above it hold numbers",
+                "Leave the column out, or fill the gap",
+            ) from error
+        for name, cells in texts.items():
+            cells.append(row[head.index(name)].strip())
+            held += TEXT_BYTES + len(cells[-1])
+        held += numbers[-1].nbytes
+        if held > options.max_bytes:
+            raise read_error(
+                path,
+                f"its first {number - 1} rows take {held} bytes in memory, and the limit is "
+                f"max_bytes={options.max_bytes}",
+                "If you trust the file, raise max_bytes",
+            )
+    if not numbers:
+        raise read_error(path, "it has a heading and no rows", "Store one row for each sample")
+    return Table(texts, [head[place] for place in places], np.stack(numbers))
+
+
+def samples_of_table(path: Path, table: Table, options: Options, read_files: FileReader) -> Dataset:
+    """Take samples, names and classes from a table.
+
+    A column of paths counts where it was asked for, where there are no numbers, or where the first
+    of its files is there; else its texts are the names of the samples, and the numbers are these.
+    """
+    key, label = roles(path, [*table.texts, *table.names], options)
+    paths = table.texts.get(key) if key is not None else None
+    if options.key is not None and paths is None:
+        raise read_error(
+            path, f"the column {key!r} holds numbers", "Set key to the column of the paths"
+        )
+    there = bool(paths) and (path.parent / str((paths or [""])[0])).is_file()
+    rows: Sequence[int]
+    if paths is not None and (options.key is not None or not table.names or there):
+        data = _from_paths(path, paths, options, read_files)
+        rows = data.extra.pop("rows")
+    elif table.names:
+        data = replace(_from_numbers(path, table.numbers, options), names=paths)
+        rows = range(data.n_samples)
+    else:
+        columns = ", ".join(table.texts)
+        raise read_error(
+            path,
+            f"it has neither a column of paths nor one of numbers ({columns})",
+            f"Set key to one of these: {columns}",
+        )
+    if label is None:
+        return replace(data, labels=None, class_names=None)
+    cells = [table.texts[label][row] for row in rows]
+    whole = all(_is_number(cell) for cell in cells)
+    known = np.array([float(cell) for cell in cells]) if whole else np.array(cells)
+    labels, class_names = encode_labels(path, known, label)
+    return replace(data, labels=labels, class_names=class_names)
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
+
+
+def _from_numbers(path: Path, X: np.ndarray, options: Options) -> Dataset:
+    """Take each row of numbers as a sample."""
+    used = [
+        name
+        for name in ("size", "grey", "frames", "channels", "axes", "sample_axis", "chunks")
+        if getattr(options, name) is not None
+    ]
+    if used:
+        raise read_error(
+            path,
+            f"{' and '.join(used)} cannot be applied to a table of numbers",
+            "Leave the option out; sample_shape gives rows the shape of images",
+        )
+    whole = np.iinfo(np.uint8)
+    if whole.min <= X.min() and X.max() <= whole.max and np.array_equal(X, np.rint(X)):
+        X = X.astype(np.uint8)  # grey values
+    if options.sample_shape is not None:
+        if math.prod(options.sample_shape) != X.shape[1]:
+            raise read_error(
+                path,
+                f"a row has {X.shape[1]} numbers and sample_shape={options.sample_shape} has "
+                f"{math.prod(options.sample_shape)}",
+                "Set sample_shape so that the numbers agree",
+            )
+        X = X.reshape(-1, *options.sample_shape)
+    return Dataset(X=X, name=path.name)
+
+
+def _from_paths(
+    path: Path, cells: Sequence[str], options: Options, read_files: FileReader
+) -> Dataset:
+    """Read the files that a column names, which lie in the folder of the table or below."""
+    names = [_below(path, cell) for cell in cells]
+    places: dict[str, int] = {}
+    for row, name in enumerate(names):
+        if name in places:
+            raise read_error(path, f"it names {name!r} twice", "Keep one row for each file")
+        places[name] = row
+    data = read_files(path.parent, names, replace(options, key=None, label_key=None))
+    assert data.names is not None
+    rows = [places[name] for name in data.names]
+    return replace(data, name=path.name, extra={**data.extra, "rows": rows, "notes": []})
+
+
+def _below(path: Path, cell: str) -> str:
+    """Return a path relative to the folder of the table.
+
+    A table may come from a stranger, who must not choose files elsewhere on the machine.
+    """
+    base = os.path.abspath(path.parent)
+    place = os.path.relpath(os.path.join(base, cell.replace("\\", "/")), base)
+    if not cell or place == os.curdir or place.split(os.sep)[0] == os.pardir:
+        raise read_error(
+            path,
+            f"it names {cell!r}, which does not lie in the folder of the table",
+            "Put the table into the folder of the files, or above it",
+        )
+    return Path(place).as_posix()

@@ -1,0 +1,116 @@
+import numpy as np
+import pytest
+
+from tuckermix.datasets import ReadError, _table, read
+
+Image = pytest.importorskip("PIL.Image", reason="pillow is not installed")
+
+
+def pictures(folder, count=4):
+    X = np.random.default_rng(0).integers(0, 256, (count, 6, 5), dtype=np.uint8)
+    folder.mkdir(parents=True, exist_ok=True)
+    for index, picture in enumerate(X):
+        Image.fromarray(picture).save(folder / f"{index}.png")
+    return X
+
+
+@pytest.mark.parametrize("sign", [",", ";", "\t"])
+def test_a_column_of_paths(tmp_path, sign):
+    X = pictures(tmp_path / "images")
+    rows = [f"{kind}{sign}images/{index}.png{sign}{index / 2}" for index, kind in
+            ((2, "cat"), (0, "dog"), (3, "cat"))]  # fmt: skip
+    (tmp_path / "t.csv").write_text("\n".join([sign.join(("class", "path", "age")), *rows]))
+    data = read(tmp_path / "t.csv")
+    assert np.array_equal(data.X, X[[2, 0, 3]])
+    assert data.names == ["images/2.png", "images/0.png", "images/3.png"]
+    assert [data.class_names[label] for label in data.labels] == ["cat", "dog", "cat"]
+    assert read(tmp_path / "t.csv", label_key=False).labels is None
+    assert read(tmp_path / "t.csv", size=3).X.shape == (3, 3, 3)
+
+
+def test_files_that_are_skipped_take_their_classes_along(tmp_path):
+    X = pictures(tmp_path)
+    (tmp_path / "1.png").write_bytes(b"text")
+    rows = [f"{index}.png,{10 + index}" for index in range(4)]
+    (tmp_path / "t.csv").write_text("\n".join(["name,y", *rows]))
+    data = read(tmp_path / "t.csv", on_error="skip")
+    assert np.array_equal(data.X, X[[0, 2, 3]])
+    assert data.labels.tolist() == [10, 12, 13]
+    assert [name for name, _ in data.extra["skipped"]] == ["1.png"]
+
+
+@pytest.mark.parametrize("where", ["../secret.png", "/etc/passwd", "a/../../b.png", "", "."])
+def test_paths_do_not_leave_the_folder_of_the_table(tmp_path, where):
+    pictures(tmp_path / "inner")
+    Image.fromarray(np.zeros((6, 5), np.uint8)).save(tmp_path / "secret.png")
+    (tmp_path / "inner" / "t.csv").write_text(f"path,x\n0.png,a\n{where},a\n")
+    with pytest.raises(ReadError, match="does not lie in the folder of the table"):
+        read(tmp_path / "inner" / "t.csv", on_error="skip")
+
+
+def test_whole_paths_below_the_table_are_its_own(tmp_path):
+    X = pictures(tmp_path / "images")
+    rows = [str(tmp_path / "images" / f"{index}.png") for index in range(4)]
+    (tmp_path / "t.csv").write_text("\n".join(["path,x", *(f"{row},a" for row in rows)]))
+    assert np.array_equal(read(tmp_path / "t.csv").X, X)
+
+
+@pytest.mark.parametrize("kind", [np.uint8, np.float64])
+def test_a_column_for_each_pixel(tmp_path, kind):
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 256, (7, 6)).astype(kind) + (0.5 if kind is np.float64 else 0)
+    y = rng.integers(0, 3, 7)
+    lines = [",".join(map(str, [label, *row.tolist()])) for label, row in zip(y, X, strict=True)]
+    (tmp_path / "t.csv").write_text("\n".join(["label," + ",".join("abcdef"), *lines]))
+    data = read(tmp_path / "t.csv", sample_shape=(2, 3))
+    assert np.array_equal(data.X, X.reshape(7, 2, 3))
+    assert data.X.dtype == kind
+    assert data.labels.tolist() == y.tolist()
+    assert data.names is None
+
+
+def test_names_beside_pixels(tmp_path):
+    (tmp_path / "t.csv").write_text("name,a,b\nfirst,1,2\nsecond,3,4\n")
+    data = read(tmp_path / "t.csv")
+    assert data.names == ["first", "second"]
+    assert data.X.tolist() == [[1, 2], [3, 4]]
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "message"),
+    [
+        ("\n", {}, "it is empty"),
+        ("a,a\n1,2\n", {}, "two of its columns have one name"),
+        ("a,b\n", {}, "it has a heading and no rows"),
+        ("a,b\n1\n", {}, "row 2 has 1 cells, and the first has 2"),
+        ("a,b\n1,2\n1,x\n", {}, "row 3 holds a text where the rows above it hold numbers"),
+        ("a,b\nx,y\n", {}, "neither a column of paths nor one of numbers"),
+        ("a,b\n1,2\n", {"key": "c"}, "it has no column 'c'. Set key to one of these: a, b"),
+        ("a,b\n1,2\n", {"label_key": "c"}, "it has no column 'c'. Set label_key to one of"),
+        ("a,b\n1,2\n", {"sample_shape": 3}, r"a row has 2 numbers and sample_shape=\(3,\) has 3"),
+        ("a,b\n1,2\n", {"size": 3}, "size cannot be applied to a table of numbers"),
+        ("path,b\nx.png,1\nx.png,2\n", {"key": "path"}, "it names 'x.png' twice"),
+        ("path,b\nx.txt,1\n", {"key": "path"}, "files like 'x.txt' hold no samples"),
+        ("path,b\nx.png,1\ny.npy,2\n", {"key": "path"}, "it holds images, like 'x.png', and arr"),
+        ("path,b\nx.png,1\n", {"key": "path"}, "it does not exist"),
+        ("a,b\n" + 99 * "1,2\n", {"max_bytes": 200}, "rows take 208 bytes in memory"),
+    ],
+)
+def test_tables_refused(tmp_path, text, options, message):
+    (tmp_path / "t.csv").write_text(text)
+    with pytest.raises(ReadError, match=message):
+        read(tmp_path / "t.csv", **options)
+
+
+def test_a_key_that_holds_numbers():
+    table = _table.Table({}, ["a"], np.zeros((2, 1)))
+    options = __import__("tuckermix.datasets._options", fromlist=["Options"]).Options
+    with pytest.raises(ReadError, match="the column 'a' holds numbers"):
+        _table.samples_of_table(_table.Path("t"), table, options.checked(key="a"), None)
+
+
+def test_cells_that_csv_refuses(tmp_path, monkeypatch):
+    monkeypatch.setattr("tuckermix._tables.LONGEST_LINE", 50)
+    (tmp_path / "t.csv").write_text('a,b\n"' + 99 * "x")
+    with pytest.raises(ReadError, match="field larger than field limit"):
+        read(tmp_path / "t.csv")
