@@ -697,7 +697,7 @@ class TuckerClustering(
         xp, samples = get_namespace(X), as_blocks(X)
         edge = round(self.ridge_edge * self.n_clusters)
 
-        def fit_part(indices: np.ndarray) -> tuple[GraphLabels, np.ndarray]:
+        def fit_part(indices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             some = xp.take(X, asarray_like(indices, X, dtype=xp.int64), axis=0)
             view = model.looking_beyond(some, edge, self.ridge_power)
             rows = as_blocks(some).map(view.place)
@@ -710,9 +710,10 @@ class TuckerClustering(
                 rng=rng,
             )
             votes = samples.map(replace(view, labeller=part).soft_labels)
-            return part, to_numpy(votes)
+            return to_numpy(votes).argmax(axis=1), to_numpy(part.scores(votes))
 
-        knots = learn_agreement(fit_part, X.shape[0], self.n_clusters, rng)
+        whole = labeller.scores_of_landmarks()
+        knots = learn_agreement(fit_part, X.shape[0], self.n_clusters, rng, whole)
         return replace(labeller, knots=asarray_like(knots, labeller.landmarks))
 
     def _update(self, X: Array, summary: Summary, rng: np.random.Generator) -> None:

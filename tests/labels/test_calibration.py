@@ -9,7 +9,7 @@ from tuckermix import TuckerClustering, load, save
 from tuckermix._array_api import to_numpy
 from tuckermix.datasets import make_tensor_clusters
 from tuckermix.labels import GraphLabels
-from tuckermix.labels.calibration import CERTAIN, learn_agreement, matched
+from tuckermix.labels.calibration import CERTAIN, learn_agreement, matched, ranks_in
 
 
 def overlapping(seed, n_samples=240, noise=2.5):
@@ -77,17 +77,48 @@ def test_agreement_is_found_where_it_is_known(rng, truth):
         q = truth**0.5
         wrong = (base + rng.integers(1, n_clusters, size=n_samples)) % n_clusters
         names = np.where(rng.random(n_samples) < q, base, wrong)
-        labeller = GraphLabels(np.zeros((30, 1)), np.arange(30) % n_clusters, n_clusters, 10)
-        votes = np.full((n_samples, n_clusters), 0.1)
-        votes[np.arange(n_samples), names] = 0.8
         agreements.append(names)
-        return labeller, votes
+        return names, np.full(n_samples, 0.8)
 
     agreements: list = []
-    knots = learn_agreement(fit_part, n_samples, n_clusters, rng)
+    knots = learn_agreement(fit_part, n_samples, n_clusters, rng, np.full(9, 0.8))
     pairs = zip(agreements[::2], agreements[1::2], strict=True)
     expected = np.mean([np.mean(one == two) for one, two in pairs])
     np.testing.assert_allclose(knots[1], min(expected, 1 - CERTAIN), atol=1e-9)
+
+
+def test_votes_of_the_whole_are_worth_what_those_of_their_rank_are(rng):
+    """Halves of small clusters have large votes, the whole smaller ones: the rank decides then."""
+    n_samples = 4000
+    base = rng.integers(0, 2, size=n_samples)
+    clear = rng.random(n_samples) < 0.5
+
+    def fit_part(indices):
+        names = np.where(clear, base, rng.integers(0, 2, size=n_samples))
+        return names, np.where(clear, 0.9, 0.7)
+
+    whole = np.where(clear, 0.5, 0.25)
+    at, values = learn_agreement(fit_part, n_samples, 2, rng, whole)
+    found = np.interp([0.25, 0.5, 0.9], at, values)
+    # Doubtful votes agree by chance, in half of the cases; clear ones always.
+    np.testing.assert_allclose(found, [0.5, 1 - CERTAIN, 1 - CERTAIN], atol=0.1)
+    assert (np.diff(values) >= 0).all()
+
+
+def test_ranks_are_shares_below():
+    pool = np.array([1.0, 2.0, 2.0, 3.0])
+    np.testing.assert_allclose(ranks_in(pool, np.array([0.0, 1.0, 2.0, 9.0])), [0, 1 / 8, 1 / 2, 1])
+
+
+def test_landmarks_do_not_vote_for_themselves():
+    """In a pair of strangers each gets the vote of the other only."""
+    landmarks = np.array([[0.0], [0.1], [0.3], [5.0], [5.1], [5.3]])
+    labeller = GraphLabels(landmarks, np.array([0, 0, 0, 1, 1, 0]), 2, 2)
+    weights = np.array([1.0, np.exp(-3.0)])
+    split = weights[0] / weights.sum()  # one vote each, the nearer one for label 1
+    expected = [1.0, 1.0, 1.0, split, split, 1.0]
+    np.testing.assert_allclose(labeller.scores_of_landmarks(), expected)
+    assert GraphLabels(landmarks[:1], np.array([0]), 1, 1).scores_of_landmarks().shape == (1,)
 
 
 def test_probabilities_are_nearer_to_the_agreement_of_fits_than_votes():

@@ -257,3 +257,21 @@ def test_outliers_need_candidates_that_know_them():
         AutoClustering(candidates=[("k-means", KMeans())], outliers="label").fit(np.eye(10))
     with pytest.raises(ValueError, match="The 'outliers' parameter of AutoClustering"):
         AutoClustering(outliers="drop").fit(np.eye(10))
+
+
+@pytest.mark.parametrize("name", ["pixels", "scattering", "scattering + log-scattering"])
+def test_probabilities_of_the_chosen_one(planted, name):
+    X, _ = planted
+    X = X + 2.5 * np.random.default_rng(0).standard_normal(X.shape)
+    candidate = dict(built_in_candidates((16, 16), "auto"))[name]
+    options = {"candidates": [(name, candidate)], "random_state": 0}
+    votes = AutoClustering(4, **options).fit(X)
+    model = AutoClustering(4, calibrate=True, **options).fit(X)
+    np.testing.assert_array_equal(model.labels_, votes.labels_)
+    P = model.predict_proba(X)
+    np.testing.assert_array_equal(P, model.best_estimator_.predict_proba(X))
+    np.testing.assert_allclose(P.sum(axis=1), 1.0)
+    assert 0 < P.min() < P.max() < 1
+    assert not np.allclose(P, votes.predict_proba(X), atol=0.01)
+    with pytest.raises(ValueError, match="candidates that have the parameter calibrate"):
+        AutoClustering(candidates=[("k-means", KMeans())], calibrate=True).fit(X)

@@ -9,6 +9,7 @@ from sklearn.pipeline import make_pipeline
 
 import tuckermix
 from tuckermix import MultiViewClustering, TuckerClustering
+from tuckermix.datasets import make_tensor_clusters
 from tuckermix.features import Scattering
 from tuckermix.selection import multiview
 from tuckermix.selection.multiview import cluster_means
@@ -166,3 +167,27 @@ def test_outliers_of_all_views(planted, tmp_path):
     assert model.labels_.min() == 0
     with pytest.raises(ValueError, match="The 'false_alarms' parameter of MultiViewClustering"):
         MultiViewClustering(outliers="label", false_alarms=2.0).fit(X)
+
+
+def test_probabilities_of_all_views(seed, tmp_path):
+    """Rows sum to one, labels stay, nothing is certain; stored, and the same on Dask arrays."""
+    X = make_tensor_clusters(
+        120, shape=(16, 16), n_clusters=4, noise=3.0, random_state=seed, return_X_y=True
+    )[0]
+    plain = MultiViewClustering(two_views(), n_clusters=4, random_state=seed).fit(X)
+    model = clone(plain).set_params(calibrate=True).fit(X)
+    np.testing.assert_array_equal(model.labels_, plain.labels_)
+    P = model.predict_proba(X)
+    np.testing.assert_allclose(P.sum(axis=1), 1.0)
+    np.testing.assert_array_equal(P.argmax(axis=1), model.labels_)
+    assert P.min() > 0
+    assert P.max() < 1
+    assert not np.allclose(P, plain.predict_proba(X), atol=0.01)
+    tuckermix.save(model, tmp_path / "model")
+    np.testing.assert_array_equal(tuckermix.load(tmp_path / "model").predict_proba(X), P)
+    dask = pytest.importorskip("dask.array")
+    lazy = dask.from_array(X, chunks=(50, 16, 16))
+    np.testing.assert_allclose(np.asarray(model.predict_proba(lazy)), P, atol=1e-9)
+    model._knots_ = np.array([[0.0, 1.0], [0.9, 0.5]])
+    with pytest.raises(ValueError, match="knots must be rising"):
+        model._check_state()

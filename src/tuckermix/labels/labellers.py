@@ -170,20 +170,24 @@ class GraphLabels(Labeller):
         A cluster with fewer landmarks than there are votes never wins all of them; what it can win
         at most is the weight of as many nearest neighbours as it has landmarks.
         """
-        xp = get_namespace(self.landmark_labels)
+        return relative_votes(asarray_like(votes, self.landmarks), self.attainable())
+
+    def attainable(self) -> np.ndarray:
+        """Return the largest vote that each cluster can get, see `scores`."""
         sizes = np.bincount(to_numpy(self.landmark_labels), minlength=self.n_clusters)
         weights = rank_weights(self.n_neighbors)
-        attainable = np.cumsum(weights / weights.sum())[np.clip(sizes, 1, self.n_neighbors) - 1]
-        votes = asarray_like(votes, self.landmarks)
-        most = xp.take(asarray_like(attainable, votes), xp.argmax(votes, axis=1), axis=0)
-        return xp.clip(xp.max(votes, axis=1) / most, 0.0, 1.0)
+        return np.cumsum(weights / weights.sum())[np.clip(sizes, 1, self.n_neighbors) - 1]
+
+    def scores_of_landmarks(self) -> np.ndarray:
+        """Return the scores of the landmarks, each without its own vote: as if it were new."""
+        count = min(self.n_neighbors, int(self.landmarks.shape[0]) - 1)
+        if count < 1:
+            return np.ones(1)
+        indices, _ = nearest_neighbors(self.landmarks, self.landmarks, count, exclude_self=True)
+        return to_numpy(self.scores(self.count_votes(indices)))
 
     def calibrated(self, votes: Array) -> Array:
         """Turn votes into the probabilities that an independent fit gives each label.
-
-        The largest vote becomes the probability p of its `scores`. The rest goes to the other
-        labels in proportion to their votes, none of them nothing, and more evenly where one of them
-        would exceed p.
 
         Parameters
         ----------
@@ -193,26 +197,9 @@ class GraphLabels(Labeller):
         Returns
         -------
         P : array of shape (n_samples, n_clusters)
-            Rows that sum to 1, the largest entry where it was, no entry 0.
+            See `calibrated`.
         """
-        if self.n_clusters == 1:
-            return votes
-        xp = get_namespace(votes)
-        at, values = to_numpy(self.knots)
-        host = np.interp(to_numpy(self.scores(votes)), at, values)
-        p = asarray_like(host, votes, dtype=xp.float64)[:, None]
-        names = xp.arange(self.n_clusters, device=device(votes))
-        first = xp.argmax(votes, axis=1)[:, None] == names[None, :]
-        others = xp.where(first, 0.0, double(votes) + FAINT)
-        others = others / xp.sum(others, axis=1, keepdims=True)
-        # Mix with even shares until the largest of the others is below p, by a margin.
-        even = 1.0 / (self.n_clusters - 1)
-        largest = xp.max(others, axis=1, keepdims=True)
-        allowed = (1.0 - FAINT) * p / (1.0 - p)
-        excess = xp.where(largest > even, largest - even, 1.0)
-        mix = xp.clip((largest - allowed) / excess, 0.0, 1.0)
-        shares = (1.0 - p) * xp.where(first, 0.0, (1.0 - mix) * others + mix * even)
-        return xp.astype(xp.where(first, p, shares), votes.dtype)
+        return calibrated(votes, self.scores(votes), self.knots)
 
     def renumbered(self, order: np.ndarray) -> GraphLabels:
         """Return the same with other numbers, see `Labeller.renumbered`."""
@@ -231,10 +218,7 @@ class GraphLabels(Labeller):
         if held.min() < 0 or held.max() >= n_clusters:
             raise ValueError(f"landmark_labels must lie between 0 and {n_clusters - 1}")
         if self.knots is not None:
-            at, values = check_stored(self.knots, "knots", (2, None))
-            inside = np.all((values > 0) & (values < 1)) and np.all(np.diff(values) >= 0)
-            if not inside or np.any(np.diff(at) <= 0):
-                raise ValueError("knots must be rising scores and probabilities between 0 and 1")
+            check_knots(self.knots)
 
     def count_votes(self, indices: Array) -> Array:
         """Return the shares of the labels of landmarks `indices` (n_samples, n_votes)."""
@@ -254,6 +238,73 @@ class GraphLabels(Labeller):
                 shares += float(weights[rank]) * hits
             parts.append(shares / xp.sum(shares, axis=1, keepdims=True))
         return xp.concat(parts, axis=0)
+
+
+def relative_votes(votes: Array, attainable: np.ndarray) -> Array:
+    """Return the largest vote of each row as a part of what its label can get at most.
+
+    Parameters
+    ----------
+    votes : array of shape (n_samples, n_clusters)
+        Rows that sum to 1.
+    attainable : ndarray of shape (n_clusters,)
+        The largest vote that each label can get.
+
+    Returns
+    -------
+    scores : array of shape (n_samples,)
+        From 0 to 1.
+    """
+    xp = get_namespace(votes)
+    most = xp.take(asarray_like(attainable, votes), xp.argmax(votes, axis=1), axis=0)
+    return xp.clip(xp.max(votes, axis=1) / most, 0.0, 1.0)
+
+
+def calibrated(votes: Array, scores: Array, knots: Array) -> Array:
+    """Turn votes into the probabilities that an independent fit gives each label.
+
+    The largest vote becomes the probability p of its score. The rest goes to the other labels in
+    proportion to their votes, none of them nothing, and more evenly where one would exceed p.
+
+    Parameters
+    ----------
+    votes : array of shape (n_samples, n_clusters)
+        Rows that sum to 1.
+    scores : array of shape (n_samples,)
+        What the largest vote of each row is, from 0 to 1.
+    knots : array of shape (2, n_knots)
+        Scores and probabilities, see `tuckermix.labels.calibration`.
+
+    Returns
+    -------
+    P : array of shape (n_samples, n_clusters)
+        Rows that sum to 1, the largest entry where it was, no entry 0.
+    """
+    xp, n_clusters = get_namespace(votes), int(votes.shape[1])
+    if n_clusters == 1:
+        return votes
+    at, values = to_numpy(knots)
+    p = asarray_like(np.interp(to_numpy(scores), at, values), votes, dtype=xp.float64)[:, None]
+    names = xp.arange(n_clusters, device=device(votes))
+    first = xp.argmax(votes, axis=1)[:, None] == names[None, :]
+    others = xp.where(first, 0.0, double(votes) + FAINT)
+    others = others / xp.sum(others, axis=1, keepdims=True)
+    # Mix with even shares until the largest of the others is below p, by a margin.
+    even = 1.0 / (n_clusters - 1)
+    largest = xp.max(others, axis=1, keepdims=True)
+    allowed = (1.0 - FAINT) * p / (1.0 - p)
+    excess = xp.where(largest > even, largest - even, 1.0)
+    mix = xp.clip((largest - allowed) / excess, 0.0, 1.0)
+    shares = (1.0 - p) * xp.where(first, 0.0, (1.0 - mix) * others + mix * even)
+    return xp.astype(xp.where(first, p, shares), votes.dtype)
+
+
+def check_knots(knots: Any) -> None:
+    """Raise where knots, which a file may have made up, are none."""
+    at, values = check_stored(knots, "knots", (2, None))
+    inside = np.all((values > 0) & (values < 1)) and np.all(np.diff(values) >= 0)
+    if not inside or np.any(np.diff(at) <= 0):
+        raise ValueError("knots must be rising scores and probabilities between 0 and 1")
 
 
 @dataclass(frozen=True)

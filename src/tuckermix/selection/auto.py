@@ -165,6 +165,9 @@ class AutoClustering(CallbackSupportMixin, ClusterMixin, BaseEstimator):
         resampled by their label step alone; others are fitted to each subsample.
     max_samples : int, default=1500
         The choice is made on a random part of this size where there are more samples.
+    calibrate : bool, default=False
+        Whether `predict_proba` gives probabilities that an independent fit agrees, and not votes,
+        see `TuckerClustering`. Candidates of your own must have the parameter.
     outliers : {"keep", "label"}, default="keep"
         Whether samples that fit none of the clusters get the label of the nearest one, or the label
         -1. The chosen estimator is told so; candidates of your own must have the parameter.
@@ -215,6 +218,7 @@ class AutoClustering(CallbackSupportMixin, ClusterMixin, BaseEstimator):
     features: str = AUTO
     candidates: Any = None
     max_samples: int = PART
+    calibrate: bool = False
     outliers: str = "keep"
     false_alarms: float = 0.05
     random_state: Any = None
@@ -346,10 +350,11 @@ class AutoClustering(CallbackSupportMixin, ClusterMixin, BaseEstimator):
                     f"The candidate {name!r} of AutoClustering must have the parameter n_clusters "
                     f"and the method fit_predict. Got {type(final).__name__} instead."
                 )
-            if self.outliers != "keep" and "outliers" not in params:
+            lacking = [asked for asked in self._asked() if asked not in params]
+            if lacking:
                 raise ValueError(
-                    f"AutoClustering with outliers={self.outliers!r} needs candidates that have "
-                    f"the parameter outliers. Got {name!r}, {type(final).__name__}, which has not."
+                    f"AutoClustering needs candidates that have the parameter {lacking[0]} to pass "
+                    f"it on. Got {name!r}, {type(final).__name__}, which has not."
                 )
         return [(name, estimator) for name, estimator in pairs]
 
@@ -420,9 +425,15 @@ class AutoClustering(CallbackSupportMixin, ClusterMixin, BaseEstimator):
         selection = choose(Resampler(part, candidates, rng, judge), wanted, progress)
         seed = int(rng.integers(2**31))
         best = set_clusters(clone(dict(candidates)[selection.view]), selection.n_clusters, seed)
-        if self.outliers != "keep":
-            _final(best).set_params(outliers=self.outliers, false_alarms=self.false_alarms)
+        _final(best).set_params(**self._asked())
         return best, selection
+
+    def _asked(self) -> dict[str, Any]:
+        """Return what the chosen estimator is told beside its number of clusters."""
+        asked: dict[str, Any] = {"calibrate": True} if self.calibrate else {}
+        if self.outliers != "keep":
+            asked |= {"outliers": self.outliers, "false_alarms": self.false_alarms}
+        return asked
 
     def _part(self, X: Array, wanted: int | None, rng: np.random.Generator) -> Array:
         """Return the distinct samples, or a random part of them, in memory."""

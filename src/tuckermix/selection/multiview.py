@@ -32,6 +32,7 @@ from tuckermix._validation import (
 )
 from tuckermix.clustering import MAX_LANDMARKS, TuckerClustering
 from tuckermix.labels import GraphLabels
+from tuckermix.labels.calibration import learn_agreement
 from tuckermix.labels.graph import (
     MAX_EDGES,
     adjacency,
@@ -39,7 +40,7 @@ from tuckermix.labels.graph import (
     distinct_rows,
     join_parts,
 )
-from tuckermix.labels.labellers import elect
+from tuckermix.labels.labellers import calibrated, check_knots, elect, relative_votes
 from tuckermix.labels.outliers import check_outliers, fade, threshold_at
 from tuckermix.numerics.points import nearest_neighbors
 from tuckermix.sources import as_blocks
@@ -65,6 +66,9 @@ class MultiViewClustering(ClusterMixin, BaseEstimator):
         samples themselves.
     n_clusters : int, default=8
         The number of clusters; that of the views is not used.
+    calibrate : bool, default=False
+        Whether `predict_proba` gives probabilities that an independent fit agrees, learned from
+        halves of the samples as in `TuckerClustering`, and not votes.
     outliers : {"keep", "label"}, default="keep"
         Whether samples that fit none of the clusters get the label of the nearest one, or the label
         -1; what the views themselves are told of that is not used.
@@ -110,6 +114,7 @@ class MultiViewClustering(ClusterMixin, BaseEstimator):
 
     views: Any = field(default=None, kw_only=False)
     n_clusters: int = field(default=8, kw_only=False)
+    calibrate: bool = False
     outliers: str = "keep"
     false_alarms: float = 0.05
     n_init: int = 10
@@ -146,7 +151,7 @@ class MultiViewClustering(ClusterMixin, BaseEstimator):
     @one_blas_thread
     @describe(PREDICT)
     def predict_proba(self, X: Any) -> Array:
-        """Give soft labels: the mean over the views of the shares of votes.
+        """Give soft labels: the mean over the views of the shares of votes, or what it is worth.
 
         Returns
         -------
@@ -155,6 +160,8 @@ class MultiViewClustering(ClusterMixin, BaseEstimator):
         """
         X = self._samples(X, "predict_proba")
         shares = self._votes(X)
+        if hasattr(self, "_knots_"):
+            shares = as_blocks(shares).map(self._calibrated)
         if not hasattr(self, "_threshold_"):
             return shares
         return fade(shares, self._scores(X), self._threshold_)
@@ -190,6 +197,11 @@ class MultiViewClustering(ClusterMixin, BaseEstimator):
         if lazy:
             return (labels + 1) * ordinary - 1
         return xp.where(ordinary, labels, -1)
+
+    def _calibrated(self, votes: Array) -> Array:
+        """Turn votes into probabilities."""
+        scores = relative_votes(votes, _attainable(self._voters_))
+        return calibrated(votes, scores, self._knots_)
 
     def _scores(self, X: Array) -> Array:
         """Return the mean over the views of the outlier scores."""
@@ -251,7 +263,8 @@ class MultiViewClustering(ClusterMixin, BaseEstimator):
         for name, given in self._given():
             view = clone(given)
             final = view[-1] if isinstance(view, Pipeline) else view
-            final.set_params(n_clusters=self.n_clusters, random_state=seed, outliers="keep")
+            own = {"n_clusters": self.n_clusters, "random_state": seed}
+            final.set_params(**own, outliers="keep", calibrate=False)
             self.estimators_.append((name, view.fit(X)))
         samples = as_blocks(X)
         chosen = X
@@ -263,7 +276,10 @@ class MultiViewClustering(ClusterMixin, BaseEstimator):
         places = [_points(view, chosen) for _, view in self.estimators_]
         widths = [_final(view).n_neighbors for _, view in self.estimators_]
         self._voters_ = _learn(places, widths, self.n_clusters, self.n_init, rng)
-        self.__dict__.pop("_threshold_", None)  # of an earlier fit
+        for left in ("_threshold_", "_knots_"):  # of an earlier fit
+            self.__dict__.pop(left, None)
+        if self.calibrate:
+            self._knots_ = self._agreement(places, widths, rng)
         if self.outliers == "label":
             self._threshold_ = threshold_at(to_numpy(self._scores(chosen)), self.false_alarms)
         labels = self._labels(X)
@@ -274,6 +290,24 @@ class MultiViewClustering(ClusterMixin, BaseEstimator):
             labels = self._labels(X)
         self.labels_ = labels
         self.centroids_ = cluster_means(X, labels, self.n_clusters)
+
+    def _agreement(
+        self, places: list[Array], widths: list[int], rng: np.random.Generator
+    ) -> np.ndarray:
+        """Learn from halves of the landmarks what votes are worth."""
+        xp = get_namespace(places[0])
+
+        def fit_part(indices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            some = asarray_like(indices, places[0], dtype=xp.int64)
+            parts = [xp.take(Z, some, axis=0) for Z in places]
+            voters = _learn(parts, widths, self.n_clusters, self.n_init, rng)
+            votes: Any = 0.0
+            for voter, Z in zip(voters, places, strict=True):
+                votes = votes + to_numpy(voter.predict_proba(Z)) / len(voters)
+            return votes.argmax(axis=1), relative_votes(votes, _attainable(voters))
+
+        held = np.mean([voter.scores_of_landmarks() for voter in self._voters_], axis=0)
+        return learn_agreement(fit_part, int(places[0].shape[0]), self.n_clusters, rng, held)
 
     def _check_state(self) -> None:
         """Raise where fitted attributes, which a file may have made up, do not fit together."""
@@ -297,6 +331,8 @@ class MultiViewClustering(ClusterMixin, BaseEstimator):
         least = -1 if self.outliers == "label" else 0
         if labels.min() < least or labels.max() >= self.n_clusters:
             raise ValueError(f"labels_ must lie between {least} and {self.n_clusters - 1}")
+        if hasattr(self, "_knots_"):
+            check_knots(self._knots_)
         threshold = getattr(self, "_threshold_", 0.0)
         if type(threshold) is not float or not math.isfinite(threshold):
             raise ValueError(f"its threshold is {threshold!r}")
@@ -316,6 +352,11 @@ def _final(view: Any) -> Any:
 def _points(view: Any, X: Array) -> Array:
     """Return where a fitted view places samples."""
     return _final(view).place(_seen(view, X))
+
+
+def _attainable(voters: list[GraphLabels]) -> np.ndarray:
+    """Return the largest mean vote that each cluster can get."""
+    return np.mean([voter.attainable() for voter in voters], axis=0)
 
 
 def _seen(view: Any, X: Array) -> Array:
