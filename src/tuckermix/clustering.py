@@ -390,7 +390,7 @@ class TuckerClustering(
             there is no upper end.
         """
         samples = self._samples(X, "outlier_scores")
-        self._model_.reference  # noqa: B018 -- learned here, once, and not by every worker
+        _ = self._model_.reference
         return samples.map(self._model_.outlier_scores)
 
     @explain_shortage
@@ -652,10 +652,12 @@ class TuckerClustering(
             labeller = self._calibrated(model, labeller, chosen, rng)
         model = replace(model, labeller=labeller)
         if self.outliers == "label":
+            _ = model.reference  # here, and in what follows: once, and not by every worker
             scores = to_numpy(as_blocks(chosen).map(model.outlier_scores))
             model = replace(model, threshold=threshold_at(scores, self.false_alarms))
         count = partial(model.cluster_sums, n_clusters=self.n_clusters)
         for last in (*[False] * RENUMBERINGS, True):
+            _ = model.threshold is not None and model.reference
             labels = samples.map(model.label)
             sums, counts = samples.reduce(count, add_parts, labels)
             # The largest cluster comes first, by the labels of all samples and not of landmarks.
@@ -672,6 +674,7 @@ class TuckerClustering(
                 sums, counts = xp.take(sums, places, axis=0), xp.take(counts, places, axis=0)
                 # Soft labels of k-means round otherwise, and -1 has no place to change.
                 if samples.lazy or not way.looks_beyond or model.threshold is not None:
+                    _ = model.threshold is not None and model.reference
                     labels = samples.map(model.label)
                 else:
                     labels = xp.take(asarray_like(np.argsort(order), labels), labels, axis=0)
@@ -771,6 +774,7 @@ class TuckerClustering(
         if observed is not None:
             model = self._model_
             X = fill_gaps(X, observed, model.factors, model.mean, model.directions, self._ridge_)
+        _ = self._model_.threshold is not None and self._model_.reference
         return as_blocks(X)
 
     def __sklearn_tags__(self) -> Any:

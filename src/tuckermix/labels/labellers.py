@@ -183,7 +183,7 @@ class GraphLabels(Labeller):
         count = min(self.n_neighbors, int(self.landmarks.shape[0]) - 1)
         if count < 1:
             return np.ones(1)
-        indices, _ = nearest_neighbors(self.landmarks, self.landmarks, count, exclude_self=True)
+        indices, _ = self._near.find(self.landmarks, count, exclude_self=True)
         return to_numpy(self.scores(self.count_votes(indices)))
 
     def calibrated(self, votes: Array) -> Array:

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import reduce
+from functools import cached_property, reduce
 from typing import Any
 
 import numpy as np
@@ -34,7 +34,7 @@ from tuckermix._array_api import (
 from tuckermix._records import Record
 from tuckermix._validation import check_option, check_real
 from tuckermix.labels.graph import COPY_POWER
-from tuckermix.numerics.points import nearest_neighbors
+from tuckermix.numerics.points import NearestPoints
 
 __all__ = ["OUTLIERS", "Reference", "check_outliers", "fade", "learn_reference", "threshold_at"]
 
@@ -143,11 +143,17 @@ class Reference(Record):
         ]
         return reduce(xp.maximum, scores)
 
+    # The core, made ready for many blocks of samples.
+    _near = cached_property(lambda self: NearestPoints(self.points))
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.to_dict()  # without what can be made again
+
     def _inside(self, points: Array, coordinates: Array) -> tuple[Array, Array]:
         """Return the logarithms of the relative distance and of the part within the view."""
         xp = get_namespace(points)
         count = min(self.n_neighbors + 1, int(self.points.shape[0]))
-        indices, squares = nearest_neighbors(points, self.points, count)
+        indices, squares = self._near.find(points, count)
         # A sample of the core is none of its own neighbours; for others the last one is left out.
         own = squares[:, 0] <= epsilon(points) ** (2 * COPY_POWER)
         skip = xp.astype(own[:, None], xp.float64)
@@ -264,7 +270,7 @@ def _reference_of(
     count = min(n_neighbors, len(core) - 1)
     spacing = double(points[: len(core), 0]) * 0.0
     if count > 0:
-        _, squares = nearest_neighbors(inside, inside, count, exclude_self=True)
+        _, squares = NearestPoints(inside).find(inside, count, exclude_self=True)
         spacing = xp.mean(xp.sqrt(squares), axis=1)
     mean = q[core].mean(axis=0)
     rows = q[core] - mean
