@@ -8,6 +8,7 @@ import struct
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -226,12 +227,38 @@ def _video(path: Path, rng: np.random.Generator) -> dict[str, Path]:
 
 
 def _model(path: Path, rng: np.random.Generator) -> dict[str, Path]:
-    X = tuckermix.datasets.make_tensor_clusters(30, (4, 3), 3, random_state=0).X
+    from sklearn.pipeline import make_pipeline
+
+    from tuckermix.baselines import LSR, MultiplicativeNMF, PCAMultinomial
+    from tuckermix.features import Scale, Scattering
+
+    X = np.abs(tuckermix.datasets.make_tensor_clusters(30, (4, 3), 3, random_state=0).X)
+    plain = partial(tuckermix.TuckerClustering, n_clusters=3, random_state=0)
+    models: dict[str, Any] = {
+        labels: plain(assign_labels=labels) for labels in ("graph", "subspace", "memberships")
+    }
+    models |= {
+        "argmax": plain(assign_labels="argmax", memberships="min-volume"),
+        "calibrated": plain(calibrate=True, memberships="archetypes"),
+        "gaps": plain(missing="impute"),
+        "PCAMultinomial": PCAMultinomial(3, random_state=0, tol=0.1),
+        "NMF": MultiplicativeNMF(3, random_state=0, tol=0.1),
+        "LSR": LSR(3, random_state=0),
+        # Estimators that hold others.
+        "pipeline": make_pipeline(Scale("sample"), plain()),
+        "auto": tuckermix.AutoClustering(3, features="pixels", random_state=0),
+    }
+    views = [("pixels", plain()), ("scaled", make_pipeline(Scale("dataset"), plain()))]
+    models["views"] = tuckermix.MultiViewClustering(views, n_clusters=3, random_state=0)
     found = {}
-    for labels in ("graph", "subspace", "memberships", "argmax"):
-        model = tuckermix.TuckerClustering(n_clusters=3, assign_labels=labels, random_state=0)
-        found[labels] = path / f"{labels}.tuckermix"
-        tuckermix.save(model.fit(X), found[labels])
+    for name, model in models.items():
+        found[name] = path / f"{name}.tuckermix"
+        tuckermix.save(model.fit(X), found[name])
+    stream = plain().partial_fit(X).partial_fit(X)
+    waves = make_pipeline(Scattering(J=1), plain()).fit(rng.random((12, 8, 8)))
+    for name, model in (("stream", stream), ("waves", waves)):
+        found[name] = path / f"{name}.tuckermix"
+        tuckermix.save(model, found[name])
     return found
 
 

@@ -150,7 +150,8 @@ def _forget_peak() -> None:
 
 def _predict(model: Any) -> None:
     """Ask a model for labels: one that loads is one that predicts."""
-    X = np.random.default_rng(0).random((N_PREDICTED, *model.sample_shape_))
+    shape = (model[0] if hasattr(model, "steps") else model).sample_shape_
+    X = np.random.default_rng(0).random((N_PREDICTED, *shape))
     labels = model.predict(X)
     if labels.shape != (N_PREDICTED,) or not (0 <= labels.min() <= labels.max() < 2**31):
         raise AssertionError(f"labels {labels!r}")
