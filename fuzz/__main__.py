@@ -30,6 +30,9 @@ FINE = ("read", "refused", "contained")
 """What may become of an input; "contained" are refusals after libhdf5 passed a limit or died in the
 process that runs it."""
 
+ENVIRONMENT = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "2"}
+"""One thread for each process; and no address space that the C library sets aside for more."""
+
 Outcomes = Counter[tuple[str, str]]
 Fault = tuple[str, str, int]
 
@@ -45,7 +48,7 @@ def _batch(stored: Path, seed: int, numbers: range, readers: list[str]) -> list[
             capture_output=True,
             text=True,
             check=False,
-            env={**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
+            env={**os.environ, **ENVIRONMENT},
         )
         last = None
         for line in done.stdout.splitlines():

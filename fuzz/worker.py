@@ -37,8 +37,9 @@ SPARE_BYTES = 64 * 2**20
 SECONDS = 10
 """The longest that one reading may take; the system ends the process then."""
 
-ADDRESS_SPACE = 4 * 2**30
-"""Bytes that the process may claim beyond what it has at the start."""
+ADDRESS_SPACE = 2**30
+"""Bytes that the process may claim beyond what it has at the start. Room that is claimed and never
+used does not show in the memory held; the stacks of threads do not either, and fit in here."""
 
 LAZY_SHARE = 0.3
 """Share of the readings that are lazy where the reader can."""

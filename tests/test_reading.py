@@ -3,7 +3,9 @@ import gzip
 import os
 import pickle
 import sys
+import tracemalloc
 import zlib
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -125,3 +127,39 @@ def test_unpacking_stops_at_the_limit():
     assert inflate(two, 6, 31) == b"onetwo"
     with pytest.raises(ValueError, match="more than the expected 5"):
         inflate(two, 5, 31)
+
+
+def test_a_read_takes_no_more_memory_than_the_file_has(tmp_path):
+    content = bytes(range(256)) * 8
+    (tmp_path / "a").write_bytes(content)
+    with open_regular(tmp_path / "a") as stream:
+        tracemalloc.start()
+        try:
+            stream.seek(1024)
+            assert stream.read(2**31) == content[1024:]
+            assert stream.read(2**31) == b""
+            stream.seek(9999)
+            assert stream.read(2**31) == b""
+            _, peak = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+        assert peak < 2**20
+        stream.seek(0)
+        assert [stream.read(3), stream.read(0), stream.read(None)] == [b"\0\1\2", b"", content[3:]]
+
+
+def test_a_chunk_of_an_image_that_claims_gigabytes(tmp_path):
+    image = pytest.importorskip("PIL.Image", reason="pillow is not installed")
+    image.fromarray(np.arange(72, dtype=np.uint8).reshape(8, 9)).save(tmp_path / "a.png")
+    valid = (tmp_path / "a.png").read_bytes()
+    # Pillow asks for what is left of a chunk once it has all pixels.
+    length = valid.index(b"IDAT") - 4
+    (tmp_path / "a.png").write_bytes(valid[:length] + b"\xff" + valid[length + 1 :])
+    tracemalloc.start()
+    try:
+        with suppress(ReadError):
+            read(tmp_path, max_bytes=2**24)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 2**24 + 2**26

@@ -37,6 +37,9 @@ MEMORY_SHARE = 0.5
 UNKNOWN_MEMORY = 8 * 2**30
 """Memory to assume, in bytes, where the system does not tell."""
 
+UNCHECKED = 2**20
+"""Bytes that may be asked for without a look at how many are left."""
+
 Path = str | os.PathLike[str]
 
 
@@ -85,6 +88,20 @@ def check_regular(path: Path, mode: int) -> None:
         )
 
 
+class _Regular(io.BufferedReader):
+    """A file that takes memory for what is left of it, not for what a parser asks for.
+
+    Python makes room for all the bytes that are asked for before it reads the first one, and
+    parsers ask for as many as a damaged header claims.
+    """
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        if size is not None and size > UNCHECKED:
+            left = os.fstat(self.fileno()).st_size - self.tell()
+            size = max(0, min(size, left))
+        return super().read(size)
+
+
 def open_regular(path: Path) -> BinaryIO:
     """Open a file for reading, and refuse whatever is no regular file.
 
@@ -95,10 +112,10 @@ def open_regular(path: Path) -> BinaryIO:
     descriptor = os.open(path, flags | getattr(os, "O_CLOEXEC", 0))
     try:
         check_regular(path, os.fstat(descriptor).st_mode)
-        return io.open(descriptor, "rb")  # noqa: UP020  (a descriptor, closed by the caller)
     except BaseException:
         os.close(descriptor)
         raise
+    return _Regular(io.FileIO(descriptor))
 
 
 def slack(nbytes: int) -> int:
