@@ -125,9 +125,13 @@ class Library:
         with suppress(OSError):  # it may have died, which the missing answer says
             self._process.stdin.write(json.dumps(request).encode() + b"\n")
             self._process.stdin.flush()
+        if request["do"] == "read":  # as much is sure to come, and sending it may take the longest
+            self._left += expected / BYTES_PER_SECOND
         began = time.monotonic()
         said, content = self._answer(self._left, expected)
-        self._left += len(content) / BYTES_PER_SECOND - (time.monotonic() - began)
+        if request["do"] != "read":
+            self._left += len(content) / BYTES_PER_SECOND
+        self._left -= time.monotonic() - began
         return said, content
 
     def _start(self) -> Any:
