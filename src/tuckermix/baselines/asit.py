@@ -171,10 +171,9 @@ class ASIT(TuckerMethod, PredictsClusters):
 
     Examples
     --------
-    >>> from tuckermix.baselines import ASIT
-    >>> from tuckermix.datasets import make_tensor_clusters
-    >>> X, y = make_tensor_clusters(60, (6, 5), 3, random_state=0, return_X_y=True)
-    >>> ASIT(3, ranks=(2, 3), random_state=0).fit(X).core_.shape
+    >>> from tuckermix import baselines, datasets
+    >>> X = datasets.make_tensor_clusters(60, (6, 5), 3, random_state=0).X
+    >>> baselines.ASIT(3, ranks=(2, 3), random_state=0).fit(X).core_.shape
     (3, 2, 3)
     """
 

@@ -124,10 +124,9 @@ class AutoSC(SelfExpression):
 
     Examples
     --------
-    >>> from tuckermix.baselines import AutoSC
-    >>> from tuckermix.datasets import make_tensor_clusters
-    >>> X, y = make_tensor_clusters(60, (6, 5), 3, random_state=0, return_X_y=True)
-    >>> AutoSC(3, random_state=0).fit(X).n_kept_ in range(5, 16)
+    >>> from tuckermix import baselines, datasets
+    >>> X = datasets.make_tensor_clusters(60, (6, 5), 3, random_state=0).X
+    >>> baselines.AutoSC(3, random_state=0).fit(X).n_kept_ in range(5, 16)
     True
     """
 

@@ -126,10 +126,9 @@ class DRCC(IterativeClustering):
 
     Examples
     --------
-    >>> from tuckermix.baselines import DRCC
-    >>> from tuckermix.datasets import make_tensor_clusters
-    >>> X, y = make_tensor_clusters(60, (6, 5), 3, random_state=0, return_X_y=True)
-    >>> DRCC(3, random_state=0).fit(X).feature_clusters_.shape
+    >>> from tuckermix import baselines, datasets
+    >>> X = datasets.make_tensor_clusters(60, (6, 5), 3, random_state=0).X
+    >>> baselines.DRCC(3, random_state=0).fit(X).feature_clusters_.shape
     (3, 6, 5)
     """
 

@@ -187,10 +187,9 @@ class EnSC(SelfExpression):
 
     Examples
     --------
-    >>> from tuckermix.baselines import EnSC
-    >>> from tuckermix.datasets import make_tensor_clusters
-    >>> X, y = make_tensor_clusters(60, (6, 5), 3, random_state=0, return_X_y=True)
-    >>> EnSC(3, random_state=0).fit_predict(X).shape
+    >>> from tuckermix import baselines, datasets
+    >>> X = datasets.make_tensor_clusters(60, (6, 5), 3, random_state=0).X
+    >>> baselines.EnSC(3, random_state=0).fit_predict(X).shape
     (60,)
     """
 

@@ -103,10 +103,9 @@ class LSR(SelfExpression):
 
     Examples
     --------
-    >>> from tuckermix.baselines import LSR
-    >>> from tuckermix.datasets import make_tensor_clusters
-    >>> X, y = make_tensor_clusters(60, (6, 5), 3, random_state=0, return_X_y=True)
-    >>> LSR(3, random_state=0).fit(X).affinity_matrix_.shape
+    >>> from tuckermix import baselines, datasets
+    >>> X = datasets.make_tensor_clusters(60, (6, 5), 3, random_state=0).X
+    >>> baselines.LSR(3, random_state=0).fit(X).affinity_matrix_.shape
     (60, 60)
     """
 

@@ -90,10 +90,9 @@ class PCAMultinomial(TuckerMethod, ComponentClustering):
 
     Examples
     --------
-    >>> from tuckermix.baselines import PCAMultinomial
-    >>> from tuckermix.datasets import make_tensor_clusters
-    >>> X, y = make_tensor_clusters(60, (6, 5), 3, random_state=0, return_X_y=True)
-    >>> model = PCAMultinomial(3, ranks=(2, 3), random_state=0).fit(X)
+    >>> from tuckermix import baselines, datasets
+    >>> X = datasets.make_tensor_clusters(60, (6, 5), 3, random_state=0).X
+    >>> model = baselines.PCAMultinomial(3, ranks=(2, 3), random_state=0).fit(X)
     >>> bool(abs(model.memberships_.sum(axis=1) - 1).max() < 1e-12)
     True
     """

@@ -195,10 +195,9 @@ class PCAB(TuckerMethod, ComponentClustering):
 
     Examples
     --------
-    >>> from tuckermix.baselines import PCAB
-    >>> from tuckermix.datasets import make_tensor_clusters
-    >>> X, y = make_tensor_clusters(60, (6, 5), 3, random_state=0, return_X_y=True)
-    >>> model = PCAB(3, ranks=(2, 3), random_state=0).fit(X)
+    >>> from tuckermix import baselines, datasets
+    >>> X = datasets.make_tensor_clusters(60, (6, 5), 3, random_state=0).X
+    >>> model = baselines.PCAB(3, ranks=(2, 3), random_state=0).fit(X)
     >>> bool((model.memberships_ >= 0).all())
     True
     """

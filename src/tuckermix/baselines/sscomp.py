@@ -113,10 +113,9 @@ class SSCOMP(SelfExpression):
 
     Examples
     --------
-    >>> from tuckermix.baselines import SSCOMP
-    >>> from tuckermix.datasets import make_tensor_clusters
-    >>> X, y = make_tensor_clusters(60, (6, 5), 3, random_state=0, return_X_y=True)
-    >>> model = SSCOMP(3, n_nonzero=4, random_state=0).fit(X)
+    >>> from tuckermix import baselines, datasets
+    >>> X = datasets.make_tensor_clusters(60, (6, 5), 3, random_state=0).X
+    >>> model = baselines.SSCOMP(3, n_nonzero=4, random_state=0).fit(X)
     >>> bool((model.predict(X) == model.labels_).all())
     True
     """

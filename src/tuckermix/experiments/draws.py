@@ -31,15 +31,6 @@ __all__ = [
 SEED = 2015
 """The seed of all draws, together with the names of table and row and the number of the run."""
 
-EIGHT_BITS = 255.0
-"""Grey values are divided by their largest possible value, for all methods alike."""
-DIGITS_LEVELS = 16.0
-"""scikit-learn's digits run from 0 to 16."""
-CACHED_DATASETS = 8
-"""A process keeps this many datasets: the tables take turns, and all together need 0.4 GB."""
-SEED_BITS = 31
-"""scikit-learn takes seeds below 2**32; 31 bits also fit a signed integer of any database."""
-
 
 @dataclass(frozen=True)
 class DatasetEntry(Record):
@@ -86,6 +77,15 @@ class Draw(Record):
     indices: np.ndarray
     seen: float | None = None
 
+
+EIGHT_BITS = 255.0
+"""Grey values are divided by their largest possible value, for all methods alike."""
+DIGITS_LEVELS = 16.0
+"""scikit-learn's digits run from 0 to 16."""
+CACHED_DATASETS = 8
+"""A process keeps this many datasets: the tables take turns, and all together need 0.4 GB."""
+SEED_BITS = 31
+"""scikit-learn takes seeds below 2**32; 31 bits also fit a signed integer of any database."""
 
 DATASETS: dict[str, DatasetEntry] = {}
 """The datasets by name."""

@@ -222,12 +222,12 @@ class Progress(Record):
 
 @dataclass(frozen=True)
 class RunReport(Record):
-    """What a run did.
+    """What a run did, and how long it took.
 
     Attributes
     ----------
     db : Path
-        The file with the records.
+        The SQLite file that holds all records.
     computed, skipped, failed, missing : int
         Cells computed now, cells stored before, and how many of the former failed or lack data.
     seconds : float

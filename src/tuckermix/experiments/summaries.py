@@ -161,12 +161,12 @@ class MetricSummary(Record):
 
 @dataclass(frozen=True)
 class CellSummary(Record):
-    """A row and a method.
+    """What one method reached in one row.
 
     Attributes
     ----------
     method : str
-        The column.
+        The heading of its column.
     done, expected : int
         Runs with scores, and runs that the specification asks for.
     metrics : dict of str to MetricSummary

@@ -486,7 +486,7 @@ class PaperScore(Record):
     Attributes
     ----------
     mean : float
-        The mean over the runs.
+        What it prints, the mean over its runs.
     variance : float or None
         The variance over the runs; None for a single run.
     best, worst : float or None

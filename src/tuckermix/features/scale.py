@@ -47,12 +47,12 @@ class Scale(TransformerMixin, BaseEstimator):
 
     Attributes
     ----------
-    range_ : tuple of two float or None
-        The range of the fitted samples, for ``mode="dataset"``.
     sample_shape_ : tuple of int
         The shape of a sample.
     n_features_in_ : int
         ``X.shape[1]``, as scikit-learn sets it.
+    range_ : tuple of two float or None
+        The range of the fitted samples, for ``mode="dataset"``.
 
     See Also
     --------

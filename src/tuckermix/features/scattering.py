@@ -70,12 +70,12 @@ class Scattering(TransformerMixin, BaseEstimator):
 
     Attributes
     ----------
-    scale_ : float
-        The median m that `log` divides by; 1 without `log`.
     sample_shape_ : tuple of int
         The shape of a sample.
     n_features_in_ : int
         ``X.shape[1]``, as scikit-learn sets it.
+    scale_ : float
+        The median m that `log` divides by; 1 without `log`.
 
     See Also
     --------

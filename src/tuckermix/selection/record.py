@@ -30,7 +30,7 @@ class Trial(Record):
     Attributes
     ----------
     n_clusters : int
-        The number of clusters K.
+        The number K.
     view : str
         The name of the candidate.
     stability : float

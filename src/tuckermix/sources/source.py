@@ -265,6 +265,17 @@ class Sketch(Record):
     cross: Array | None
 
 
+PROJECTED = """
+Parameters
+----------
+factors : sequence of arrays of shape (d_n, r_n)
+    Orthonormal factors.
+basis : array of shape (product of r_n, k)
+    A basis of part of the projected space.
+"""
+"""What readings of projected samples share."""
+
+
 class Source:
     """Samples that are only ever reduced, never handed out as a whole.
 
@@ -345,13 +356,12 @@ class Source:
         function = partial(_projected_gram, others=others, mode=mode)
         return self._samples.reduce(function, add_parts)[0]
 
+    @describe(PROJECTED)
     def project(self, factors: Sequence[Array], basis: Array | None = None) -> Array:
         """Project the samples on the factors, and further on a basis of the projected space.
 
         Parameters
         ----------
-        factors : sequence of arrays of shape (d_n, r_n)
-            Orthonormal factors.
         basis : array of shape (product of r_n, k) or None, default=None
             A basis of part of the projected space.
 
@@ -366,15 +376,12 @@ class Source:
         """Sum the samples with weights `Q` of shape (n_samples, k), k times, in float64."""
         return self._samples.reduce(_contract, add_parts, Q)[0]
 
+    @describe(PROJECTED)
     def sketch(self, factors: Sequence[Array], basis: Array, *, cross: bool = True) -> Sketch:
         """Read the samples once for all that a sweep of the exact solver needs.
 
         Parameters
         ----------
-        factors : sequence of arrays of shape (d_n, r_n)
-            Orthonormal factors.
-        basis : array of shape (product of r_n, k)
-            A basis of part of the projected space.
         cross : bool, default=True
             Whether the sums with the whole samples are wanted as well.
 
@@ -389,18 +396,12 @@ class Source:
         function = partial(_sketch, projection=projection, offset=offset, cross=cross)
         return Sketch(*self._samples.reduce(function, add_parts))
 
+    @describe(PROJECTED)
     def contracted(self, factors: Sequence[Array], basis: Array) -> tuple[Array, np.ndarray]:
         r"""Contract the samples with the constant and the directions of a basis, in one pass.
 
         With `gram` :math:`= E \Lambda E^\top` and `cross` those of `sketch`, the moving part of the
         result is :math:`\Lambda^{-1/2} E^\top` `cross`.
-
-        Parameters
-        ----------
-        factors : sequence of arrays of shape (d_n, r_n)
-            Orthonormal factors.
-        basis : array of shape (product of r_n, k)
-            A basis of part of the projected space.
 
         Returns
         -------
@@ -421,6 +422,7 @@ class Source:
         moving = mode_dot(sketch.cross, whiten.T, 0)
         return xp.concat([constant, moving], axis=0), host[:keep]
 
+    @describe(PROJECTED)
     def measure(
         self, factors: Sequence[Array], Q: Array, *, gram: bool
     ) -> tuple[Array, Array, Array, Array | None]:
@@ -430,8 +432,6 @@ class Source:
 
         Parameters
         ----------
-        factors : sequence of arrays of shape (d_n, r_n)
-            Orthonormal factors.
         Q : array of shape (n_samples, k)
             A basis of the memberships.
         gram : bool
