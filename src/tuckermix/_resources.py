@@ -33,7 +33,14 @@ from threadpoolctl import ThreadpoolController
 
 from tuckermix._array_api import Array, device, get_namespace, is_array, is_dask, is_numpy
 
-__all__ = ["count_threads", "explain_shortage", "gather_rows", "in_threads", "one_blas_thread"]
+__all__ = [
+    "all_or_nothing",
+    "count_threads",
+    "explain_shortage",
+    "gather_rows",
+    "in_threads",
+    "one_blas_thread",
+]
 
 Function = TypeVar("Function")
 
@@ -430,18 +437,50 @@ def explain_shortage(method: Function) -> Function:
         try:
             return method(*args, **options)  # type: ignore[operator]
         except Exception as error:
-            if not _is_shortage(error):
-                raise
-            values = [value for value in (*args, *options.values()) if hasattr(value, "shape")]
-            raise MemoryError(_advice(values[0] if values else None, error)) from error
+            _explain(error, (*args, *options.values()))
+            raise
 
     return explained  # type: ignore[return-value]
 
 
-def _is_shortage(error: BaseException) -> bool:
-    if type(error).__name__ == SHORTAGE or (type(error) is MemoryError and not error.args):
-        return True
-    return any(sign in str(error) for sign in SIGNS)
+def all_or_nothing(method: Function) -> Function:
+    """Decorate a fit so that it leaves the estimator as it was where it fails.
+
+    Half of a new model must not stand beside half of an old one. Remedies are named when memory
+    runs out, see `explain_shortage`.
+
+    Parameters
+    ----------
+    method : callable
+        A method of an estimator that learns from samples, its first argument.
+
+    Returns
+    -------
+    method : callable
+        The same.
+    """
+
+    @wraps(method)  # type: ignore[arg-type]
+    def whole(self: Any, *args: Any, **options: Any) -> Any:
+        before = dict(vars(self))
+        try:
+            return method(self, *args, **options)  # type: ignore[operator]
+        except BaseException as error:
+            # What scikit-learn notes of callbacks it clears away itself, after closing them.
+            noted = {key: value for key, value in vars(self).items() if "callback" in key}
+            self.__dict__ = before | noted  # in one step: another Ctrl-C finds no half of it
+            _explain(error, (*args, *options.values()))
+            raise
+
+    return whole  # type: ignore[return-value]
+
+
+def _explain(error: BaseException, values: tuple[Any, ...]) -> None:
+    """Raise an error with remedies where this one says that memory ran out."""
+    bare = type(error) is MemoryError and not error.args
+    if type(error).__name__ == SHORTAGE or bare or any(sign in str(error) for sign in SIGNS):
+        samples = [value for value in values if hasattr(value, "shape")]
+        raise MemoryError(_advice(samples[0] if samples else None, error)) from error
 
 
 def _advice(X: Any, error: BaseException) -> str:

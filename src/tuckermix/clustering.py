@@ -23,7 +23,7 @@ from tuckermix._array_api import Array, asarray_like, get_namespace, is_array, i
 from tuckermix._callbacks import CallbackSupportMixin, with_callbacks
 from tuckermix._declaration import FIT, PREDICT, declare, describe
 from tuckermix._records import StopReason
-from tuckermix._resources import count_threads, explain_shortage, one_blas_thread
+from tuckermix._resources import all_or_nothing, count_threads, explain_shortage, one_blas_thread
 from tuckermix._validation import (
     check_integer,
     check_option,
@@ -249,7 +249,7 @@ class TuckerClustering(
 
     @one_blas_thread
     @with_callbacks
-    @explain_shortage
+    @all_or_nothing
     @describe(FIT)
     def fit(self, X: Any, y: Any = None) -> TuckerClustering:
         """Fit the model and label the samples.
@@ -259,19 +259,55 @@ class TuckerClustering(
         X : array of shape (n_samples, d_1, ...)
             The samples, one for each entry of the first axis.
         """
-        before = dict(vars(self))
-        try:
-            self._fit(X)
-        except BaseException:
-            # A failed fit must not leave half of a new model beside half of an old one; what
-            # scikit-learn notes of callbacks it clears away itself, after closing them.
-            noted = {key: value for key, value in vars(self).items() if "callback" in key}
-            self.__dict__ = before | noted  # in one step: another Ctrl-C finds no half of it
-            raise
+        # Read the samples, sweep, place them, label them.
+        self.check_params()
+        rng = check_random_state(self.random_state)
+        for left in ("imputation_", "_ridge_", "_summary_"):  # of an earlier fit
+            self.__dict__.pop(left, None)
+        name, observed = type(self).__name__, None
+        if self.missing is not None:
+            X, observed = split_gaps(X, name)
+        X = check_tensor(self, X, reset=True, lazy=True)
+        if X.shape[0] < self.n_clusters:
+            raise ValueError(f"n_samples={X.shape[0]} must be >= n_clusters={self.n_clusters}.")
+        ranks = check_ranks(self.ranks, self.sample_shape_, name)
+        way = LABELLINGS[self.assign_labels]
+        # How many sweeps there will be is not known: several random starts may each take some.
+        context = self._init_callback_context(max_subtasks=None)
+        context.call_on_fit_task_begin(estimator=self, X=X)
+        watched = hasattr(self, "_skl_callbacks")
+        n_components = self.n_components or way.per_cluster * self.n_clusters + way.further
+        given = X
+        if observed is not None:
+            X, self.imputation_ = impute(X, observed, n_components, ranks, rng)
+            ranks = self.imputation_.ranks
+        samples = as_blocks(X)
+        fit = decompose_source(
+            Source(samples),
+            n_components,
+            ranks,
+            solver=self.solver,
+            init=self.init,
+            n_init=self.n_init,
+            max_iter=self.max_iter,
+            tol=self.tol,
+            rng=rng,
+            callback=partial(self._report, context, X) if watched else None,
+        )
+        self._set_model(X, fit, rng, given, observed)
+        context.call_on_fit_task_end(estimator=self, X=X)
+        if fit.stop_reason is StopReason.MAX_ITER:
+            last = fit.history[-2].relative_error - fit.history[-1].relative_error
+            warnings.warn(
+                f"Stopped after max_iter={self.max_iter} sweeps, the last of which lowered the "
+                f"relative error by {last:.1e} > tol={self.tol:g}. Raise max_iter or tol.",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
         return self
 
     @one_blas_thread
-    @explain_shortage
+    @all_or_nothing
     @describe(FIT)
     def partial_fit(self, X: Any, y: Any = None) -> TuckerClustering:
         """Update the model with a batch of samples.
@@ -299,26 +335,20 @@ class TuckerClustering(
                 f"Got solver={self.solver!r}, missing={self.missing!r} and a "
                 f"{type(X).__name__}: pass Dask arrays chunk by chunk, and fill gaps first."
             )
-        before = dict(vars(self))
         summary = getattr(self, "_summary_", None)
-        try:
-            X = check_tensor(self, X, reset=summary is None)
-            if summary is None:
-                if X.shape[0] < self.n_clusters:
-                    raise ValueError(
-                        f"n_samples={X.shape[0]} must be >= n_clusters={self.n_clusters} in the "
-                        "first batch."
-                    )
-                summary = Summary.start(X)
-            else:
-                check_same_library(X, self.core_, f"{name}.partial_fit()")
-            rng = check_random_state(self.random_state)
-            rng = np.random.default_rng([int(rng.integers(2**63)), summary.n_seen])
-            self._update(X, summary, rng)
-        except BaseException:
-            self.__dict__.clear()
-            self.__dict__.update(before)
-            raise
+        X = check_tensor(self, X, reset=summary is None)
+        if summary is None:
+            if X.shape[0] < self.n_clusters:
+                raise ValueError(
+                    f"n_samples={X.shape[0]} must be >= n_clusters={self.n_clusters} in the "
+                    "first batch."
+                )
+            summary = Summary.start(X)
+        else:
+            check_same_library(X, self.core_, f"{name}.partial_fit()")
+        rng = check_random_state(self.random_state)
+        rng = np.random.default_rng([int(rng.integers(2**63)), summary.n_seen])
+        self._update(X, summary, rng)
         return self
 
     @describe(FIT)
@@ -558,53 +588,6 @@ class TuckerClustering(
         check_stored(self.components_, "components_", (n_components, *self.sample_shape_))
         check_stored(self.centroids_, "centroids_", (self.n_clusters, *self.sample_shape_))
         check_stored(self.memberships_, "memberships_", (len(self.labels_), n_components))
-
-    def _fit(self, X: Any) -> None:
-        """Read the samples, sweep, place them and label them."""
-        self.check_params()
-        rng = check_random_state(self.random_state)
-        for left in ("imputation_", "_ridge_", "_summary_"):  # of an earlier fit
-            self.__dict__.pop(left, None)
-        name, observed = type(self).__name__, None
-        if self.missing is not None:
-            X, observed = split_gaps(X, name)
-        X = check_tensor(self, X, reset=True, lazy=True)
-        if X.shape[0] < self.n_clusters:
-            raise ValueError(f"n_samples={X.shape[0]} must be >= n_clusters={self.n_clusters}.")
-        ranks = check_ranks(self.ranks, self.sample_shape_, name)
-        way = LABELLINGS[self.assign_labels]
-        # How many sweeps there will be is not known: several random starts may each take some.
-        context = self._init_callback_context(max_subtasks=None)
-        context.call_on_fit_task_begin(estimator=self, X=X)
-        watched = hasattr(self, "_skl_callbacks")
-        n_components = self.n_components or way.per_cluster * self.n_clusters + way.further
-        given = X
-        if observed is not None:
-            X, self.imputation_ = impute(X, observed, n_components, ranks, rng)
-            ranks = self.imputation_.ranks
-        samples = as_blocks(X)
-        fit = decompose_source(
-            Source(samples),
-            n_components,
-            ranks,
-            solver=self.solver,
-            init=self.init,
-            n_init=self.n_init,
-            max_iter=self.max_iter,
-            tol=self.tol,
-            rng=rng,
-            callback=partial(self._report, context, X) if watched else None,
-        )
-        self._set_model(X, fit, rng, given, observed)
-        context.call_on_fit_task_end(estimator=self, X=X)
-        if fit.stop_reason is StopReason.MAX_ITER:
-            last = fit.history[-2].relative_error - fit.history[-1].relative_error
-            warnings.warn(
-                f"Stopped after max_iter={self.max_iter} sweeps, the last of which lowered the "
-                f"relative error by {last:.1e} > tol={self.tol:g}. Raise max_iter or tol.",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
 
     def _set_model(
         self,

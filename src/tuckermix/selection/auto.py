@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from tuckermix._array_api import Array, to_numpy
 from tuckermix._callbacks import CallbackSupportMixin, with_callbacks
 from tuckermix._declaration import FIT, PREDICT, declare, describe
-from tuckermix._resources import explain_shortage, one_blas_thread
+from tuckermix._resources import all_or_nothing, explain_shortage, one_blas_thread
 from tuckermix._validation import (
     check_integer,
     check_option,
@@ -226,18 +226,34 @@ class AutoClustering(CallbackSupportMixin, ClusterMixin, BaseEstimator):
 
     @one_blas_thread
     @with_callbacks
-    @explain_shortage
+    @all_or_nothing
     @describe(FIT)
     def fit(self, X: Any, y: Any = None) -> AutoClustering:
         """Choose the view and the number of clusters, and fit."""
-        before = dict(vars(self))
-        try:
-            self.check_params()
-            self._fit(X)
-        except BaseException:
-            noted = {key: value for key, value in vars(self).items() if "callback" in key}
-            self.__dict__ = before | noted  # no half of a new model beside half of an old one
-            raise
+        self.check_params()
+        X = check_tensor(self, X, reset=True, lazy=True)
+        context = self._init_callback_context(max_subtasks=None)
+        context.call_on_fit_task_begin(estimator=self, X=X)
+
+        def progress(share: float, doing: str) -> None:
+            _log(share, doing)
+            task = context.subcontext(task_name=doing)
+            task.call_on_fit_task_begin(estimator=self, X=X)
+            task.call_on_fit_task_end(estimator=self, X=X)
+
+        best, self.selection_ = self._choose(X, progress)
+        progress(1.0, f"fitting {self.selection_.view}")
+        self.n_clusters_ = self.selection_.n_clusters
+        self.best_estimator_ = best.fit(X)
+        final = _final(best)
+        ours = isinstance(final, TuckerClustering | MultiViewClustering)
+        if ours or not hasattr(best, "predict"):
+            self.labels_ = final.labels_
+        else:
+            self.labels_ = best.predict(X)
+        own = hasattr(best, "centroids_")  # a pipeline has none, and its last step has features
+        self._means_ = None if own else cluster_means(X, self.labels_, self.n_clusters_)
+        context.call_on_fit_task_end(estimator=self, X=X)
         return self
 
     @available_if(_chosen_has("predict"))
@@ -379,31 +395,6 @@ class AutoClustering(CallbackSupportMixin, ClusterMixin, BaseEstimator):
         chooser.check_params()
         X = check_tensor(chooser, X, reset=True, lazy=True)
         return chooser._choose(X, _log)
-
-    def _fit(self, X: Any) -> None:
-        X = check_tensor(self, X, reset=True, lazy=True)
-        context = self._init_callback_context(max_subtasks=None)
-        context.call_on_fit_task_begin(estimator=self, X=X)
-
-        def progress(share: float, doing: str) -> None:
-            _log(share, doing)
-            task = context.subcontext(task_name=doing)
-            task.call_on_fit_task_begin(estimator=self, X=X)
-            task.call_on_fit_task_end(estimator=self, X=X)
-
-        best, self.selection_ = self._choose(X, progress)
-        progress(1.0, f"fitting {self.selection_.view}")
-        self.n_clusters_ = self.selection_.n_clusters
-        self.best_estimator_ = best.fit(X)
-        final = _final(best)
-        ours = isinstance(final, TuckerClustering | MultiViewClustering)
-        if ours or not hasattr(best, "predict"):
-            self.labels_ = final.labels_
-        else:
-            self.labels_ = best.predict(X)
-        own = hasattr(best, "centroids_")  # a pipeline has none, and its last step has features
-        self._means_ = None if own else cluster_means(X, self.labels_, self.n_clusters_)
-        context.call_on_fit_task_end(estimator=self, X=X)
 
     def _choose(self, X: Array, progress: Progress) -> tuple[Any, Selection]:
         """Return the chosen candidate, not fitted, and what was compared."""

@@ -22,7 +22,7 @@ from tuckermix._array_api import (
     to_numpy,
 )
 from tuckermix._declaration import FIT, PREDICT, declare, describe
-from tuckermix._resources import explain_shortage, one_blas_thread
+from tuckermix._resources import all_or_nothing, explain_shortage, one_blas_thread
 from tuckermix._validation import (
     check_integer,
     check_random_state,
@@ -122,16 +122,48 @@ class MultiViewClustering(ClusterMixin, BaseEstimator):
     n_jobs: int | None = None
 
     @one_blas_thread
-    @explain_shortage
+    @all_or_nothing
     @describe(FIT)
     def fit(self, X: Any, y: Any = None) -> MultiViewClustering:
         """Fit the views, add their graphs and label the samples."""
-        before = dict(vars(self))
-        try:
-            self._fit(X)
-        except BaseException:
-            self.__dict__ = before  # no half of a new model beside half of an old one
-            raise
+        self.check_params()
+        rng = check_random_state(self.random_state)
+        X = check_tensor(self, X, reset=True, lazy=True)
+        n_samples = int(X.shape[0])
+        if n_samples < self.n_clusters:
+            raise ValueError(f"n_samples={n_samples} must be >= n_clusters={self.n_clusters}.")
+        seed = int(rng.integers(2**31))
+        self.estimators_ = []
+        for name, given in self._given():
+            view = clone(given)
+            final = view[-1] if isinstance(view, Pipeline) else view
+            own = {"n_clusters": self.n_clusters, "random_state": seed}
+            final.set_params(**own, outliers="keep", calibrate=False)
+            self.estimators_.append((name, view.fit(X)))
+        samples = as_blocks(X)
+        chosen = X
+        if n_samples > MAX_LANDMARKS:
+            some = rng.choice(n_samples, MAX_LANDMARKS, replace=False, shuffle=False)
+            chosen = samples.take(np.sort(some))
+        elif samples.lazy:
+            chosen = samples.take(np.arange(n_samples))
+        places = [_points(view, chosen) for _, view in self.estimators_]
+        widths = [_final(view).n_neighbors for _, view in self.estimators_]
+        self._voters_ = _learn(places, widths, self.n_clusters, self.n_init, rng)
+        for left in ("_threshold_", "_knots_"):  # of an earlier fit
+            self.__dict__.pop(left, None)
+        if self.calibrate:
+            self._knots_ = self._agreement(places, widths, rng)
+        if self.outliers == "label":
+            self._threshold_ = threshold_at(to_numpy(self._scores(chosen)), self.false_alarms)
+        labels = self._labels(X)
+        held = to_numpy(labels)
+        order = np.argsort(-np.bincount(held[held >= 0], minlength=self.n_clusters), kind="stable")
+        if np.any(order[1:] < order[:-1]):
+            self._voters_ = [voter.renumbered(order) for voter in self._voters_]
+            labels = self._labels(X)
+        self.labels_ = labels
+        self.centroids_ = cluster_means(X, labels, self.n_clusters)
         return self
 
     @explain_shortage
@@ -250,46 +282,6 @@ class MultiViewClustering(ClusterMixin, BaseEstimator):
                 f"estimator), at least one. Got {self.views!r} instead."
             )
         return [(name, view) for name, view in pairs]
-
-    def _fit(self, X: Any) -> None:
-        self.check_params()
-        rng = check_random_state(self.random_state)
-        X = check_tensor(self, X, reset=True, lazy=True)
-        n_samples = int(X.shape[0])
-        if n_samples < self.n_clusters:
-            raise ValueError(f"n_samples={n_samples} must be >= n_clusters={self.n_clusters}.")
-        seed = int(rng.integers(2**31))
-        self.estimators_ = []
-        for name, given in self._given():
-            view = clone(given)
-            final = view[-1] if isinstance(view, Pipeline) else view
-            own = {"n_clusters": self.n_clusters, "random_state": seed}
-            final.set_params(**own, outliers="keep", calibrate=False)
-            self.estimators_.append((name, view.fit(X)))
-        samples = as_blocks(X)
-        chosen = X
-        if n_samples > MAX_LANDMARKS:
-            some = rng.choice(n_samples, MAX_LANDMARKS, replace=False, shuffle=False)
-            chosen = samples.take(np.sort(some))
-        elif samples.lazy:
-            chosen = samples.take(np.arange(n_samples))
-        places = [_points(view, chosen) for _, view in self.estimators_]
-        widths = [_final(view).n_neighbors for _, view in self.estimators_]
-        self._voters_ = _learn(places, widths, self.n_clusters, self.n_init, rng)
-        for left in ("_threshold_", "_knots_"):  # of an earlier fit
-            self.__dict__.pop(left, None)
-        if self.calibrate:
-            self._knots_ = self._agreement(places, widths, rng)
-        if self.outliers == "label":
-            self._threshold_ = threshold_at(to_numpy(self._scores(chosen)), self.false_alarms)
-        labels = self._labels(X)
-        held = to_numpy(labels)
-        order = np.argsort(-np.bincount(held[held >= 0], minlength=self.n_clusters), kind="stable")
-        if np.any(order[1:] < order[:-1]):
-            self._voters_ = [voter.renumbered(order) for voter in self._voters_]
-            labels = self._labels(X)
-        self.labels_ = labels
-        self.centroids_ = cluster_means(X, labels, self.n_clusters)
 
     def _agreement(
         self, places: list[Array], widths: list[int], rng: np.random.Generator

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from enum import StrEnum
 from typing import Any
 
@@ -67,6 +67,7 @@ class _Segment:
         )
 
 
+@dataclass(eq=False, repr=False)
 class TruncatedCG:
     r"""The Steihaug–Toint method at one point of a manifold.
 
@@ -102,30 +103,18 @@ class TruncatedCG:
     .. [2] A. R. Conn, N. I. M. Gould, P. L. Toint, "Trust-region methods", SIAM, 2000, section 7.5.
     """
 
-    def __init__(
-        self,
-        manifold: Any,
-        point: Any,
-        gradient: Any,
-        hessian: Callable[[Any], Any],
-        preconditioner: Callable[[Any], Any] | None,
-        *,
-        kappa: float,
-        theta: float,
-        min_inner: int,
-        max_inner: int,
-    ) -> None:
-        self.manifold = manifold
-        self.point = point
-        self.gradient = gradient
-        self.hessian = hessian
-        self.preconditioner = preconditioner
-        self.kappa = kappa
-        self.theta = theta
-        self.min_inner = min_inner
-        self.max_inner = max_inner
-        self._segments: list[_Segment] = []
-        self._inside: Step | None = None
+    manifold: Any
+    point: Any
+    gradient: Any
+    hessian: Callable[[Any], Any]
+    preconditioner: Callable[[Any], Any] | None
+    _: KW_ONLY
+    kappa: float
+    theta: float
+    min_inner: int
+    max_inner: int
+    _segments: list[_Segment] = field(default_factory=list, init=False)
+    _inside: Step | None = field(default=None, init=False)
 
     def solve(self, radius: float, start: Any = None) -> Step:
         """Return the step for a radius: replayed where the path is known, computed otherwise.
