@@ -209,6 +209,19 @@ def _table(path: Path, rng: np.random.Generator) -> dict[str, Path]:
     return {"folder of arrays": folder, **{file.name: file for file in files}}
 
 
+def _parquet(path: Path, rng: np.random.Generator) -> dict[str, Path]:
+    import pyarrow
+    from pyarrow import parquet
+
+    kinds = ["a", "b"] * 3
+    lists = pyarrow.table({"image": _images(rng, 6, 12).tolist(), "label": kinds})
+    numbers = pyarrow.table({"y": range(6), **dict(zip("ab", rng.random((2, 6)), strict=True))})
+    for name, table in (("lists", lists), ("numbers", numbers)):
+        for how in ("none", "snappy", "zstd"):
+            parquet.write_table(table, path / f"{name} {how}.parquet", compression=how)
+    return {file.stem: file for file in sorted(path.glob("*.parquet"))}
+
+
 def _video(path: Path, rng: np.random.Generator) -> dict[str, Path]:
     import av
 
@@ -273,6 +286,7 @@ MAKERS: dict[str, Callable[[Path, np.random.Generator], dict[str, Path]]] = {
     "tiff": _tiff,
     "nifti": _nifti,
     "table": _table,
+    "parquet": _parquet,
     "video": _video,
     "model": _model,
 }

@@ -14,6 +14,7 @@ import signal
 import sys
 import tempfile
 import warnings
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,6 @@ import numpy as np
 import tuckermix
 from fuzz.corpus import Seed
 from fuzz.mutators import spoil
-from tuckermix._hdf5_child import serve
 from tuckermix.datasets import ReadError, _library, read
 from tuckermix.persistence import ModelFileError
 
@@ -90,7 +90,7 @@ class Forked:
     Parameters
     ----------
     command : list of str
-        What the reader would start; path, limit and seconds come last.
+        What the reader would start; module, path, limit and seconds come last.
     watch : _Watch
         What watches this process; it watches the new one, too.
     """
@@ -108,7 +108,8 @@ class Forked:
                 os.close(answered)
                 path, limit, seconds = command[-3:]
                 with open(asked, "rb") as requests, _stream(answer, "wb", watch) as answers:
-                    serve(path, int(limit), int(seconds), requests, answers)
+                    served = import_module(command[-4])
+                    served.serve(path, int(limit), int(seconds), requests, answers)
             finally:
                 os._exit(0)
         os.close(asked)
@@ -215,6 +216,8 @@ def run(seeds: list[Seed], start: int, numbers: range) -> None:
     """Read the inputs with some numbers; print a line before and one after each."""
     if any(seed.reader in ("hdf5", "mat") for seed in seeds):
         import h5py  # noqa: F401  (here once, and not again in each process that is forked)
+    if any(seed.reader == "parquet" for seed in seeds):
+        import pyarrow.parquet  # noqa: F401
     warnings.simplefilter("ignore")
     watch = _Watch()
     _library._spawn = lambda command: Forked(command, watch)  # type: ignore[assignment,return-value]

@@ -42,6 +42,7 @@ ORDER = (
         "_archives",
         "_tables",
         "_hdf5_child",
+        "_parquet_child",
         "_array_api",
         "_resources",
         "_validation",

@@ -20,7 +20,7 @@ from array import array
 from collections.abc import Callable
 from typing import Any, BinaryIO
 
-__all__ = ["LENGTHS", "MAX_ANSWER", "main", "serve"]
+__all__ = ["LENGTHS", "MAX_ANSWER", "Refusal", "answer_requests", "main", "serve"]
 
 LENGTHS = struct.Struct("<2Q")
 """The lengths of the two parts of an answer."""
@@ -77,6 +77,30 @@ def serve(path: str, limit: int, seconds: int, requests: BinaryIO, answers: Bina
     """
     import h5py
 
+    answer_requests(lambda: h5py.File(path, "r"), ACTIONS, limit, seconds, requests, answers)
+
+
+def answer_requests(
+    opened: Callable[[], Any],
+    actions: dict[str, Callable[..., tuple[Any, Any]]],
+    limit: int,
+    seconds: int,
+    requests: BinaryIO,
+    answers: BinaryIO,
+) -> None:
+    """Answer requests about what `opened` gives, within limits on memory and time.
+
+    Parameters
+    ----------
+    opened : callable
+        Opens the file, at the first request.
+    actions : dict of str to callable
+        What can be asked for; each gets the open file and returns an answer.
+    limit, seconds : int
+        Bytes, beside `ROOM`, and processor time.
+    requests, answers : binary streams
+        Where requests come from and answers go.
+    """
     _limit(limit + ROOM, seconds)
     _send(answers, {"ready": True})
     file: Any = None
@@ -84,8 +108,8 @@ def serve(path: str, limit: int, seconds: int, requests: BinaryIO, answers: Bina
         request = json.loads(line)
         try:
             if file is None:
-                file = h5py.File(path, "r")
-            said, content = ACTIONS[request.pop("do")](file, **request)
+                file = opened()
+            said, content = actions[request.pop("do")](file, **request)
         except Refusal as error:
             said, content = {"refusal": error.args}, b""
         except MemoryError:

@@ -10,7 +10,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 
-for package in ("h5py", "zarr", "PIL", "av", "dask", "nibabel"):
+for package in ("h5py", "zarr", "PIL", "av", "dask", "nibabel", "pyarrow"):
     pytest.importorskip(package, reason=f"{package} is not installed")
 if not Path("/proc/self/clear_refs").exists():
     pytest.skip("memory is measured on Linux only", allow_module_level=True)

@@ -22,7 +22,7 @@ Input = Annotated[
     typer.Argument(
         metavar="INPUT",
         help="A folder of images, videos, NIfTI or .npy files; a .npy, .npz, .mat, HDF5, Zarr, "
-        "idx, TIFF, NIfTI or video file; a .csv table of paths or pixels; or a "
+        "idx, TIFF, NIfTI or video file; a .csv or .parquet table of paths or pixels; or a "
         "dataset by name, see 'tuckermix datasets'.",
         show_default=False,
     ),

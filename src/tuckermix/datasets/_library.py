@@ -12,7 +12,7 @@ import time
 from contextlib import suppress
 from importlib.util import find_spec
 from types import TracebackType
-from typing import IO, Any
+from typing import IO, Any, Self
 
 import numpy as np
 
@@ -36,7 +36,7 @@ TABLE_BYTES = 8 * 2**20
 
 START = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
-    "from tuckermix._hdf5_child import main; main()"
+    "from importlib import import_module; import_module(sys.argv[2]).main()"
 )
 """What the process runs. It looks for modules where this one does, and nowhere else."""
 
@@ -59,6 +59,14 @@ class Library:
         Bytes that the library may take.
     """
 
+    child = "tuckermix._hdf5_child"
+    """What the process runs."""
+    package = "h5py"
+    called = "libhdf5"
+    what = "Reading HDF5"
+    again = "Get the file anew, or store it anew, with h5repack for example"
+    """The names of the package and the library in messages, what needs them, and the remedy."""
+
     def __init__(self, path: str | os.PathLike[str], limit: int) -> None:
         self.path = path
         self.limit = limit
@@ -66,7 +74,7 @@ class Library:
         self._started = False
         self._left = 0.0
 
-    def __enter__(self) -> Library:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(
@@ -135,12 +143,12 @@ class Library:
         return said, content
 
     def _start(self) -> Any:
-        if find_spec("h5py") is None:
-            raise needs("Reading HDF5", "h5py", "io")
+        if find_spec(self.package) is None:
+            raise needs(self.what, self.package, "io")
         with open_regular(self.path):
             work = os.path.getsize(self.path) + self.limit
         seconds = math.ceil(SECONDS + work / BYTES_PER_SECOND)
-        command = [sys.executable, "-I", "-c", START, json.dumps(sys.path)]
+        command = [sys.executable, "-I", "-c", START, json.dumps(sys.path), self.child]
         return _spawn([*command, os.path.abspath(self.path), str(self.limit), str(seconds)])
 
     def _answer(self, seconds: float, most: int) -> tuple[Any, bytes]:
@@ -160,7 +168,7 @@ class Library:
             if lengths[0] > MAX_ANSWER or lengths[1] > most:
                 raise read_error(
                     self.path,
-                    f"libhdf5 gave {sum(lengths)} bytes where {most} were expected",
+                    f"{self.called} gave {sum(lengths)} bytes where {most} were expected",
                     "Get the file anew",
                 )
             said = json.loads(_exactly(process.stdout, lengths[0]))
@@ -169,19 +177,21 @@ class Library:
             if not self._started:
                 raise read_error(
                     self.path,
-                    f"the process that runs libhdf5 does not start (exit code {process.wait()})",
-                    "Check that h5py can be imported",
+                    f"the process that runs {self.called} does not start "
+                    f"(exit code {process.wait()})",
+                    f"Check that {self.package} can be imported",
                 ) from error
             if late.is_set():
                 raise read_error(
                     self.path,
-                    "libhdf5 finds no end in its structures, which are damaged or far too many",
-                    "Get the file anew, or store it anew, with h5repack for example",
+                    f"{self.called} finds no end in its structures, which are damaged or far too "
+                    "many",
+                    self.again,
                 ) from error
             raise read_error(
                 self.path,
                 f"its structures end the process that reads them (exit code {process.wait()})",
-                "Get the file anew, or store it anew, with h5repack for example",
+                self.again,
             ) from error
         finally:
             timer.cancel()
@@ -191,7 +201,7 @@ class Library:
             if "memory" in said:
                 raise read_error(
                     self.path,
-                    f"libhdf5 needs more memory for it than max_bytes={self.limit}",
+                    f"{self.called} needs more memory for it than max_bytes={self.limit}",
                     "If you trust the file, raise max_bytes",
                 )
             if "fault" in said:

@@ -26,6 +26,7 @@ from tuckermix.datasets._mat import read_mat
 from tuckermix.datasets._nifti import NIFTI_SUFFIXES, read_nifti, read_nifti_folder
 from tuckermix.datasets._npy import NPY_SUFFIXES, read_npy, read_npy_folder, read_npz
 from tuckermix.datasets._options import Options
+from tuckermix.datasets._parquet import PARQUET_SUFFIXES, read_parquet
 from tuckermix.datasets._table import TABLE_SUFFIXES, read_table
 from tuckermix.datasets._videos import VIDEO_SUFFIXES, read_video_file, read_video_folder
 from tuckermix.datasets._zarr import is_zarr, read_zarr
@@ -59,8 +60,8 @@ BY_MAGIC: list[tuple[bytes, Reader]] = [
 """Readers by the first bytes, for files whose name does not tell."""
 
 KINDS = (
-    ".npy, .npz, .mat, HDF5, Zarr, idx, TIFF, NIfTI, a video, a table (.csv, .tsv), or a folder of "
-    "images, videos, scans or arrays"
+    ".npy, .npz, .mat, HDF5, Zarr, idx, TIFF, NIfTI, a video, a table (.csv, .tsv, .parquet), or a "
+    "folder of images, videos, scans or arrays"
 )
 """What can be read, for messages."""
 
@@ -97,8 +98,8 @@ def read(
       each, or of videos; subfolders, where there are two or more, are the classes;
     - NIfTI scans (``.nii``, ``.nii.gz``): a folder of them, one sample each, or one file, whose
       times are the samples, or else its slices; a folder of ``.npy`` files, one sample each;
-    - a table (``.csv``, ``.tsv``) with a column of paths, which lie in its folder or below, or with
-      a column for each pixel;
+    - a table (``.csv``, ``.tsv``, ``.parquet``) with a column of paths, which lie in its folder or
+      below, or with a column for each pixel, or, in Parquet, a column of lists;
     - one video: its frames are the samples, or, with `frames`, its clips of that length;
     - multi-page TIFF: its pages are the samples. In a folder, each TIFF is one sample.
 
@@ -200,6 +201,8 @@ def _reader(path: Path) -> Reader:
         return READERS[suffix]
     if path.name.lower().endswith(tuple(NIFTI_SUFFIXES)):
         return read_nifti
+    if suffix in PARQUET_SUFFIXES:
+        return partial(read_parquet, read_files=read_files)
     if suffix in TABLE_SUFFIXES:
         return partial(read_table, read_files=read_files)
     if IDX_NAME.search(path.name):

@@ -17,7 +17,16 @@ from tuckermix.datasets._container import LABEL_NAMES, encode_labels
 from tuckermix.datasets._dataset import Dataset
 from tuckermix.datasets._options import Options
 
-__all__ = ["TABLE_SUFFIXES", "Table", "read_table", "roles", "samples_of_table"]
+__all__ = [
+    "TABLE_SUFFIXES",
+    "FileReader",
+    "Table",
+    "from_numbers",
+    "read_table",
+    "roles",
+    "samples_of_table",
+    "with_classes",
+]
 
 TABLE_SUFFIXES = frozenset({".csv", ".tsv"})
 """File names of tables as text."""
@@ -162,7 +171,7 @@ def samples_of_table(path: Path, table: Table, options: Options, read_files: Fil
         data = _from_paths(path, paths, options, read_files)
         rows = data.extra.pop("rows")
     elif table.names:
-        data = replace(_from_numbers(path, table.numbers, options), names=paths)
+        data = replace(from_numbers(path, table.numbers, options), names=paths)
         rows = range(data.n_samples)
     else:
         columns = ", ".join(table.texts)
@@ -173,7 +182,11 @@ def samples_of_table(path: Path, table: Table, options: Options, read_files: Fil
         )
     if label is None:
         return replace(data, labels=None, class_names=None)
-    cells = [table.texts[label][row] for row in rows]
+    return with_classes(path, data, [table.texts[label][row] for row in rows], label)
+
+
+def with_classes(path: Path, data: Dataset, cells: Sequence[str], label: str) -> Dataset:
+    """Take the cells of the column `label` as classes: whole numbers as they are, texts by name."""
     whole = all(_is_number(cell) for cell in cells)
     known = np.array([float(cell) for cell in cells]) if whole else np.array(cells)
     labels, class_names = encode_labels(path, known, label)
@@ -188,7 +201,7 @@ def _is_number(cell: str) -> bool:
     return True
 
 
-def _from_numbers(path: Path, X: np.ndarray, options: Options) -> Dataset:
+def from_numbers(path: Path, X: np.ndarray, options: Options) -> Dataset:
     """Take each row of numbers as a sample."""
     used = [
         name
@@ -202,14 +215,19 @@ def _from_numbers(path: Path, X: np.ndarray, options: Options) -> Dataset:
             "Leave the option out; sample_shape gives rows the shape of images",
         )
     whole = np.iinfo(np.uint8)
-    if whole.min <= X.min() and X.max() <= whole.max and np.array_equal(X, np.rint(X)):
+    if (
+        X.dtype == np.float64
+        and whole.min <= X.min()
+        and X.max() <= whole.max
+        and np.array_equal(X, np.rint(X))
+    ):
         X = X.astype(np.uint8)  # grey values
     if options.sample_shape is not None:
-        if math.prod(options.sample_shape) != X.shape[1]:
+        if math.prod(options.sample_shape) != math.prod(X.shape[1:]):
             raise read_error(
                 path,
-                f"a row has {X.shape[1]} numbers and sample_shape={options.sample_shape} has "
-                f"{math.prod(options.sample_shape)}",
+                f"a row has {math.prod(X.shape[1:])} numbers and "
+                f"sample_shape={options.sample_shape} has {math.prod(options.sample_shape)}",
                 "Set sample_shape so that the numbers agree",
             )
         X = X.reshape(-1, *options.sample_shape)
