@@ -75,7 +75,7 @@ docs: $(STAMPS)/docs
 	@echo "The documentation is in docs/_build/html/index.html"
 
 clean:
-	rm -rf build dist docs/_build docs/api/generated .pytest_cache .mypy_cache .ruff_cache tuckermix-demo
+	rm -rf build dist docs/_build docs/api/generated docs/tutorials .pytest_cache .mypy_cache .ruff_cache tuckermix-demo
 	find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +
 
 distclean: clean
@@ -114,5 +114,5 @@ $(STAMPS)/bench: pyproject.toml constraints.txt | $(STAMPS)/base
 	@touch $@
 
 $(STAMPS)/docs: pyproject.toml constraints.txt | $(STAMPS)/base
-	$(INSTALL) --editable ".[all]" --group docs
+	$(INSTALL) --editable ".[all,torch]" --group docs
 	@touch $@

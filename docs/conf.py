@@ -19,9 +19,10 @@ extensions = [
     "numpydoc",
     "myst_parser",
     "mathml",  # formulas that need no script from elsewhere
+    "sphinx_gallery.gen_gallery",  # runs the tutorials
 ]
 html_math_renderer = "mathml"
-exclude_patterns = ["_build", "_ext", "_templates"]
+exclude_patterns = ["_build", "_ext", "_templates", "sg_execution_times.rst"]
 templates_path = ["_templates"]
 root_doc = "index"
 default_role = "code"
@@ -38,18 +39,32 @@ numpydoc_class_members_toctree = False
 numpydoc_xref_param_type = False
 nitpick_ignore_regex = [("py:.*", r"(sklearn|numpy|scipy|dask|torch|pymanopt|matplotlib)\..*")]
 
+sphinx_gallery_conf = {
+    "examples_dirs": "../examples/tutorials",
+    "gallery_dirs": "tutorials",
+    "filename_pattern": r"\.py$",
+    "within_subsection_order": "reading_order.ReadingOrder",
+    "abort_on_example_error": True,
+    "download_all_examples": False,
+    "remove_config_comments": True,
+    "show_signature": False,
+    "min_reported_time": 1e9,  # how long this machine took is of no use to the reader
+    "write_computation_times": False,
+    "reset_modules": ("matplotlib",),
+}
 html_theme = "pydata_sphinx_theme"
 html_title = "tuckermix"
 html_static_path = ["_static"]
 html_css_files = ["custom.css"]
 html_show_sourcelink = False
-# Pages of the top folder have no pages below them to list.
-html_sidebars = {page.stem: [] for page in Path(__file__).parent.glob("*.*") if page.stem != "conf"}
+# These have no pages beside or below them to list.
+html_sidebars = {page: [] for page in ("index", "getting_started", "faq")}
 html_theme_options = {
     "show_toc_level": 2,
     "navigation_with_keys": False,
     "show_prev_next": True,
     "navbar_align": "left",
+    "header_links_before_dropdown": 7,
     "footer_start": ["copyright"],
     "footer_end": [],
 }

@@ -4,6 +4,7 @@ They come from scikit-learn's digits and from synthetic data only. The pictures 
 Playwright and a Chromium; without them they are left as they are.
 """
 
+import runpy
 import shutil
 import tempfile
 from pathlib import Path
@@ -110,6 +111,22 @@ def scene(height=40, width=60, n_bands=30):
     return abundances @ spectra + 0.01 * rng.normal(size=(height, width, n_bands))
 
 
+def first_visit(browser):
+    """Photograph what the tutorial with one command ends in, down to the first cards."""
+    script = HERE.parents[1] / "examples" / "tutorials" / "one_command.py"
+    place = runpy.run_path(str(script))["place"]
+    tab = browser.new_page(viewport={"width": 1280, "height": 900})
+    tab.goto((place / "kinds" / "report.html").as_uri())
+    tab.locator("#field").focus()
+    for _ in range(8):
+        tab.keyboard.press("ArrowDown")
+    tab.evaluate("document.activeElement.blur(); scrollTo(0, 0)")
+    box = tab.locator(".card").first.bounding_box()
+    clip = {"x": 0, "y": 0, "width": 1280, "height": box["y"] + box["height"] + 18}
+    tab.screenshot(path=HERE / "one-command.png", clip=clip, full_page=True)
+    shrink(HERE / "one-command.png")
+
+
 def screenshots(page):
     """Photograph the report at the width of a desktop and of a phone."""
     try:
@@ -121,6 +138,7 @@ def screenshots(page):
         return
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=found, args=CHROMIUM)
+        first_visit(browser)
         for name, (width, height) in SCREENS.items():
             tab = browser.new_page(viewport={"width": width, "height": height})
             tab.goto(page.as_uri())

@@ -75,7 +75,7 @@ def pages() -> list[str]:
     for pattern in ("**/*.rst", "**/*.md"):
         found += DOCS.glob(pattern)
     names = [path.relative_to(ROOT).as_posix() for path in found]
-    made = ("docs/_build/", "docs/api/generated/", "docs/gallery/", "docs/_templates/")
+    made = ("docs/_build/", "docs/api/generated/", "docs/tutorials/", "docs/_templates/")
     return sorted(name for name in names if not name.startswith(made))
 
 
@@ -102,6 +102,11 @@ def prepare_readme() -> dict[str, str]:
 def prepare_features() -> dict[str, str]:
     pictures("photos")
     pictures("new-photos")
+    return {}
+
+
+def prepare_photos() -> dict[str, str]:
+    pictures("photos")
     return {}
 
 
@@ -133,6 +138,7 @@ def prepare_out_of_core() -> dict[str, str]:
 
 CLEAN_UP: list[Callable[[], Any]] = []
 PREPARE: dict[str, Callable[[], dict[str, str]]] = {
+    "docs/index.rst": prepare_photos,
     "README.md": prepare_readme,
     "docs/features.rst": prepare_features,
     "docs/memberships.rst": prepare_memberships,
@@ -145,6 +151,11 @@ PREPARE: dict[str, Callable[[], dict[str, str]]] = {
 
 def check_labels(names: dict[str, Any]) -> None:
     assert len(names["model"].labels_) == len(names["X"])
+
+
+def check_index(names: dict[str, Any]) -> None:
+    assert len(names["labels"]) == len(names["X"])
+    assert Path("photos-clusters/report.html").is_file()
 
 
 def check_datasets(names: dict[str, Any]) -> None:
@@ -165,7 +176,7 @@ def check_geometry(names: dict[str, Any]) -> None:
 
 CHECKS: dict[str, Callable[[dict[str, Any]], None]] = {
     "README.md": check_labels,
-    "docs/index.rst": check_labels,
+    "docs/index.rst": check_index,
     "docs/getting_started.rst": check_labels,
     "docs/datasets.rst": check_datasets,
     "docs/features.rst": check_features,

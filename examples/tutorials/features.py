@@ -60,6 +60,7 @@ show(pixels.labels_, "By pixels: clusters of places")
 
 # %%
 
+# sphinx_gallery_thumbnail_number = 2
 show(model.labels_, "By strokes: clusters of digits")
 
 # %%

@@ -135,7 +135,8 @@ def chart(title: str, x: Any, y: Any, *, log: bool = False) -> Chart | None:
         return round(CHART_TOP + (high - value) / (high - low) * height, 1)
 
     step = max(1, math.ceil(_nice_step(right - left)))
-    x_ticks = [(across(v), f"{v:g}") for v in np.arange(left, right + 0.5, step)]
+    first = math.ceil(left / step) * step
+    x_ticks = [(across(v), f"{v:g}") for v in np.arange(first, right + 0.5, step) if v <= right]
     unit = ""
     if log:
         powers = np.unique(np.linspace(low, high, N_TICKS).round())
