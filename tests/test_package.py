@@ -91,7 +91,13 @@ PUBLIC = {
     "tuckermix.manifolds": ("Multinomial", "to_pymanopt"),
     "tuckermix.solvers": ("trust_region",),
     "tuckermix.features": ("Scattering", "Scale"),
-    "tuckermix.datasets": ("load", "read", "make_tensor_clusters", "make_dynamic_textures"),
+    "tuckermix.datasets": (
+        "load",
+        "read",
+        "labels_like",
+        "make_tensor_clusters",
+        "make_dynamic_textures",
+    ),
 }
 
 

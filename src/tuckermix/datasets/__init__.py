@@ -2,6 +2,7 @@
 
 from tuckermix._reading import ReadError
 from tuckermix.datasets._dataset import Dataset
+from tuckermix.datasets._frames import labels_like
 from tuckermix.datasets._read import READERS, read
 from tuckermix.datasets._registry import (
     DatasetInfo,
@@ -24,6 +25,7 @@ __all__ = [
     "ReadError",
     "data_folders",
     "describe",
+    "labels_like",
     "list_datasets",
     "load",
     "make_dynamic_textures",
