@@ -245,3 +245,10 @@ def test_ranks_beyond_a_mode_name_the_mode():
 
 def test_a_trailing_mode_of_size_one_needs_no_rank():
     assert validation.check_ranks((4,), (6, 1), "Model") == (4, 1)
+
+
+def test_named_estimators_come_as_a_list_of_pairs():
+    assert validation.check_pairs((("a", 1), ["b", 2]), "views", "Us") == [("a", 1), ("b", 2)]
+    for wrong in ([], 3, [("a",)], [(1, 2)], ["ab"]):
+        with pytest.raises(ValueError, match=r"'views' parameter of Us must be .* at least one"):
+            validation.check_pairs(wrong, "views", "Us")

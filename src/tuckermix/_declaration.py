@@ -10,7 +10,7 @@ from dataclasses import Field, dataclass, field, fields
 from inspect import cleandoc
 from typing import Any, TypeVar, dataclass_transform
 
-__all__ = ["FIT", "PREDICT", "declare", "describe"]
+__all__ = ["FIT", "LABELS", "PREDICT", "SOFT_LABELS", "declare", "describe"]
 
 Class = TypeVar("Class", bound=type)
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -41,6 +41,20 @@ X : array of shape (n_samples, d_1, ...)
     Samples of the shape on which the model was fitted.
 """
 """What methods share that are asked about further samples."""
+
+LABELS = f"""{PREDICT}
+Returns
+-------
+labels : array of shape (n_samples,)
+    Labels from 0 to ``n_clusters - 1``; -1 for outliers with ``outliers="label"``.
+"""
+
+SOFT_LABELS = f"""{PREDICT}
+Returns
+-------
+probabilities : array of shape (n_samples, n_clusters)
+    Rows that sum to one; the label is the position of the largest entry.
+"""
 
 
 @dataclass_transform(kw_only_default=True, field_specifiers=(field,))

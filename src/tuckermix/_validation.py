@@ -7,27 +7,20 @@ from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from tuckermix._array_api import (
-    Array,
-    device,
-    get_namespace,
-    is_array,
-    is_dask,
-    is_numpy,
-    to_numpy,
-)
+from tuckermix._array_api import Array, device, get_namespace, is_array, is_dask, is_numpy, to_numpy
 
 __all__ = [
     "as_tensor",
     "check_dask",
     "check_integer",
     "check_option",
+    "check_pairs",
     "check_random_state",
     "check_ranks",
     "check_real",
@@ -71,6 +64,17 @@ def check_option(value: Any, name: str, owner: str, options: Collection[str]) ->
         allowed = ", ".join(repr(option) for option in options)
         raise _reject(name, owner, f"one of {allowed}", value)
     return value
+
+
+def check_pairs(value: Any, name: str, owner: str) -> list[tuple[str, Any]]:
+    """Return named estimators as a list, or raise if `value` is no list of such pairs."""
+    pairs = list(value) if isinstance(value, Iterable) else []
+    if not pairs or not all(
+        isinstance(pair, tuple | list) and len(pair) == 2 and isinstance(pair[0], str)
+        for pair in pairs
+    ):
+        raise _reject(name, owner, "None or a list of (name, estimator), at least one", value)
+    return [(label, estimator) for label, estimator in pairs]
 
 
 def check_stored(

@@ -21,7 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from tuckermix._array_api import Array, asarray_like, get_namespace, is_array, is_dask, to_numpy
 from tuckermix._callbacks import CallbackSupportMixin, with_callbacks
-from tuckermix._declaration import FIT, PREDICT, declare, describe
+from tuckermix._declaration import FIT, LABELS, PREDICT, SOFT_LABELS, declare, describe
 from tuckermix._records import StopReason
 from tuckermix._resources import all_or_nothing, count_threads, explain_shortage, one_blas_thread
 from tuckermix._validation import (
@@ -369,20 +369,14 @@ class TuckerClustering(
 
     @explain_shortage
     @one_blas_thread
-    @describe(PREDICT)
+    @describe(LABELS)
     def predict(self, X: Any) -> Array:
-        """Give each sample the label of the cluster that it resembles most.
-
-        Returns
-        -------
-        labels : array of shape (n_samples,)
-            Labels from 0 to ``n_clusters - 1``; -1 for outliers with ``outliers="label"``.
-        """
+        """Give each sample the label of the cluster that it resembles most."""
         return self._samples(X, "predict").map(self._model_.label)
 
     @explain_shortage
     @one_blas_thread
-    @describe(PREDICT)
+    @describe(SOFT_LABELS)
     def predict_proba(self, X: Any) -> Array:
         """Give soft labels.
 
@@ -393,11 +387,6 @@ class TuckerClustering(
         of ten. With `calibrate` they are probabilities that an independent fit gives the label.
         With ``outliers="label"`` they speak of clusters for outliers too, but are the more alike
         the less a sample fits.
-
-        Returns
-        -------
-        probabilities : array of shape (n_samples, n_clusters)
-            Rows that sum to one; the label is the position of the largest entry.
         """
         return self._samples(X, "predict_proba").map(self._model_.soft_labels)
 

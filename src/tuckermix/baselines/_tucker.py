@@ -14,7 +14,18 @@ from tuckermix.baselines._base import IterativeClustering
 from tuckermix.decomposition.fit import ranks_from_energy, start_factors
 from tuckermix.sources import Source, as_source
 
-__all__ = ["TuckerMethod", "TuckerStart", "start_tucker"]
+__all__ = ["STARTED", "TuckerMethod", "TuckerStart", "start_tucker"]
+
+
+STARTED = """
+Parameters
+----------
+source : Source
+    The samples.
+factors : sequence of ndarray of shape (d_n, r_n)
+    Orthonormal factors to start from.
+"""
+"""What runs from Tucker factors share."""
 
 
 @dataclass(frozen=True)

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from tuckermix._array_api import to_numpy
-from tuckermix._declaration import declare
+from tuckermix._declaration import declare, describe
 from tuckermix._records import StopReason
 from tuckermix.baselines._base import PredictsClusters, nearest_center
 from tuckermix.baselines._run import Run, Trace
-from tuckermix.baselines._tucker import TuckerMethod, TuckerStart
+from tuckermix.baselines._tucker import STARTED, TuckerMethod, TuckerStart
 from tuckermix.baselines.nonnegative import scale_of
 from tuckermix.decomposition.exact import update_factors
 from tuckermix.decomposition.result import cost_of
@@ -25,6 +25,7 @@ ROUNDING = 16 * np.finfo(np.float64).eps
 """Changes of the cost below this share of the squared norm of the data are rounding."""
 
 
+@describe(STARTED)
 def iterate_subspace(
     source: Source,
     factors: Sequence[np.ndarray],
@@ -46,10 +47,6 @@ def iterate_subspace(
 
     Parameters
     ----------
-    source : Source
-        The samples.
-    factors : sequence of ndarray of shape (d_n, r_n)
-        Orthonormal factors to start from.
     n_clusters : int
         The number of clusters.
     max_iter : int

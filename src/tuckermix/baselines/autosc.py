@@ -7,11 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from tuckermix._declaration import declare
-from tuckermix.baselines._self_expression import (
-    Expression,
-    SelfExpression,
-    normalized_eigenvectors,
-)
+from tuckermix.baselines._self_expression import Expression, SelfExpression, normalized_eigenvectors
 from tuckermix.baselines.lsr import ridge_coefficients, solve_ridge
 from tuckermix.baselines.orthogonal import unit_rows
 
@@ -89,11 +85,6 @@ class AutoSC(SelfExpression):
     divided by their sum. Of all 66 affinities with :math:`\lambda \in \{0.01, 0.1, 1\}` and
     :math:`\tau = 5, \dots, 15` the one with the largest relative gap of eigenvalues is taken
     (`relative_eigengap`). Samples are divided by their norms first.
-
-    Parameters
-    ----------
-    n_init : int, default=20
-        The number of starts of k-means on the eigenvectors.
 
     Attributes
     ----------

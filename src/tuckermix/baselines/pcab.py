@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tuckermix._declaration import declare
+from tuckermix._declaration import declare, describe
 from tuckermix._records import StopReason
 from tuckermix.baselines._base import ComponentClustering
 from tuckermix.baselines._run import Run, Trace
-from tuckermix.baselines._tucker import TuckerMethod, TuckerStart
+from tuckermix.baselines._tucker import STARTED, TuckerMethod, TuckerStart
 from tuckermix.baselines.nonnegative import least_squares_cost, nonnegative_least_squares
 from tuckermix.decomposition.exact import update_factors
 from tuckermix.decomposition.result import cost_of
@@ -28,6 +28,7 @@ share of the data, are rounding: the memberships come from systems whose conditi
 digits of the sixteen."""
 
 
+@describe(STARTED)
 def solve_nonnegative_tucker(
     source: Source,
     factors: Sequence[np.ndarray],
@@ -49,10 +50,6 @@ def solve_nonnegative_tucker(
 
     Parameters
     ----------
-    source : Source
-        The samples.
-    factors : sequence of ndarray of shape (d_n, r_n)
-        Orthonormal factors to start from.
     memberships : ndarray of shape (n_samples, n_components)
         Nonnegative memberships to start from.
     energies : ndarray of shape (n_samples,)
@@ -190,8 +187,7 @@ class PCAB(TuckerMethod, ComponentClustering):
 
     References
     ----------
-    Sun, Gao, Hong, Mishra and Yin (2016), Heterogeneous tensor decomposition for clustering via
-    manifold optimization, IEEE Transactions on Pattern Analysis and Machine Intelligence 38.
+    Sun, Gao, Hong, Mishra and Yin (2016), as `PCAMultinomial` has it.
 
     Examples
     --------

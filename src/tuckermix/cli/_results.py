@@ -16,14 +16,7 @@ from tuckermix._array_api import to_numpy
 from tuckermix._files import atomic_paths, csv_text, made_folder, write_text
 from tuckermix._version import __version__
 from tuckermix.cli._console import UsageError
-from tuckermix.summary import (
-    FitSummary,
-    duration,
-    printable,
-    sample_names,
-    settings,
-    summarize_fit,
-)
+from tuckermix.summary import FitSummary, duration, printable, sample_names, settings, summarize_fit
 
 LABELS, MODEL, REPORT, SUMMARY = "labels.csv", "model.tuckermix", "report.html", "summary.json"
 

@@ -13,13 +13,7 @@ import typer
 
 from tuckermix._array_api import to_numpy
 from tuckermix.cli import _options as options
-from tuckermix.cli._console import (
-    EXIT_DONE,
-    EXIT_NOT_CONVERGED,
-    Console,
-    UsageError,
-    in_options,
-)
+from tuckermix.cli._console import EXIT_DONE, EXIT_NOT_CONVERGED, Console, UsageError, in_options
 
 HELP = """Cluster samples; write labels, model and report to a folder.
 

@@ -16,12 +16,7 @@ from tuckermix.datasets._dataset import Dataset
 from tuckermix.datasets._folder import files_in
 from tuckermix.datasets._hdf5 import read_hdf5
 from tuckermix.datasets._idx import find_pairs, is_idx, read_idx
-from tuckermix.datasets._images import (
-    IMAGE_SUFFIXES,
-    TIFF_SUFFIXES,
-    read_image_folder,
-    read_tiff,
-)
+from tuckermix.datasets._images import IMAGE_SUFFIXES, TIFF_SUFFIXES, read_image_folder, read_tiff
 from tuckermix.datasets._mat import read_mat
 from tuckermix.datasets._nifti import NIFTI_SUFFIXES, read_nifti, read_nifti_folder
 from tuckermix.datasets._npy import NPY_SUFFIXES, read_npy, read_npy_folder, read_npz

@@ -55,12 +55,7 @@ from tuckermix.numerics.linalg import (
     signs_of,
     tall_svd,
 )
-from tuckermix.numerics.tensor import (
-    mode_dot,
-    mode_gram,
-    multi_mode_dot,
-    squared_norm,
-)
+from tuckermix.numerics.tensor import mode_dot, mode_gram, multi_mode_dot, squared_norm
 from tuckermix.sources import Source
 
 __all__ = ["closed_form", "solve_exact", "sweep", "update_factors", "widened"]

@@ -17,13 +17,7 @@ from tuckermix.experiments.draws import (
 )
 from tuckermix.experiments.methods import METHODS, Method, register_method
 from tuckermix.experiments.render import Shown, show
-from tuckermix.experiments.runner import (
-    DEFAULT_DB,
-    Progress,
-    RunReport,
-    log_progress,
-    reproduce,
-)
+from tuckermix.experiments.runner import DEFAULT_DB, Progress, RunReport, log_progress, reproduce
 from tuckermix.experiments.store import RunRecord, Store, import_records
 from tuckermix.experiments.summaries import TableSummary, summarize
 from tuckermix.experiments.tables import (

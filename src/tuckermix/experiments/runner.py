@@ -38,12 +38,7 @@ from tuckermix.experiments.cells import (
 from tuckermix.experiments.draws import DATASETS, DatasetEntry, find_dataset
 from tuckermix.experiments.methods import METHODS, Method, code_fingerprint
 from tuckermix.experiments.store import RunRecord, Store
-from tuckermix.experiments.tables import (
-    EXPERIMENTS,
-    QUICK_EXPERIMENTS,
-    Experiment,
-    resolve_targets,
-)
+from tuckermix.experiments.tables import EXPERIMENTS, QUICK_EXPERIMENTS, Experiment, resolve_targets
 from tuckermix.summary import machine, versions
 
 __all__ = [
@@ -227,7 +222,7 @@ class RunReport(Record):
     Attributes
     ----------
     db : Path
-        The SQLite file that holds all records.
+        The file that has the records.
     computed, skipped, failed, missing : int
         Cells computed now, cells stored before, and how many of the former failed or lack data.
     seconds : float

@@ -16,14 +16,7 @@ from tuckermix._records import Record
 from tuckermix.experiments.cells import FAILED, MISSING, OK, PAPER, TIMEOUT, cells_of
 from tuckermix.experiments.methods import METHODS
 from tuckermix.experiments.store import RunRecord
-from tuckermix.experiments.tables import (
-    OURS,
-    PAPERS_OWN,
-    Experiment,
-    PaperScore,
-    Row,
-    paper_score,
-)
+from tuckermix.experiments.tables import OURS, PAPERS_OWN, Experiment, PaperScore, Row, paper_score
 
 __all__ = [
     "Agreement",
@@ -166,7 +159,7 @@ class CellSummary(Record):
     Attributes
     ----------
     method : str
-        The heading of its column.
+        The name of its column in the tables.
     done, expected : int
         Runs with scores, and runs that the specification asks for.
     metrics : dict of str to MetricSummary

@@ -12,14 +12,9 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 
 from tuckermix._array_api import Array, asarray_like, get_namespace
-from tuckermix._declaration import FIT, declare, describe
+from tuckermix._declaration import FIT, PREDICT, declare, describe
 from tuckermix._validation import check_option
-from tuckermix.features._input import (
-    check_samples,
-    check_stored_samples,
-    map_rows,
-    over_chunks,
-)
+from tuckermix.features._input import check_samples, check_stored_samples, map_rows, over_chunks
 from tuckermix.features._ranges import dataset_range, sample_ranges
 
 __all__ = ["Scale"]
@@ -93,13 +88,9 @@ class Scale(TransformerMixin, BaseEstimator):
         self.range_ = dataset_range(X, percentiles) if self.mode == "dataset" else None
         return self
 
+    @describe(PREDICT)
     def transform(self, X: Any) -> Array:
         """Return scaled samples.
-
-        Parameters
-        ----------
-        X : array of shape (n_samples, d_1, ...)
-            Samples of the shape on which the transformer was fitted.
 
         Returns
         -------

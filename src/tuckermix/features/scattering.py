@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 
 from tuckermix._array_api import Array, get_namespace, is_dask, to_numpy
-from tuckermix._declaration import FIT, declare, describe
+from tuckermix._declaration import FIT, PREDICT, declare, describe
 from tuckermix._resources import one_blas_thread
 from tuckermix._validation import check_integer, check_option
 from tuckermix.features._borders import BORDERS
@@ -129,13 +129,9 @@ class Scattering(TransformerMixin, BaseEstimator):
         return self
 
     @one_blas_thread
+    @describe(PREDICT)
     def transform(self, X: Any) -> Array:
         """Return the coefficients of samples.
-
-        Parameters
-        ----------
-        X : array of shape (n_samples, d_1, ...)
-            Samples of the shape on which the transformer was fitted.
 
         Returns
         -------

@@ -10,13 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tuckermix._array_api import (
-    Array,
-    blocks,
-    device,
-    double,
-    get_namespace,
-)
+from tuckermix._array_api import Array, blocks, device, double, get_namespace
 from tuckermix._resources import gather_rows
 
 __all__ = ["regular_simplex", "simplex_least_squares"]

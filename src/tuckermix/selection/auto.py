@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
 from dataclasses import field
 from typing import Any
 
@@ -16,11 +15,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from tuckermix._array_api import Array, to_numpy
 from tuckermix._callbacks import CallbackSupportMixin, with_callbacks
-from tuckermix._declaration import FIT, PREDICT, declare, describe
+from tuckermix._declaration import FIT, LABELS, PREDICT, SOFT_LABELS, declare, describe
 from tuckermix._resources import all_or_nothing, explain_shortage, one_blas_thread
 from tuckermix._validation import (
     check_integer,
     check_option,
+    check_pairs,
     check_random_state,
     check_same_library,
     check_stored,
@@ -257,30 +257,18 @@ class AutoClustering(CallbackSupportMixin, ClusterMixin, BaseEstimator):
         return self
 
     @available_if(_chosen_has("predict"))
-    @describe(PREDICT)
+    @describe(LABELS)
     @one_blas_thread
     def predict(self, X: Any) -> Array:
-        """Give samples the labels of the chosen estimator.
-
-        Returns
-        -------
-        labels : array of shape (n_samples,)
-            Labels from 0 on.
-        """
+        """Give samples the labels of the chosen estimator."""
         X = self._samples(X, "predict")
         return self.best_estimator_.predict(X)
 
     @available_if(_chosen_has("predict_proba"))
-    @describe(PREDICT)
+    @describe(SOFT_LABELS)
     @one_blas_thread
     def predict_proba(self, X: Any) -> Array:
-        """Give the soft labels of the chosen estimator.
-
-        Returns
-        -------
-        shares : array of shape (n_samples, n_clusters_)
-            Rows that sum to one.
-        """
+        """Give the soft labels of the chosen estimator."""
         X = self._samples(X, "predict_proba")
         return self.best_estimator_.predict_proba(X)
 
@@ -346,15 +334,7 @@ class AutoClustering(CallbackSupportMixin, ClusterMixin, BaseEstimator):
         """Return the user's candidates as a list, or raise if they are none."""
         if self.candidates is None:
             return None
-        pairs = list(self.candidates) if isinstance(self.candidates, Iterable) else []
-        if not pairs or not all(
-            isinstance(pair, tuple | list) and len(pair) == 2 and isinstance(pair[0], str)
-            for pair in pairs
-        ):
-            raise ValueError(
-                "The 'candidates' parameter of AutoClustering must be None or a list of (name, "
-                f"estimator), at least one. Got {self.candidates!r} instead."
-            )
+        pairs = check_pairs(self.candidates, "candidates", "AutoClustering")
         names = [name for name, _ in pairs]
         if len(set(names)) < len(names):
             raise ValueError(f"The names of candidates must differ. Got {names!r} instead.")
@@ -372,7 +352,7 @@ class AutoClustering(CallbackSupportMixin, ClusterMixin, BaseEstimator):
                     f"AutoClustering needs candidates that have the parameter {lacking[0]} to pass "
                     f"it on. Got {name!r}, {type(final).__name__}, which has not."
                 )
-        return [(name, estimator) for name, estimator in pairs]
+        return pairs
 
     @one_blas_thread
     @explain_shortage

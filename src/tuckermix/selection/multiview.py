@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from dataclasses import field
 from typing import Any
 
@@ -21,10 +20,11 @@ from tuckermix._array_api import (
     is_dask,
     to_numpy,
 )
-from tuckermix._declaration import FIT, PREDICT, declare, describe
+from tuckermix._declaration import FIT, LABELS, PREDICT, SOFT_LABELS, declare, describe
 from tuckermix._resources import all_or_nothing, explain_shortage, one_blas_thread
 from tuckermix._validation import (
     check_integer,
+    check_pairs,
     check_random_state,
     check_same_library,
     check_stored,
@@ -33,13 +33,7 @@ from tuckermix._validation import (
 from tuckermix.clustering import MAX_LANDMARKS, TuckerClustering
 from tuckermix.labels import GraphLabels
 from tuckermix.labels.calibration import learn_agreement
-from tuckermix.labels.graph import (
-    MAX_EDGES,
-    adjacency,
-    cut_graph,
-    distinct_rows,
-    join_parts,
-)
+from tuckermix.labels.graph import MAX_EDGES, adjacency, cut_graph, distinct_rows, join_parts
 from tuckermix.labels.labellers import calibrated, check_knots, elect, relative_votes
 from tuckermix.labels.outliers import check_outliers, fade, threshold_at
 from tuckermix.numerics.points import nearest_neighbors
@@ -168,28 +162,16 @@ class MultiViewClustering(ClusterMixin, BaseEstimator):
 
     @explain_shortage
     @one_blas_thread
-    @describe(PREDICT)
+    @describe(LABELS)
     def predict(self, X: Any) -> Array:
-        """Give each sample the label for which its neighbours in all views vote most.
-
-        Returns
-        -------
-        labels : array of shape (n_samples,)
-            Labels from 0 to ``n_clusters - 1``; -1 for outliers with ``outliers="label"``.
-        """
+        """Give each sample the label for which its neighbours in all views vote most."""
         return self._labels(self._samples(X, "predict"))
 
     @explain_shortage
     @one_blas_thread
-    @describe(PREDICT)
+    @describe(SOFT_LABELS)
     def predict_proba(self, X: Any) -> Array:
-        """Give soft labels: the mean over the views of the shares of votes, or what it is worth.
-
-        Returns
-        -------
-        shares : array of shape (n_samples, n_clusters)
-            Rows that sum to one; the label is the position of the largest entry.
-        """
+        """Give soft labels: the mean over the views of the shares of votes, or what it is worth."""
         X = self._samples(X, "predict_proba")
         shares = self._votes(X)
         if hasattr(self, "_knots_"):
@@ -272,16 +254,7 @@ class MultiViewClustering(ClusterMixin, BaseEstimator):
         """Return the views as a list, or raise if they are none."""
         if self.views is None:
             return [("samples", TuckerClustering())]
-        pairs = list(self.views) if isinstance(self.views, Iterable) else []
-        if not pairs or not all(
-            isinstance(pair, tuple | list) and len(pair) == 2 and isinstance(pair[0], str)
-            for pair in pairs
-        ):
-            raise ValueError(
-                "The 'views' parameter of MultiViewClustering must be None or a list of (name, "
-                f"estimator), at least one. Got {self.views!r} instead."
-            )
-        return [(name, view) for name, view in pairs]
+        return check_pairs(self.views, "views", "MultiViewClustering")
 
     def _agreement(
         self, places: list[Array], widths: list[int], rng: np.random.Generator

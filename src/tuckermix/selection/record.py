@@ -30,7 +30,7 @@ class Trial(Record):
     Attributes
     ----------
     n_clusters : int
-        The number K.
+        The number of clusters, K, that is tried.
     view : str
         The name of the candidate.
     stability : float
