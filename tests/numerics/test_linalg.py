@@ -65,6 +65,28 @@ def test_the_span_is_that_of_lapack(rng, link, n_groups, size):
     assert cosines.min() > 1 - 1e-9
 
 
+@pytest.mark.parametrize("link", [0.0, 1e-9, 1e-4])
+def test_copies_of_a_graph_are_all_found(rng, link):
+    # Lanczos builds on one vector, in which eigenvectors of equal eigenvalues look like one.
+    N = planted(rng, 3, 90, 0.1)
+    A = np.kron(np.eye(3), N)
+    A[0, 270] = A[270, 0] = A[270, 540] = A[540, 270] = link
+    values, vectors = leading_eigenvectors(sparse.csr_array(A), 9)
+    np.testing.assert_allclose(values, eigh(A, eigvals_only=True)[::-1][:9], atol=1e-9)
+    np.testing.assert_allclose(A @ vectors, vectors * values, atol=1e-6)
+
+
+@pytest.mark.parametrize("link", [0.1, 0.01])
+def test_both_iterations_find_the_same(rng, link):
+    N = sparse.csr_array(planted(rng, 12, 60, link))
+    found = linalg._lanczos(N, 12)
+    assert found is not None
+    values, vectors = linalg._filtered_eigenvectors(N, 12)
+    np.testing.assert_allclose(found[0], values, atol=1e-10)
+    cosines = np.linalg.svd(found[1].T @ vectors, compute_uv=False)
+    assert cosines.min() > 1 - 1e-9
+
+
 def test_equal_input_gives_equal_output(rng):
     N = sparse.csr_array(planted(rng, 12, 60, 0.1))
     for first, second in zip(leading_eigenvectors(N, 5), leading_eigenvectors(N, 5), strict=True):
@@ -73,6 +95,7 @@ def test_equal_input_gives_equal_output(rng):
 
 def test_lapack_helps_where_the_iteration_ends_too_early(monkeypatch, rng):
     N = planted(rng, 12, 60, 0.1)
+    monkeypatch.setattr(linalg, "RESTARTS", 1)
     monkeypatch.setattr(linalg, "MAX_FILTERS", 1)
     values, _ = leading_eigenvectors(sparse.csr_array(N), 12)
     np.testing.assert_allclose(values, eigh(N, eigvals_only=True)[::-1][:12], atol=1e-12)
@@ -80,6 +103,7 @@ def test_lapack_helps_where_the_iteration_ends_too_early(monkeypatch, rng):
 
 def test_a_large_problem_gives_what_it_has_when_time_is_up(monkeypatch, rng):
     N = planted(rng, 12, 60, 0.1)
+    monkeypatch.setattr(linalg, "RESTARTS", 1)
     monkeypatch.setattr(linalg, "MAX_FILTERS", 2)
     monkeypatch.setattr(linalg, "FALLBACK_SIZE", 0)
     values, vectors = leading_eigenvectors(sparse.csr_array(N), 12)
@@ -107,6 +131,7 @@ def chain(n_nodes, reach=5):
 
 def test_a_long_chain_takes_inverse_iteration(monkeypatch, rng):
     monkeypatch.setattr(linalg, "FALLBACK_SIZE", 0)
+    monkeypatch.setattr(linalg, "RESTARTS", 1)
     monkeypatch.setattr(linalg, "MAX_FILTERS", 3)
     order = rng.permutation(900)
     N = chain(900)[order, :][:, order]

@@ -11,6 +11,7 @@ import numpy as np
 import scipy.linalg
 from scipy import sparse
 from scipy.sparse.csgraph import reverse_cuthill_mckee
+from scipy.sparse.linalg import ArpackNoConvergence, eigsh
 
 from tuckermix._array_api import (
     BLOCK_BYTES,
@@ -86,6 +87,22 @@ FALLBACK_SIZE = 2500
 SPARE = 8
 """Vectors carried beyond those wanted: convergence depends on the gap to the first left out."""
 
+WIDER, FURTHER = 2.5, 20
+"""The Lanczos iteration keeps this many times the vectors wanted, and at least these more, between
+restarts: the fewest products for most graphs."""
+
+RESTARTS = 60
+"""Most restarts of the Lanczos iteration: graphs of clusters take some 20, pure noise 30. Those
+that take more are better left to inverse iteration, see `MAX_FILTERS`."""
+
+PROBES = 40
+"""Steps of a second Lanczos iteration, beside the vectors found, which looks for others: as many
+show an eigenvalue that stands out from the rest by a hundredth."""
+
+LEFT_OUT = 1e-6
+"""An eigenvalue that exceeds the last one found by more than this has been left out; nearer ones
+are ties."""
+
 DEGREE = 10
 """Degree of the filter between two orthogonalisations: larger ones save work, until the filtered
 vectors become dependent in floating point."""
@@ -110,10 +127,10 @@ TOLERANCE = 1e-7
 def leading_eigenvectors(matrix: Any, n_vectors: int) -> tuple[Array, Array]:
     """Find the leading eigenpairs of a symmetric matrix, eigenvalues falling.
 
-    The sign of each vector is fixed by its entry of largest magnitude, so that runs agree. A large
-    sparse matrix is worked on with a block of vectors: where groups of a graph hardly touch each
-    other, eigenvalues almost coincide, and a Lanczos iteration, which builds on a single vector,
-    finds one eigenvector of such a cluster where there are several.
+    The sign of each vector is fixed by its entry of largest magnitude, so that runs agree. For a
+    large sparse matrix a Lanczos iteration takes the fewest products. It builds on a single vector,
+    and where eigenvalues coincide it may find one eigenvector where there are several: whether any
+    is left is looked for, and a block of vectors finds them all then.
 
     Parameters
     ----------
@@ -132,7 +149,8 @@ def leading_eigenvectors(matrix: Any, n_vectors: int) -> tuple[Array, Array]:
     size = matrix.shape[0]
     if sparse.issparse(matrix):
         if size > SPARSE_SIZE and 4 * (n_vectors + SPARE) <= size:
-            return _filtered_eigenvectors(matrix, n_vectors)
+            pair = _lanczos(matrix, n_vectors)
+            return _filtered_eigenvectors(matrix, n_vectors) if pair is None else pair
         matrix = matrix.toarray()
     xp = get_namespace(matrix)
     if n_vectors == 0:
@@ -384,6 +402,37 @@ def _krylov_basis(B: Array, width: int, start: Array | None, tol: float) -> Arra
         previous = best
         block = orthonormal_basis(double(xp.matmul(B.T, xp.matmul(image, keep))))
     return best
+
+
+def _lanczos(matrix: sparse.csr_array, count: int) -> tuple[np.ndarray, np.ndarray] | None:
+    """Find leading eigenpairs by ARPACK; None where it takes too long or left one out."""
+    size = matrix.shape[0]
+    # Fixed starts: the result depends on the matrix alone.
+    start, probe = np.random.default_rng(0).standard_normal((2, size))
+    width = min(size, max(int(WIDER * count), count + FURTHER))
+    try:
+        values, vectors = eigsh(
+            matrix, count, which="LA", v0=start, ncv=width, tol=TOLERANCE, maxiter=RESTARTS
+        )
+    except ArpackNoConvergence:
+        return None
+    values, vectors = values[::-1], np.ascontiguousarray(vectors[:, ::-1])
+    # The largest eigenvalue of the matrix beside these vectors must not be larger.
+    basis = np.zeros((size, count + PROBES))
+    basis[:, :count] = vectors
+    for step in range(count, count + PROBES):
+        known = basis[:, :step]
+        for _ in range(2):  # the second round removes what rounding left
+            probe = probe - known @ (known.T @ probe)
+        length = np.linalg.norm(probe)
+        if length <= np.finfo(float).eps:  # there is nothing beyond
+            break
+        basis[:, step] = probe / length
+        probe = matrix @ basis[:, step]
+    probes = basis[:, count:]
+    if scipy.linalg.eigvalsh(probes.T @ (matrix @ probes))[-1] > values[-1] + LEFT_OUT:
+        return None
+    return values, vectors * signs_of(vectors)
 
 
 def _filtered_eigenvectors(matrix: sparse.csr_array, count: int) -> tuple[np.ndarray, np.ndarray]:
