@@ -199,3 +199,57 @@ def test_a_second_embedding_is_taken_only_for_more_modularity_at_a_similar_cut(m
     assert free[2] >= first[2]
     assert kept[1] <= 1.1 * first[1]
     assert kept[2] >= first[2]
+
+
+@pytest.fixture
+def torch_on_device(monkeypatch):
+    """Let PyTorch on the host go the way of a device."""
+    monkeypatch.setattr(graph, "DEVICES", ("cpu",))
+    return pytest.importorskip("torch")
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("n_directions", [1, 7])
+def test_the_graph_on_a_device_is_that_of_the_host(torch_on_device, rng, n_directions):
+    Z = rng.standard_normal((300, 5))
+    indices, squares = nearest_neighbors(Z, Z, 9, exclude_self=True)
+    expected = adjacency(indices, squares, n_directions).toarray()
+    torch = torch_on_device
+    found = adjacency(torch.asarray(indices), torch.asarray(squares), n_directions)
+    np.testing.assert_allclose(found.to_dense().numpy(), expected, rtol=1e-12)
+    np.testing.assert_array_equal(expected, expected.T)
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("apart", [0.0, 2.5, 30.0])  # one cloud, clusters that touch, parts
+@pytest.mark.parametrize("n_samples", [90, 700])  # dense eigenproblems, and sparse ones
+def test_a_device_gives_the_labels_of_the_host(torch_on_device, rng, apart, n_samples):
+    centers = rng.standard_normal((5, 6))
+    Z = apart * centers[np.arange(n_samples) % 5] + rng.standard_normal((n_samples, 6))
+    indices, squares = nearest_neighbors(Z, Z, 10, exclude_self=True)
+
+    def partition(move):
+        generator = np.random.default_rng(0)
+        return graph_partition(move(Z), move(indices), move(squares), 5, n_init=3, rng=generator)
+
+    labels = partition(torch_on_device.asarray)
+    assert isinstance(labels, np.ndarray)
+    # To rounding: a sample between clusters may fall to either side.
+    assert adjusted_rand_score(labels, partition(np.asarray)) > 0.98
+
+
+@pytest.mark.torch
+def test_more_parts_than_clusters_are_joined_on_a_device_too(torch_on_device, rng, monkeypatch):
+    Z = 100.0 * np.repeat(np.arange(6.0), 30)[:, None] + rng.standard_normal((180, 2))
+    indices, squares = nearest_neighbors(Z, Z, 5, exclude_self=True)
+    torch = torch_on_device
+    for edges in (graph.MAX_EDGES, 0):  # wider neighbourhoods, then joining by means
+        monkeypatch.setattr(graph, "MAX_EDGES", edges)
+        labels = [
+            graph_partition(
+                move(Z), move(indices), move(squares), 3, n_init=3, rng=np.random.default_rng(0)
+            )
+            for move in (np.asarray, torch.asarray)
+        ]
+        np.testing.assert_array_equal(*labels)
+        assert len(np.unique(labels[0])) == 3

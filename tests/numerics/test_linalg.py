@@ -87,6 +87,22 @@ def test_both_iterations_find_the_same(rng, link):
     assert cosines.min() > 1 - 1e-9
 
 
+@pytest.mark.torch
+@pytest.mark.parametrize(("limit", "n_groups"), [(40, 12), (1, 12), (40, 4)])
+def test_sparse_tensors_are_worked_on_where_they_are(monkeypatch, rng, limit, n_groups):
+    # By the filter; by LAPACK where that is not enough; as a dense matrix where it is small.
+    torch = pytest.importorskip("torch")
+    monkeypatch.setattr(linalg, "MAX_FILTERS", limit)
+    N = planted(rng, n_groups, 60, 0.1)
+    ends = np.array(N.nonzero())
+    matrix = torch.sparse_coo_tensor(ends, N[*ends], N.shape, check_invariants=True).coalesce()
+    assert (linalg.on_the_host(matrix) != sparse.csr_array(N)).nnz == 0
+    values, vectors = leading_eigenvectors(matrix, n_groups)
+    assert values.dtype == vectors.dtype == torch.float64
+    np.testing.assert_allclose(values, eigh(N, eigvals_only=True)[::-1][:n_groups], atol=1e-9)
+    np.testing.assert_allclose(N @ vectors.numpy(), vectors * values, atol=1e-6)
+
+
 def test_equal_input_gives_equal_output(rng):
     N = sparse.csr_array(planted(rng, 12, 60, 0.1))
     for first, second in zip(leading_eigenvectors(N, 5), leading_eigenvectors(N, 5), strict=True):

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
+import array_api_compat
 import numpy as np
 from scipy import sparse
 from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.sparse.csgraph import connected_components
 
-from tuckermix._array_api import Array, asarray_like, get_namespace, to_numpy
+from tuckermix._array_api import Array, asarray_like, device, get_namespace, is_numpy, to_numpy
 from tuckermix._declaration import describe
-from tuckermix.numerics.linalg import leading_eigenvectors
+from tuckermix.numerics.linalg import leading_eigenvectors, on_the_host
 from tuckermix.numerics.points import kmeans, nearest_neighbors
 
 __all__ = [
@@ -53,6 +55,9 @@ limit, an even split through a cloud would be preferred to a small group that st
 FEWEST = 5
 """With fewer samples than this for each eigenvector, eigenvectors tell single samples apart: all of
 them are needed, with equal weights, and no more than there are clusters."""
+
+DEVICES = ("cuda", "xpu")
+"""Where the graph of a PyTorch tensor stays on its device; elsewhere SciPy has the better tools."""
 
 MAX_EDGES = 2_000_000
 """Widening the neighbourhood ends at this many directed edges (about 100 MB on the host)."""
@@ -120,7 +125,7 @@ def _in_order_of_appearance(names: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return first[order], rank[member]
 
 
-def adjacency(indices: np.ndarray, squares: np.ndarray, n_directions: int) -> sparse.csr_array:
+def adjacency(indices: Array, squares: Array, n_directions: int) -> Any:
     """Build the weighted graph of nearest neighbours.
 
     ``A_ij = w_ij + w_ji + 2 min(w_ij, w_ji)`` with ``w_ij = exp(-6 (r - 1) / n) h_ij`` where j is
@@ -130,33 +135,50 @@ def adjacency(indices: np.ndarray, squares: np.ndarray, n_directions: int) -> sp
 
     Parameters
     ----------
-    indices, squares : ndarray of shape (n_samples, n_neighbors)
-        The neighbours of each sample, nearest first, and their squared distances.
+    indices, squares : arrays of shape (n_samples, n_neighbors)
+        The neighbours of each sample, nearest first, and their squared distances, in NumPy or
+        PyTorch.
     n_directions : int
         The dimension d in which the samples lie.
 
     Returns
     -------
-    A : scipy.sparse.csr_array of shape (n_samples, n_samples)
+    A : scipy.sparse.csr_array or sparse tensor of PyTorch, of shape (n_samples, n_samples)
         Symmetric, nonnegative, without loops.
     """
+    xp = get_namespace(indices, squares)
     n_samples, n_neighbors = indices.shape
-    spacing = np.sqrt(squares[:, (n_neighbors - 1) // 2])
-    spacing = np.maximum(spacing, DENSEST * np.median(spacing))
-    spacings = np.maximum(spacing[:, None] * spacing[indices], np.finfo(float).tiny)
-    relative = np.maximum(spacings / np.median(spacings), DENSEST**2)
-    weights = rank_weights(n_neighbors) / relative ** (0.5 / max(1, n_directions))
-    pointers = np.arange(0, n_samples * n_neighbors + 1, n_neighbors)
-    W = sparse.csr_array((weights.ravel(), indices.ravel(), pointers), shape=(n_samples,) * 2)
-    back = W.T.tocsr()
-    return (W + back + MUTUAL * W.minimum(back)).tocsr()
+    flat = xp.reshape(indices, (-1,))
+    spacing = xp.sqrt(squares[:, (n_neighbors - 1) // 2])
+    spacing = xp.maximum(spacing, DENSEST * xp.quantile(spacing, 0.5))
+    spacings = spacing[:, None] * xp.reshape(xp.take(spacing, flat, axis=0), indices.shape)
+    spacings = xp.clip(spacings, np.finfo(float).tiny, None)
+    middle = xp.quantile(xp.reshape(spacings, (-1,)), 0.5)
+    relative = xp.clip(spacings / middle, DENSEST**2, None)
+    weights = asarray_like(rank_weights(n_neighbors), squares)
+    weights = weights / relative ** (0.5 / max(1, n_directions))
+    if is_numpy(indices):
+        pointers = np.arange(0, n_samples * n_neighbors + 1, n_neighbors)
+        W = sparse.csr_array((weights.ravel(), flat, pointers), shape=(n_samples,) * 2)
+        back = W.T.tocsr()
+        return (W + back + MUTUAL * W.minimum(back)).tocsr()
+    # A = M + Mᵀ, where M has the edges of W, and half of what counts more for mutual ones.
+    cube = (n_samples, n_neighbors, n_neighbors)
+    every = xp.arange(n_samples, device=device(indices))
+    mutual = xp.reshape(xp.take(indices, flat, axis=0), cube) == every[:, None, None]
+    back = xp.where(mutual, xp.reshape(xp.take(weights, flat, axis=0), cube), 0.0)
+    weights = weights + 0.5 * MUTUAL * xp.minimum(weights, xp.sum(back, axis=2))
+    ends = xp.stack([xp.repeat(every, n_neighbors), flat])
+    ends, weights = xp.concat([ends, xp.flip(ends, axis=0)], axis=1), xp.reshape(weights, (-1,))
+    weights, shape = xp.concat([weights, weights]), (n_samples, n_samples)
+    return xp.sparse_coo_tensor(ends, weights, shape, check_invariants=False).coalesce()
 
 
 @describe(GROUPS)
 def graph_partition(
     Z: Array,
-    indices: np.ndarray,
-    squares: np.ndarray,
+    indices: Array,
+    squares: Array,
     n_clusters: int,
     *,
     n_init: int,
@@ -184,26 +206,30 @@ def graph_partition(
         return np.arange(n_samples)
     if n_clusters == 1:
         return np.zeros(n_samples, dtype=np.int64)
+    on_device = array_api_compat.is_torch_array(Z) and device(Z).type in DEVICES
     while True:
+        if not on_device:
+            indices, squares = to_numpy(indices), to_numpy(squares)
         A = adjacency(indices, squares, int(Z.shape[1]) - 1)
         labels = cut_graph(A, n_clusters, n_init=n_init, rng=rng)
         if labels is not None:
             return labels
         width = min(2 * indices.shape[1], n_samples - 1)
         if width * n_samples > MAX_EDGES:
+            A = on_the_host(A) if on_device else A
             return join_parts(Z, connected_components(A, directed=False)[1], n_clusters)
-        indices, squares = map(to_numpy, nearest_neighbors(Z, Z, width, exclude_self=True))
+        indices, squares = nearest_neighbors(Z, Z, width, exclude_self=True)
 
 
 @describe(GROUPS)
 def cut_graph(
-    A: sparse.csr_array, n_clusters: int, *, n_init: int, rng: np.random.Generator
+    A: Any, n_clusters: int, *, n_init: int, rng: np.random.Generator
 ) -> np.ndarray | None:
     """Partition the nodes of a graph by its normalised cut.
 
     Parameters
     ----------
-    A : scipy.sparse.csr_array of shape (n_samples, n_samples)
+    A : scipy.sparse.csr_array or sparse tensor of PyTorch, of shape (n_samples, n_samples)
         Symmetric and nonnegative, see `adjacency`; sums of such graphs are graphs too.
 
     Returns
@@ -211,18 +237,27 @@ def cut_graph(
     labels : ndarray of shape (n_samples,) or None
         The group of each node; None where the graph falls into more parts than there are groups.
     """
-    n_parts, part = connected_components(A, directed=False)
+    host = A if sparse.issparse(A) else on_the_host(A)
+    n_parts, part = connected_components(host, directed=False)
     if n_parts > n_clusters:
         return None
     if n_clusters == 1:
         return np.zeros(len(part), dtype=np.int64)
     # The normalised adjacency D^-½ A D^-½; degrees do not reach beyond a component.
-    scale = 1 / np.sqrt(A.sum(axis=1))
-    N = sparse.csr_array(A.multiply(scale[:, None]).multiply(scale[None, :]))
-    if n_parts == 1:
-        pair = leading_eigenvectors(N, _with_more(n_clusters, len(part)))
-        return _cut_connected(A, pair, n_clusters, n_init, rng)
-    return _cut_parts(A, N, part, n_clusters, n_init, rng)
+    if n_parts > 1 or host is A:
+        scale = 1 / np.sqrt(host.sum(axis=1))
+        N = sparse.csr_array(host.multiply(scale[:, None]).multiply(scale[None, :]))
+        if n_parts > 1:
+            return _cut_parts(host, N, part, n_clusters, n_init, rng)
+    else:
+        xp, (rows, columns) = get_namespace(A), A.indices()
+        ones = xp.ones((len(part), 1), dtype=A.dtype, device=device(A))
+        scale = 1 / xp.sqrt((A @ ones)[:, 0])
+        weights = A.values() * xp.take(scale, rows, axis=0) * xp.take(scale, columns, axis=0)
+        kind = {"is_coalesced": True, "check_invariants": False}
+        N = xp.sparse_coo_tensor(A.indices(), weights, A.shape, **kind)
+    pair = leading_eigenvectors(N, _with_more(n_clusters, len(part)))
+    return to_numpy(_cut_connected(A, pair, n_clusters, n_init, rng))
 
 
 def modularity(A: sparse.csr_array, labels: np.ndarray) -> float:
@@ -275,26 +310,26 @@ def _with_more(n_clusters: int, n_samples: int) -> int:
 
 
 def _cut_connected(
-    A: sparse.csr_array,
-    pair: tuple[np.ndarray, np.ndarray],
+    A: Any,
+    pair: tuple[Array, Array],
     n_clusters: int,
     n_init: int,
     rng: np.random.Generator,
-) -> np.ndarray:
+) -> Array:
     """Cluster a connected graph by k-means on its eigenvectors, rows divided by their norms.
 
     The partition by `n_clusters` eigenvectors is kept, unless one by half as many more, and at
     least three, has a larger modularity at a normalised cut that is not much larger.
     """
     values, vectors = pair
-    n_samples = len(vectors)
+    xp, n_samples = get_namespace(vectors), len(vectors)
     best, cut, modularity = None, math.inf, -math.inf
     # A set of one where there are too few samples for more eigenvectors.
     for n_vectors in sorted({n_clusters, _with_more(n_clusters, n_samples)}):
         steps = STEPS if FEWEST * n_vectors <= n_samples else 0
         embedding = vectors[:, :n_vectors] * ((1 + values[:n_vectors]) / 2) ** steps
-        lengths = np.linalg.norm(embedding, axis=1, keepdims=True)
-        embedding = embedding / np.where(lengths > 0, lengths, 1)
+        lengths = xp.sqrt(xp.sum(embedding * embedding, axis=1, keepdims=True))
+        embedding = embedding / xp.where(lengths > 0, lengths, 1.0)
         labels = kmeans(embedding, n_clusters, n_init=n_init, rng=rng).labels
         its_cut, its_modularity = _cut_and_modularity(A, labels, n_clusters)
         if best is None or (its_modularity > modularity and its_cut <= CUT_ALLOWANCE * cut):
@@ -303,15 +338,15 @@ def _cut_connected(
     return best
 
 
-def _cut_and_modularity(
-    A: sparse.csr_array, labels: np.ndarray, n_clusters: int
-) -> tuple[float, float]:
+def _cut_and_modularity(A: Any, labels: Array, n_clusters: int) -> tuple[float, float]:
     """Return the normalised cut ``Σ 1 - a_k / v_k`` and the modularity ``Σ a_k / v - (v_k / v)²``.
 
     a_k is the weight within group k, v_k the weight of its samples, v that of all.
     """
-    marks = sparse.csr_array((np.ones(len(labels)), (labels, np.arange(len(labels)))))
-    weights = (marks @ A @ marks.T).toarray()
+    xp = get_namespace(labels)
+    names = xp.arange(n_clusters, dtype=labels.dtype, device=device(labels))
+    marks = xp.astype(labels[:, None] == names, xp.float64)
+    weights = to_numpy(marks.T @ (A @ marks))
     within, volumes = np.diag(weights), weights.sum(axis=1)
     shares = volumes / volumes.sum()
     cut = n_clusters - float((within / volumes).sum())

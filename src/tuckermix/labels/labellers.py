@@ -424,8 +424,8 @@ def _fit_graph(
     member = np.arange(rows.shape[0])
     while True:
         count = min(n_neighbors, int(rows.shape[0]) - 1)
-        indices, squares = map(to_numpy, NearestPoints(rows).find(rows, count, exclude_self=True))
-        first, copies = distinct_rows(indices, squares, epsilon(rows))
+        indices, squares = NearestPoints(rows).find(rows, count, exclude_self=True)
+        first, copies = distinct_rows(to_numpy(indices), to_numpy(squares), epsilon(rows))
         member = copies[member]
         if len(first) == rows.shape[0]:
             break
@@ -436,7 +436,7 @@ def _fit_graph(
 
 
 def elect(
-    rows: Array, labels: np.ndarray, indices: np.ndarray, n_clusters: int
+    rows: Array, labels: np.ndarray, indices: Array, n_clusters: int
 ) -> tuple[GraphLabels, np.ndarray]:
     """Let as many landmarks vote as leaves every label to at least one of them.
 
@@ -449,7 +449,7 @@ def elect(
         The landmarks, no two of them equal.
     labels : ndarray of shape (n_landmarks,)
         Their labels.
-    indices : ndarray of shape (n_landmarks, n_neighbors)
+    indices : array of shape (n_landmarks, n_neighbors)
         Their nearest neighbours, themselves excluded.
     n_clusters : int
         The number of labels.
@@ -463,12 +463,13 @@ def elect(
     """
     xp = get_namespace(rows)
     held = asarray_like(labels, rows, dtype=xp.int64)
-    voters = np.concatenate([np.arange(len(labels))[:, None], indices], axis=1)
+    own = xp.arange(len(labels), dtype=xp.int64, device=device(rows))[:, None]
+    voters = xp.concat([own, asarray_like(indices, rows, dtype=xp.int64)], axis=1)
     wanted = len(np.unique(labels))
     n_votes = max(1, indices.shape[1])
     while True:
         labeller = GraphLabels(rows, held, n_clusters, n_votes)
-        shares = labeller.count_votes(asarray_like(voters[:, :n_votes], rows, dtype=xp.int64))
+        shares = labeller.count_votes(voters[:, :n_votes])
         won = to_numpy(xp.argmax(shares, axis=1))
         if n_votes == 1 or len(np.unique(won)) == wanted:
             return labeller, won

@@ -33,6 +33,7 @@ __all__ = [
     "gram_of_columns",
     "leading_directions",
     "leading_eigenvectors",
+    "on_the_host",
     "orthonormal_basis",
     "random_basis",
     "rank_of",
@@ -107,6 +108,9 @@ DEGREE = 10
 """Degree of the filter between two orthogonalisations: larger ones save work, until the filtered
 vectors become dependent in floating point."""
 
+DEVICE_DEGREE = 20
+"""The same on a device, where a product takes less time than what lies between two filters."""
+
 MAX_FILTERS = 40
 """Most problems take 4 to 8 filters. Those that take more are graphs of samples on a line or in a
 plane, with eigenvalues that crowd at 1 for want of short ways from end to end."""
@@ -134,8 +138,8 @@ def leading_eigenvectors(matrix: Any, n_vectors: int) -> tuple[Array, Array]:
 
     Parameters
     ----------
-    matrix : array of shape (d, d), or scipy.sparse.csr_array with eigenvalues in [-1, 1]
-        A symmetric matrix.
+    matrix : array of shape (d, d), or a sparse matrix with eigenvalues in [-1, 1]
+        A symmetric matrix; sparse ones are arrays of SciPy, or tensors of PyTorch in coordinates.
     n_vectors : int
         The number of pairs, at most d.
 
@@ -152,6 +156,10 @@ def leading_eigenvectors(matrix: Any, n_vectors: int) -> tuple[Array, Array]:
             pair = _lanczos(matrix, n_vectors)
             return _filtered_eigenvectors(matrix, n_vectors) if pair is None else pair
         matrix = matrix.toarray()
+    elif getattr(matrix, "is_sparse", False):  # of PyTorch: on a device, products cost little
+        if size > SPARSE_SIZE and 4 * (n_vectors + SPARE) <= size:
+            return _filtered_eigenvectors(matrix, n_vectors)
+        matrix = matrix.to_dense()
     xp = get_namespace(matrix)
     if n_vectors == 0:
         return xp.zeros((0,), dtype=matrix.dtype, device=device(matrix)), matrix[:, :0]
@@ -435,44 +443,62 @@ def _lanczos(matrix: sparse.csr_array, count: int) -> tuple[np.ndarray, np.ndarr
     return values, vectors * signs_of(vectors)
 
 
-def _filtered_eigenvectors(matrix: sparse.csr_array, count: int) -> tuple[np.ndarray, np.ndarray]:
+def _filtered_eigenvectors(matrix: Any, count: int) -> tuple[Array, Array]:
     """Find leading eigenpairs by subspace iteration with a Chebyshev filter.
 
     The span of `count` + 8 vectors is multiplied by a polynomial of the matrix that is small on
     ``[-1, t]``, t the smallest Ritz value of the block, and grows fast above it. Where that is
     slow, inverse iteration, if the matrix can be ordered to a narrow band.
     """
-    size = matrix.shape[0]
+    size, on_host = matrix.shape[0], sparse.issparse(matrix)
+    like = np.empty(0) if on_host else matrix.values()
     # A fixed start: the result depends on the matrix alone.
-    vectors = np.random.default_rng(0).standard_normal((size, count + SPARE))
+    vectors = asarray_like(np.random.default_rng(0).standard_normal((size, count + SPARE)), like)
     vectors = _quick_qr(vectors)
     for _ in range(MAX_FILTERS):
         values, vectors, residuals = _rayleigh_ritz(matrix, vectors)
         if residuals[-count:].max() <= TOLERANCE:
             break
-        vectors = _quick_qr(_filter(matrix, vectors, values[0]))
+        degree = DEGREE if on_host else DEVICE_DEGREE
+        vectors = _quick_qr(_filter(matrix, vectors, values[0], degree))
     else:
+        if not on_host:
+            matrix, vectors = on_the_host(matrix), to_numpy(vectors)
         if size <= FALLBACK_SIZE:
-            return leading_eigenvectors(matrix.toarray(), count)
+            values, vectors = leading_eigenvectors(matrix.toarray(), count)
+            return asarray_like(values, like), asarray_like(vectors, like)
         values, vectors = _inverse_iteration(matrix, vectors, count)
-    vectors = vectors[:, ::-1][:, :count]
-    return values[::-1][:count], vectors * signs_of(vectors)
+        vectors = asarray_like(vectors, like)
+    order = np.arange(vectors.shape[1])[::-1][:count]
+    vectors = vectors[:, asarray_like(order, like, dtype=get_namespace(like).int64)]
+    return asarray_like(values[order], like), vectors * signs_of(vectors)
 
 
-def _quick_qr(vectors: np.ndarray) -> np.ndarray:
+def on_the_host(matrix: Any) -> sparse.csr_array:
+    """Bring a sparse matrix of PyTorch to SciPy."""
+    rows = to_numpy(matrix.indices())
+    return sparse.csr_array((to_numpy(matrix.values()), (rows[0], rows[1])), shape=matrix.shape)
+
+
+def _quick_qr(vectors: Array) -> Array:
     """Orthonormalise a block of vectors, which is overwritten."""
-    return scipy.linalg.qr(vectors, mode="economic", overwrite_a=True, check_finite=False)[0]
+    if is_numpy(vectors):
+        return scipy.linalg.qr(vectors, mode="economic", overwrite_a=True, check_finite=False)[0]
+    # Products with small matrices: on a device Householder's reflections are many small steps.
+    left = tall_svd(vectors)[0]
+    return left if left.shape[1] == vectors.shape[1] else orthonormal_basis(vectors)
 
 
-def _rayleigh_ritz(
-    matrix: sparse.csr_array, vectors: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _rayleigh_ritz(matrix: Any, vectors: Array) -> tuple[np.ndarray, Array, np.ndarray]:
     """Return Ritz values (ascending), Ritz vectors and the norms of their residuals."""
+    xp = get_namespace(vectors)
     images = matrix @ vectors
-    small = vectors.T @ images
+    small = to_numpy(vectors.T @ images)
     values, turn = scipy.linalg.eigh((small + small.T) / 2)
+    turn = asarray_like(turn, vectors)
     vectors, images = vectors @ turn, images @ turn
-    return values, vectors, np.linalg.norm(images - vectors * values, axis=0)
+    gaps = images - vectors * asarray_like(values, vectors)
+    return values, vectors, to_numpy(xp.sqrt(xp.sum(gaps * gaps, axis=0)))
 
 
 def _inverse_iteration(
@@ -507,10 +533,11 @@ def _inverse_iteration(
     return values, vectors
 
 
-def _filter(matrix: sparse.csr_array, vectors: np.ndarray, edge: float) -> np.ndarray:
+def _filter(matrix: Any, vectors: Array, edge: float, degree: int) -> Array:
     """Apply the Chebyshev polynomial that is at most 1 in magnitude on [-1, edge]."""
-    center, half = (edge - 1) / 2, max((edge + 1) / 2, np.finfo(float).eps)
+    edge = float(edge)
+    center, half = (edge - 1) / 2, max((edge + 1) / 2, float(np.finfo(float).eps))
     previous, current = vectors, (matrix @ vectors - center * vectors) / half
-    for _ in range(DEGREE - 1):
+    for _ in range(degree - 1):
         previous, current = current, (matrix @ current - center * current) * (2 / half) - previous
     return current
