@@ -25,6 +25,14 @@ MAX_HALVINGS = 40
 ARMIJO = 1e-4
 """The share of the linear decrease that a Newton step must achieve, the usual figure."""
 
+ROUNDING = 1e-12
+"""A decrease of the dual below this share of its terms cannot be told from rounding; the gradient,
+which keeps far more digits, then says whether a step is good."""
+
+OVERSHOOT = 0.5
+"""The slope at the end of such a step, relative to that at its start with the sign reversed: since
+the dual is convex, less than 1 means that the step ends nearer to the lowest point of its line."""
+
 RIDGE = 1e-10
 """Added to the diagonal of Newton's system relative to its mean: the dual does not change when a
 constant moves from one half of its variables to the other."""
@@ -79,10 +87,15 @@ def doubly_stochastic(K: np.ndarray, eta: float, *, tol: float = 1e-10) -> np.nd
             break
         step = _newton_step(parts(nu) > 0, eta, gradient, size)
         slope, length = float(step @ gradient), 1.0
+        by_slope = abs(slope) <= ROUNDING * float(np.abs(nu).sum())
         for _ in range(MAX_HALVINGS):
             candidate = nu + length * step
             new_value, new_gradient = dual(candidate)
-            if new_value <= value + ARMIJO * length * slope:
+            if by_slope:
+                good = float(step @ new_gradient) <= OVERSHOOT * abs(slope)
+            else:
+                good = new_value <= value + ARMIJO * length * slope
+            if good:
                 break
             length *= 0.5
         else:
