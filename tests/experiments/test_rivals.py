@@ -1,6 +1,7 @@
 """Columns beyond the paper's: rivals and ablations."""
 
 import sys
+import warnings
 
 import numpy as np
 import pytest
@@ -104,7 +105,8 @@ def test_umap_goes_before_kmeans(monkeypatch, digits):
     X, y = digits
 
     class Reducer:
-        def __init__(self, n_neighbors, n_components, min_dist, random_state):
+        def __init__(self, n_neighbors, n_components, min_dist, random_state, n_jobs):
+            assert n_jobs == 1  # a seed rules out more
             self.settings = (n_neighbors, n_components, min_dist, random_state)
 
         def fit_transform(self, rows):
@@ -117,6 +119,20 @@ def test_umap_goes_before_kmeans(monkeypatch, digits):
     monkeypatch.setitem(sys.modules, "umap", Module)
     model = build(METHODS["UMAP + k-means"], 3, RANKS, 5, {}).fit(X)
     assert clustering_accuracy(y, model.labels_) > 0.8
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:Tensorflow not installed:ImportWarning")
+def test_umap_itself_separates_digits():
+    """Neighbourhoods tell four digits apart; the same seed gives the same labels."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ImportWarning)
+        pytest.importorskip("umap", reason="needs umap-learn: install tuckermix[rivals]")
+    data = load_digits(n_class=4)
+    X, y = data.images / 16.0, data.target
+    first, second = (build(METHODS["UMAP + k-means"], 4, RANKS, 0, {}).fit(X) for _ in range(2))
+    assert clustering_accuracy(y, first.labels_) > 0.95
+    np.testing.assert_array_equal(first.labels_, second.labels_)
 
 
 def test_sweeps_of_the_first_experiment():

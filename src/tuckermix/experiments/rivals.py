@@ -76,7 +76,10 @@ def umap_kmeans(n_clusters: int, ranks: Any, seed: int) -> Any:
 
     def embed(rows: np.ndarray) -> np.ndarray:
         umap = require("umap", "The column UMAP + k-means", "rivals", package="umap-learn")
-        reducer = umap.UMAP(UMAP_NEIGHBORS, UMAP_DIRECTIONS, min_dist=0.0, random_state=seed)
+        # One thread: a seed rules out more, and UMAP warns of it unless told.
+        reducer = umap.UMAP(
+            UMAP_NEIGHBORS, UMAP_DIRECTIONS, min_dist=0.0, random_state=seed, n_jobs=1
+        )
         return reducer.fit_transform(rows)
 
     return _After(embed, KMeans(n_clusters, n_init=10, random_state=seed))
