@@ -8,9 +8,10 @@ or below its paragraph in reStructuredText, several separated by semicolons::
     .. 2.1 = benchmarks/results/gpu.json: rows.1.fit_seconds
 
 The source is a file and a place in it: in JSON a path of keys and numbers; in a table of Markdown
-the first cell of a row, or ``first..last`` for the sum over several, and the heading of a column;
-in CSV ``column=value, … > column``. ``*100`` at the end multiplies. Of a text the first number
-counts. A figure is right if the stored value rounds to it, and if it stands where its comment says.
+the first cell of a row, or ``first..last`` for the sum over several, and the heading of a column,
+or ``first cell > second cell > … > heading`` where the first cell does not tell rows apart; in CSV
+``column=value, … > column``. ``*100`` at the end multiplies. Of a text the first number counts. A
+figure is right if the stored value rounds to it, and if it stands where its comment says.
 
 Tables named in `FULLY_CHECKED` must give a source for every figure.
 """
@@ -69,7 +70,23 @@ def _cells(line: str) -> list[str]:
     return [cell.strip() for cell in COMMENT.sub("", line).strip().strip("|").split("|")]
 
 
+def _from_cells(path: Path, place: str) -> float:
+    *wanted, column = (part.strip() for part in place.split(">"))
+    header: list[str] = []
+    for line in path.read_text(encoding="utf-8").splitlines():
+        cells = _cells(line) if line.startswith("|") else []
+        if not cells:
+            header = []
+        elif not header:
+            header = cells
+        elif cells[: len(wanted)] == wanted and column in header:
+            return first_number(cells[header.index(column)])
+    raise WrongNumber(f"{path.name} has no row {' > '.join(wanted)!r} with a column {column!r}")
+
+
 def _from_markdown(path: Path, place: str) -> float:
+    if ">" in place:
+        return _from_cells(path, place)
     rows, _, column = place.partition(" ")
     first, _, last = rows.partition("..")
     header: list[str] = []

@@ -36,6 +36,9 @@ def root(tmp_path):
         "| table2 | 3 | 1 |\n| table3 | 15 × | 1 |\n| table4 | 7 | 0 |\n\n"
         "| table | other |\n|---|---|\n| table2 | 9 |\n"
     )
+    (tmp_path / "w.md").write_text(
+        "| a | b | c, d |\n|---|---|---|\n| x y | MM | 1 |\n| x y | ALS | 0.25 |\n"
+    )
     (tmp_path / "t.csv").write_text("row,method,ac\nK=4,MM,0.7167\nK=4,ALS,0.5\n")
     return tmp_path
 
@@ -65,6 +68,7 @@ def test_a_changed_figure_of_the_readme_fails(check, figure):
         ("o.md", "table3 first", 15),
         ("o.md", "table2..table3 first", 18),
         ("o.md", "table2 other", 9),
+        ("w.md", "x y > ALS > c, d", 0.25),
         ("t.csv", "row=K=4, method=MM > ac", 0.7167),
     ],
 )

@@ -119,9 +119,9 @@ class TuckerClustering(
     assign_labels : {"graph", "subspace", "memberships", "argmax"}, default="graph"
         How samples get labels: by a graph of nearest neighbours in all directions of the projected
         samples, weighted by ridge regression, by k-means in the subspace, by k-means on the mixing
-        weights (the paper's last step, here on exact weights, which are flatter than those of its
-        solver), or by the largest weight (by k-means on the weights where there are fewer
-        components than clusters).
+        weights (the paper's last step, but on exact weights, which are flatter than those of its
+        solver and give worse labels), or by the largest weight (by k-means on the weights where
+        there are fewer components than clusters).
     n_neighbors : int, default=15
         The number of neighbours in the graph and in votes.
     ridge_edge : float, default=4.0
@@ -202,7 +202,7 @@ class TuckerClustering(
     See Also
     --------
     tuckermix.decompose : The model without labels.
-    tuckermix.baselines.PCAMultinomial : The paper's recipe to the letter.
+    tuckermix.baselines.PCAMultinomial : The paper's recipe; with ``tol=0`` its 250 sweeps.
 
     Notes
     -----

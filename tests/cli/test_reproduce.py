@@ -3,7 +3,8 @@ import re
 import pytest
 from typer.testing import CliRunner
 
-from tuckermix.cli.reproduce import app
+from tuckermix.cli.reproduce import _split_methods, app
+from tuckermix.experiments import METHODS as ALL
 from tuckermix.experiments import Store
 
 METHODS = "k-means,spectral"
@@ -31,6 +32,25 @@ def test_lines_report_progress_where_there_is_no_terminal(tmp_path):
     path = tmp_path / "r.sqlite"
     done = call("table2", "--quick", "--jobs", 0, "--runs", 1, "--methods", "k-means", "--db", path)
     assert re.search(r"1/1.*table2 · CBCL · k-means · run 0 · AC 0\.\d{4}", done.output)
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        (None, None),
+        ("MM,ALS", ["MM", "ALS"]),
+        ("MM, our labels,MM", ["MM, our labels", "MM"]),
+        ("spectral,spectral, unit rows , k-means", ["spectral", "spectral, unit rows", "k-means"]),
+        ("ours, k-means", ["ours, k-means"]),
+        ("unknown, k-means", ["unknown", "k-means"]),
+    ],
+)
+def test_names_of_columns_may_hold_commas(text, names):
+    assert _split_methods(text) == names
+
+
+def test_every_column_can_be_asked_for():
+    assert _split_methods(",".join(ALL)) == list(ALL)
 
 
 def test_show_prints_the_table(db):

@@ -93,6 +93,17 @@ def _split(value: str | None) -> list[str] | None:
     return None if value is None else [part.strip() for part in value.split(",") if part.strip()]
 
 
+def _split_methods(value: str | None) -> list[str] | None:
+    """Divide a list of columns at its commas, but not at those within a name."""
+    parts, names = _split(value), []
+    while parts:
+        lengths = range(len(parts), 0, -1)
+        count = next((n for n in lengths if ", ".join(parts[:n]) in METHODS), 1)
+        names.append(", ".join(parts[:count]))
+        parts = parts[count:]
+    return None if value is None else names
+
+
 @app.callback()
 def reproduce(
     targets: Annotated[
@@ -155,7 +166,7 @@ def reproduce(
                 targets,
                 data=data,
                 runs=runs,
-                methods=_split(methods),
+                methods=_split_methods(methods),
                 quick=quick,
                 jobs=jobs,
                 db=db,
