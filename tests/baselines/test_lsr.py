@@ -49,12 +49,15 @@ def test_principal_directions(seed):
     assert LSR(2, directions_per_cluster=None, random_state=0).fit(X).directions_ is None
 
 
-def test_affinity_has_columns_scaled_to_one(seed):
+def test_affinity_has_columns_scaled_to_one_or_as_they_are(seed):
     Z = unit(seed)
-    model = LSR(3, directions_per_cluster=None, random_state=0).fit(Z)
+    model = LSR(3, directions_per_cluster=None, random_state=0)
     C = np.abs(ridge_coefficients(Z @ Z.T, 0.004, zero_diagonal=True))
+    plain = model.set_params(scale_columns=False).fit(Z).affinity_matrix_
+    np.testing.assert_allclose(plain, 0.5 * (C + C.T), atol=1e-10)
     C /= C.max(axis=0)
-    np.testing.assert_allclose(model.affinity_matrix_, 0.5 * (C + C.T), atol=1e-10)
+    scaled = model.set_params(scale_columns=True).fit(Z).affinity_matrix_
+    np.testing.assert_allclose(scaled, 0.5 * (C + C.T), atol=1e-10)
 
 
 @pytest.mark.parametrize(
