@@ -1,6 +1,7 @@
-"""Rivals beside published figures: ``TUCKERMIX_DATA=… python -m benchmarks.published_rivals``.
+"""Rivals beside reported figures: ``TUCKERMIX_DATA=… python -m benchmarks.published_rivals``.
 
-Only where the data are the same, or the same faces at another size, which is said. LSR ends here as
+Only where the data are the same, or the same faces at another size, which is said. The authors of
+A-DSSC search its weights with the true classes in hand: "best" is the best of a grid. LSR ends here as
 all methods of its kind do, rows of eigenvectors divided by their norms; beside it stands the end of
 its authors' program, rows divided by the roots of the degrees and ten random starts of k-means,
 and of twenty runs the best, which that program prints. Results go to `published_rivals.md`.
@@ -16,6 +17,7 @@ import numpy as np
 from sklearn.cluster import KMeans
 
 from benchmarks import reporting
+from benchmarks.rival_settings import GRIDS
 from tuckermix.baselines import ADSSC, LSR, SSCOMP
 from tuckermix.baselines._self_expression import normalized_eigenvectors
 from tuckermix.datasets import load
@@ -27,13 +29,20 @@ RUNS = 20
 PROGRAM_STARTS = 10
 """Starts of k-means in that program."""
 
-OTHERS: tuple[tuple[str, str, Any, str, str], ...] = (
-    ("yaleb", "SSC-OMP, at most 5", SSCOMP(38, n_nonzero=5), "0.776", "faces of 48×42 there"),
-    ("yaleb", "A-DSSC, 1 and 0.1", ADSSC(38), "0.917", "faces of 48×42 there, weights searched"),
-    ("orl", "A-DSSC, 1 and 0.1", ADSSC(40), "0.790", "weights searched there"),
-    ("orl", "A-DSSC, 50 and 0.1", ADSSC(40, penalty=50.0, smoothing=0.1), "0.790", "the same"),
+SEARCHED = "faces of 48×42 and weights searched there; best of 1 with 0.025, 0.05, 0.1"
+OTHERS: tuple[tuple[str, str, Any, list[dict[str, Any]], str, str], ...] = (
+    ("yaleb", "SSC-OMP", SSCOMP(38, n_nonzero=5), [], "0.776", "at most 5; faces of 48×42 there"),
+    (
+        "yaleb",
+        "A-DSSC",
+        ADSSC(38),
+        [{"penalty": 1.0, "smoothing": smoothing} for smoothing in (0.025, 0.05)],
+        "0.917",
+        SEARCHED,
+    ),
+    ("orl", "A-DSSC", ADSSC(40), GRIDS["A-DSSC"][1], "0.790", "searched there; best of the grid"),
 )
-"""Dataset, what it is, the method, its published accuracy, and what differs."""
+"""Dataset, method, its model, settings besides, the reported accuracy, and what to know."""
 
 
 def first_persons(count: int) -> tuple[Any, Any]:
@@ -60,19 +69,23 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results")
     options = parser.parse_args()
-    lines = ["| data | method | published | mean | best | to know |", "|---" * 6 + "|"]
-    for count, penalty, published in ((10, 0.004, "0.74"), (5, 0.4, "–")):
+    lines = ["| data | method | reported | ours | best | to know |", "|---" * 6 + "|"]
+    for count, penalty, reported in ((10, 0.004, "0.74"), (5, 0.4, "–")):
         for end, found in zip(("our end", "the program's end"), lsr(count, penalty), strict=True):
             lines.append(
-                f"| Yale B, first {count} | LSR, {end} | {published} | {np.mean(found):.3f} "
-                f"| {max(found):.3f} | penalty {penalty}, {RUNS} runs |"
+                f"| Yale B, first {count} | LSR, {end} | {reported} | {np.mean(found):.3f} "
+                f"| {max(found):.3f} | penalty {penalty}; mean and best of {RUNS} runs |"
             )
             print(lines[-1], flush=True)
-    for name, title, model, published, note in OTHERS:
+    for name, title, model, settings, reported, note in OTHERS:
         data = load(name)
-        labels = model.set_params(random_state=0).fit(data.X).labels_
-        score = clustering_accuracy(data.labels, labels)
-        lines.append(f"| {name} | {title} | {published} | {score:.3f} | – | {note} |")
+        model.set_params(random_state=0)
+        scores = [
+            clustering_accuracy(data.labels, model.set_params(**setting).fit(data.X).labels_)
+            for setting in ({}, *settings)
+        ]
+        best = f"{max(scores):.3f}" if settings else "–"
+        lines.append(f"| {name} | {title} | {reported} | {scores[0]:.3f} | {best} | {note} |")
         print(lines[-1], flush=True)
     command = "TUCKERMIX_DATA=… python -m benchmarks.published_rivals"
     heading = reporting.heading(command, "Accuracies", reporting.environment())

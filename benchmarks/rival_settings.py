@@ -3,7 +3,8 @@
 Authors publish one setting, several, or a grid. For each rival all of them are tried on draws from
 the tuning part of the datasets (see `tuckermix.experiments.splits`); the one with the best mean
 accuracy over the datasets is that of the columns called "tuned", and of methods whose authors name
-no setting at all. Results go to `rival_settings.json` and `rival_settings.md`, after every dataset.
+no setting at all. Results go to `rival_settings.json` and `rival_settings.md`, after every dataset;
+with ``--methods`` and ``--datasets`` the others stay as they are.
 """
 
 from __future__ import annotations
@@ -42,8 +43,8 @@ GRIDS: dict[str, tuple[type, list[dict[str, Any]]]] = {
     "LSR": (
         LSR,
         [
-            {"penalty": penalty, "directions_per_cluster": count}
-            for count, penalty in product((6, None), (0.004, 0.01, 0.1, 0.4))
+            {"penalty": penalty, "directions_per_cluster": count, "scale_columns": scaled}
+            for scaled, count, penalty in product((True, False), (6, None), (0.004, 0.01, 0.1, 0.4))
         ],
     ),
     "A-DSSC": (
@@ -65,8 +66,8 @@ GRIDS: dict[str, tuple[type, list[dict[str, Any]]]] = {
     "SSC-OMP": (SSCOMP, [{"n_nonzero": count} for count in (5, 10)]),
 }
 """What the authors' papers and programs name: for LSR the penalties of five and of ten persons and
-those between them, with and without the projection; for A-DSSC the grid of its program; for EnSC
-and SSC-OMP the settings for faces and for digits."""
+those between them, with and without the projection and the scaling of its program; for A-DSSC the
+grid of its program; for EnSC and SSC-OMP the settings for faces and for digits."""
 
 
 def described(setting: dict[str, Any]) -> str:
@@ -85,10 +86,11 @@ def draws() -> Iterator[tuple[str, list[tuple[Any, Any]]]]:
         yield name, [draw(data, n_classes, each, SEED + seed) for seed in range(count)]
 
 
-def measure(samples: list[tuple[Any, Any]]) -> dict[str, dict[str, float]]:
-    """Return the mean accuracy of every setting of every rival."""
+def measure(samples: list[tuple[Any, Any]], rivals: list[str]) -> dict[str, dict[str, float]]:
+    """Return the mean accuracy of every setting of the rivals."""
     scores: dict[str, dict[str, float]] = {}
-    for name, (cls, grid) in GRIDS.items():
+    for name in rivals:
+        cls, grid = GRIDS[name]
         scores[name] = {}
         for setting in grid:
             found = [
@@ -102,7 +104,7 @@ def measure(samples: list[tuple[Any, Any]]) -> dict[str, dict[str, float]]:
 def chosen(scores: dict[str, dict[str, dict[str, float]]]) -> dict[str, str]:
     """Return the best setting of each rival; of equal ones the first."""
     best = {}
-    for rival in GRIDS:
+    for rival in next(iter(scores.values())):
         means = {
             setting: np.mean([columns[rival][setting] for columns in scores.values()])
             for setting in next(iter(scores.values()))[rival]
@@ -116,7 +118,7 @@ def table(scores: dict[str, dict[str, dict[str, float]]]) -> list[str]:
     best, names = chosen(scores), list(scores)
     lines = ["| | setting | " + " | ".join([*names, "mean"]) + " |"]
     lines.append("|---" * (len(names) + 3) + "|")
-    for rival in GRIDS:
+    for rival in best:
         for setting in scores[names[0]][rival]:
             values = [scores[name][rival][setting] for name in names]
             cells = " | ".join(f"{value:.3f}" for value in [*values, np.mean(values)])
@@ -128,14 +130,21 @@ def table(scores: dict[str, dict[str, dict[str, float]]]) -> list[str]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results")
+    parser.add_argument("--methods", nargs="+", choices=GRIDS, default=list(GRIDS))
+    datasets = [case[0] for case in CASES]
+    parser.add_argument("--datasets", nargs="+", choices=datasets, default=datasets)
     options = parser.parse_args()
+    path = options.out / "rival_settings.json"
+    earlier = json.loads(path.read_text())["accuracy"] if path.is_file() else {}
     command = "TUCKERMIX_DATA=… python -m benchmarks.rival_settings"
     scores: dict[str, dict[str, dict[str, float]]] = {}
     for name, samples in draws():
-        scores[name] = measure(samples)
+        scores[name] = earlier.get(name, {})
+        if name in options.datasets:
+            scores[name] |= measure(samples, options.methods)
         heading = reporting.heading(command, "Mean accuracies", reporting.environment())
         stored = {"chosen": chosen(scores), "accuracy": scores}
-        (options.out / "rival_settings.json").write_text(json.dumps(stored, indent=1) + "\n")
+        path.write_text(json.dumps(stored, indent=1) + "\n")
         text = "\n".join([heading, "", *table(scores), ""])
         (options.out / "rival_settings.md").write_text(text)
         print(name, chosen(scores), flush=True)

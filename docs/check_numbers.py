@@ -122,8 +122,9 @@ def stored(source: str, place: str, root: Path = ROOT) -> float:
     path = root / source
     if not path.is_file():
         raise WrongNumber(f"there is no {source}")
-    place, _, factor = place.strip().partition("*")
-    return READERS[path.suffix](path, place.strip()) * (float(factor) if factor else 1.0)
+    found = FACTOR.search(place)
+    factor = float(found.group(1)) if found else 1.0
+    return READERS[path.suffix](path, FACTOR.sub("", place).strip()) * factor
 
 
 def rounds_to(value: float, figure: str) -> bool:

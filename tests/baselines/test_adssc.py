@@ -67,7 +67,7 @@ def test_affinity_is_doubly_stochastic(seed):
     W = model.affinity_matrix_
     np.testing.assert_allclose(W.sum(axis=0), 1.0, atol=1e-9)
     Z = Z / np.linalg.norm(Z, axis=1, keepdims=True)
-    A = doubly_stochastic(np.abs(ridge_coefficients(Z @ Z.T, 1.0, zero_diagonal=True)), 0.05)
+    A = doubly_stochastic(np.abs(ridge_coefficients(Z @ Z.T, 1.0, zero_diagonal=True)), 0.1)
     np.testing.assert_allclose(W, 0.5 * (A + A.T), atol=1e-9)
 
 

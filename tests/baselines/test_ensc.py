@@ -67,7 +67,7 @@ def test_equal_atoms_share_their_coefficient():
 @pytest.mark.parametrize("affinity", ["symmetrized", "nearest_neighbors"])
 def test_affinities(seed, affinity):
     Z = unit(seed)
-    model = EnSC(3, affinity=affinity, random_state=0).fit(Z)
+    model = EnSC(3, gamma=50.0, affinity=affinity, random_state=0).fit(Z)
     G = Z @ Z.T
     sizes = np.abs(G - np.diag(np.diag(G)))
     C = np.zeros_like(G)

@@ -128,9 +128,18 @@ def test_eigenvectors_are_those_of_the_normalised_affinity(seed):
     assert values[0] == pytest.approx(1.0)
 
 
-def test_a_sample_without_affinity_is_a_part_of_its_own():
+def test_a_sample_without_affinity_takes_no_leading_eigenvector():
     W = np.zeros((5, 5))
     W[:2, :2] = W[2:4, 2:4] = 1.0
-    values, vectors, _ = normalized_eigenvectors(W, 4)
-    np.testing.assert_allclose(values, [1, 1, 1, 0], atol=1e-12)
-    assert np.abs(vectors[4, :3]).max() > 0.99 or np.linalg.norm(vectors[4, :3]) > 0.99
+    values, vectors, _ = normalized_eigenvectors(W, 2)
+    np.testing.assert_allclose(values, [1, 1], atol=1e-12)
+    np.testing.assert_allclose(vectors[4], 0.0, atol=1e-12)
+
+
+def test_a_blank_sample_costs_no_cluster(make, seed):
+    """It has no direction and belongs nowhere; the others are grouped as if it were not there."""
+    X, labels = subspaces(seed)
+    X[7] = 0.0
+    model = make(4, random_state=seed).fit(X)
+    rest = np.arange(len(X)) != 7
+    assert clustering_accuracy(labels[rest], model.labels_[rest]) > 0.9

@@ -1,7 +1,11 @@
 """Columns beyond the paper's: rivals and ablations."""
 
+import ast
+import json
+import re
 import sys
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -93,6 +97,28 @@ def test_searched_setting_is_the_best_of_its_grid(digits):
         for choice in penalty_grid()[:4]
     ]
     assert clustering_accuracy(y, found.fit(X, y).labels_) == max(scores)
+
+
+@pytest.mark.parametrize(
+    ("column", "rival"),
+    [
+        ("LSR (tuned)", "LSR"),
+        ("A-DSSC", "A-DSSC"),
+        ("EnSC (tuned)", "EnSC"),
+        ("SSC-OMP", "SSC-OMP"),
+    ],
+)
+def test_tuned_columns_have_the_setting_that_the_tuning_parts_chose(column, rival):
+    stored = Path(__file__).parents[2] / "benchmarks" / "results" / "rival_settings.json"
+    if not stored.is_file():
+        pytest.skip("the benchmarks are not part of this copy")
+    chosen = json.loads(stored.read_text(encoding="utf-8"))["chosen"][rival]
+    settings = {
+        name: ast.literal_eval(value) for name, value in re.findall(r"(\w+)=([^,]+)", chosen)
+    }
+    model = build(METHODS[column], 3, RANKS, 0, METHODS[column].settings)
+    assert settings.items() <= model.get_params().items()
+    assert "benchmarks.rival_settings" in METHODS[column].notes
 
 
 def test_umap_is_asked_for_by_name(monkeypatch):

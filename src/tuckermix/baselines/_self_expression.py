@@ -42,7 +42,8 @@ def normalized_eigenvectors(W: np.ndarray, count: int) -> tuple[np.ndarray, np.n
     Parameters
     ----------
     W : ndarray of shape (n, n)
-        A symmetric affinity. A sample without any affinity stands alone.
+        A symmetric affinity. A sample without any affinity, a blank image for one, has the
+        eigenvalue 0: as a part of its own it would take a cluster from all others.
     count : int
         The number of pairs, at most n.
 
@@ -56,10 +57,8 @@ def normalized_eigenvectors(W: np.ndarray, count: int) -> tuple[np.ndarray, np.n
         The inverse square roots of the degrees D.
     """
     degrees = W.sum(axis=1)
-    alone = degrees <= 0
-    roots = 1.0 / np.sqrt(np.where(alone, 1.0, degrees))
+    roots = 1.0 / np.sqrt(np.where(degrees > 0, degrees, 1.0))
     matrix = roots[:, None] * W * roots
-    matrix[alone, alone] = 1.0  # a part of its own, which has the eigenvalue 1
     size = len(W)
     values, vectors = eigh(matrix, subset_by_index=[size - count, size - 1], overwrite_a=True)
     return values[::-1], vectors[:, ::-1], roots

@@ -162,7 +162,7 @@ class EnSC(SelfExpression):
 
     Parameters
     ----------
-    gamma : float, default=50.0
+    gamma : float, default=200.0
         The weight of the error, relative to the least that gives any coefficients.
     tau : float, default=0.9
         The share of the absolute values in the penalty, above 0 and below 1.
@@ -172,8 +172,8 @@ class EnSC(SelfExpression):
 
     Notes
     -----
-    The authors' program has :math:`\gamma = 50` unless told, and for digits 200 with
-    :math:`\tau = 0.9` and nearest neighbours. What differs from it: the optimum is found exactly
+    Defaults are those of the authors' program for digits; unless told it has :math:`\gamma = 50`
+    and :math:`\tfrac12(|C| + |C|^\top)`. What differs from it: the optimum is found exactly
     (`elastic_net`), where it stops at a tolerance; all coefficients are kept, where it keeps the 50
     largest of a sample.
 
@@ -193,7 +193,7 @@ class EnSC(SelfExpression):
     (60,)
     """
 
-    gamma: float = 50.0
+    gamma: float = 200.0
     tau: float = 0.9
     affinity: str = "nearest_neighbors"
 
