@@ -1,9 +1,9 @@
 """Rivals beside reported figures: ``TUCKERMIX_DATA=… python -m benchmarks.published_rivals``.
 
 Only where the data are the same, or the same faces at another size, which is said. The authors of
-A-DSSC search its weights with the true classes in hand: "best" is the best of a grid. LSR ends here as
-all methods of its kind do, rows of eigenvectors divided by their norms; beside it stands the end of
-its authors' program, rows divided by the roots of the degrees and ten random starts of k-means,
+A-DSSC search its weights with the true classes in hand: "best" is the best of a grid. LSR ends here
+as all methods of its kind do, rows of eigenvectors divided by their norms; beside it stands the end
+of its authors' program, rows divided by the roots of the degrees and ten random starts of k-means,
 and of twenty runs the best, which that program prints. Results go to `published_rivals.md`.
 """
 

@@ -38,6 +38,7 @@ NUMBER = re.compile(r"(?<![\w.])[-+]?\d[\d,]*(?:\.\d+)?(?:[eE][-+]?\d+)?(?![\w]|
 SOURCE = re.compile(
     r"(?P<figure>[-+]?[\d.,]+)\s*=\s*(?P<path>[\w./-]+\.(?:json|md|csv)):\s*(?P<place>[^;]+)"
 )
+FACTOR = re.compile(r"\*([\d.]+)\s*$")
 COMMENT = re.compile(r"<!--(.*?)-->")
 RST_COMMENT = re.compile(r"^\s*\.\. (?=[-+\d])(.*)$")
 

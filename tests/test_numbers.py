@@ -38,6 +38,7 @@ def root(tmp_path):
     )
     (tmp_path / "w.md").write_text(
         "| a | b | c, d |\n|---|---|---|\n| x y | MM | 1 |\n| x y | ALS | 0.25 |\n"
+        "| **x** | MM | 3 |\n"
     )
     (tmp_path / "t.csv").write_text("row,method,ac\nK=4,MM,0.7167\nK=4,ALS,0.5\n")
     return tmp_path
@@ -69,6 +70,8 @@ def test_a_changed_figure_of_the_readme_fails(check, figure):
         ("o.md", "table2..table3 first", 18),
         ("o.md", "table2 other", 9),
         ("w.md", "x y > ALS > c, d", 0.25),
+        ("w.md", "**x** > MM > c, d", 3),
+        ("w.md", "**x** > MM > c, d*100", 300),
         ("t.csv", "row=K=4, method=MM > ac", 0.7167),
     ],
 )
