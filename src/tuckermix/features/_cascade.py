@@ -282,7 +282,7 @@ class MatrixWavelets:
         Returns
         -------
         maps : array of shape (n_1 / s[, n_2 / s], n_filters * columns)
-            The moduli, filter by filter.
+            The moduli, filter by filter; with NumPy the next call overwrites them.
         """
         xp = get_namespace(spectrum)
         blocks = self._blocks[j]
@@ -297,7 +297,8 @@ class MatrixWavelets:
         filtered = self._filter(blocks, spectrum)
         filtered = along_axes(self._synthesis[j], filtered, self._scratch)
         sizes = filtered.shape[:-1]
-        return root_of_squares(xp.reshape(filtered, (*sizes, 2, self._n_filters * columns)))
+        pairs = xp.reshape(filtered, (*sizes, 2, self._n_filters * columns))
+        return root_of_squares(pairs, self._scratch)
 
     def _filter(self, blocks: Array, spectrum: Array) -> Array:
         """Apply the matrix of each group; frequencies and filters end up in separate axes."""
@@ -396,15 +397,19 @@ def along_axes(matrices: list[Array], maps: Array, scratch: Scratch | None = Non
     return rest[0] @ maps if rest else maps
 
 
-def root_of_squares(pairs: Array) -> Array:
-    """Return √(a² + b²) of shape (..., columns) from pairs of shape (..., 2, columns)."""
-    xp = get_namespace(pairs)
+def root_of_squares(pairs: Array, scratch: Scratch) -> Array:
+    """Return √(a² + b²) of shape (..., columns) from pairs of shape (..., 2, columns).
+
+    With NumPy the pairs are overwritten, and the result lasts until the next call with `scratch`.
+    """
+    if is_numpy(pairs):  # in place and in long rows: these are the largest arrays of the transform
+        np.multiply(pairs, pairs, out=pairs)
+        shape = (*pairs.shape[:-2], pairs.shape[-1])
+        total = scratch("moduli", shape, pairs.dtype)
+        np.add(pairs[..., 0, :], pairs[..., 1, :], out=total)
+        return np.sqrt(total, out=total)
     real, imaginary = pairs[..., 0, :], pairs[..., 1, :]
-    if is_numpy(pairs):  # in place: these are the largest arrays of the transform
-        np.multiply(real, real, out=real)
-        np.multiply(imaginary, imaginary, out=imaginary)
-        return np.sqrt(real + imaginary)
-    return xp.sqrt(real * real + imaginary * imaginary)
+    return get_namespace(pairs).sqrt(real * real + imaginary * imaginary)
 
 
 def complex_of(maps: Array) -> Array:
