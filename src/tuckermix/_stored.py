@@ -38,6 +38,7 @@ RECORDS = {
     "Model": "tuckermix.model:Model",
     "Selection": "tuckermix.selection.record:Selection",
     "Trial": "tuckermix.selection.record:Trial",
+    "Filling": "tuckermix.decomposition.missing:Filling",
     "Summary": "tuckermix.decomposition.stream:Summary",
     "Step": "tuckermix.baselines._run:Step",
     "SweepRecord": "tuckermix.decomposition.result:SweepRecord",

@@ -36,7 +36,7 @@ from tuckermix._validation import (
 )
 from tuckermix.decomposition import INITS, SOLVERS
 from tuckermix.decomposition.fit import decompose_source
-from tuckermix.decomposition.missing import fill_gaps, impute, ridge_of, split_gaps
+from tuckermix.decomposition.missing import Filling, fill_gaps, filling_of, impute, split_gaps
 from tuckermix.decomposition.result import Decomposition, SweepRecord
 from tuckermix.decomposition.stream import Summary, decompose_summary
 from tuckermix.labels import LABELLINGS, GraphLabels, fit_labels
@@ -262,7 +262,7 @@ class TuckerClustering(
         # Read the samples, sweep, place them, label them.
         self.check_params()
         rng = check_random_state(self.random_state)
-        for left in ("imputation_", "_ridge_", "_summary_"):  # of an earlier fit
+        for left in ("imputation_", "_filling_", "_summary_"):  # of an earlier fit
             self.__dict__.pop(left, None)
         name, observed = type(self).__name__, None
         if self.missing is not None:
@@ -279,7 +279,7 @@ class TuckerClustering(
         n_components = self.n_components or way.per_cluster * self.n_clusters + way.further
         given = X
         if observed is not None:
-            X, self.imputation_ = impute(X, observed, n_components, ranks, rng)
+            X, self.imputation_, self._filling_ = impute(X, observed, n_components, ranks, rng)
             ranks = self.imputation_.ranks
         samples = as_blocks(X)
         fit = decompose_source(
@@ -565,6 +565,10 @@ class TuckerClustering(
             raise ValueError("its model is none")
         self.check_params()
         self._model_.check(self.sample_shape_, self.n_clusters)
+        if hasattr(self, "_filling_"):
+            if not isinstance(self._filling_, Filling):
+                raise ValueError("what fills its gaps is none of that")
+            self._filling_.check(math.prod(self.sample_shape_))
         core, factors = self._model_.core, self._model_.factors
         same = len(self.factors_) == len(factors) and all(
             map(np.array_equal, self.factors_, factors)
@@ -591,16 +595,14 @@ class TuckerClustering(
         model, self.memberships_, self.gap_, self.cost_ = Model.from_decomposition(
             fit, self.memberships, rng, self.outside
         )
-        if self.missing is not None:
-            self._ridge_ = ridge_of(fit)
         if observed is not None:
             # From here on as for new samples, so that labels are what `predict` says.
-            X = fill_gaps(
-                given, observed, model.factors, model.mean, model.directions, self._ridge_
-            )
+            X = fill_gaps(given, observed, self._filling_)
             samples = as_blocks(X)
             self.memberships_ = samples.map(model.weigh)
             self.cost_ = 0.5 * samples.reduce(model.squared_error, add_parts)[0]
+        elif self.missing is not None:
+            self._filling_ = filling_of(fit)
         chosen = X
         if samples.n_samples > MAX_LANDMARKS:
             some = rng.choice(samples.n_samples, MAX_LANDMARKS, replace=False, shuffle=False)
@@ -738,14 +740,13 @@ class TuckerClustering(
     def _samples(self, X: Any, method: str) -> Blocks:
         """Validate new samples and bring them to the library and type of the model."""
         observed = None
-        if hasattr(self, "_ridge_"):
+        if hasattr(self, "_filling_"):
             X, observed = split_gaps(X, type(self).__name__)
         X = check_tensor(self, X, reset=False, lazy=True)
         check_same_library(X, self.core_, f"{type(self).__name__}.{method}()")
         X = X.astype(self.core_.dtype) if is_dask(X) else asarray_like(X, self.core_)
         if observed is not None:
-            model = self._model_
-            X = fill_gaps(X, observed, model.factors, model.mean, model.directions, self._ridge_)
+            X = fill_gaps(X, observed, self._filling_)
         _ = self._model_.threshold is not None and self._model_.reference
         return as_blocks(X)
 

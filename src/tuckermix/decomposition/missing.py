@@ -1,22 +1,23 @@
-r"""Samples with gaps: fill them by the model, fit the model to what was filled, in turn.
+r"""Samples with gaps: fill them by what the samples have in common, learn that anew, in turn.
 
-The fit of filled samples is a projection :math:`\hat x = \mu + D D^\top (x - \mu)`. Filling gaps
-with it and fitting again lowers the error over the observed entries at every turn (it is the EM
-algorithm of probabilistic principal components, here with Tucker factors). Three things keep it
-from believing what it filled: the number of directions grows from two up, as long as entries that
-were hidden are predicted better; each direction is shrunk by the share of noise in it,
+Samples :math:`x` are written as :math:`\mu + D y`, with few directions :math:`D` common to all.
+Filling gaps with that and finding mean and directions again lowers the error over the observed
+entries at every turn (it is the EM algorithm of probabilistic principal components, with
+lengthened steps). Four things
+keep it from believing what it filled: the number of directions grows from two up, as long as
+entries that were hidden are predicted better; each direction is shrunk by the share of noise in it,
 
 .. math:: d_k = \frac{\sigma_k^2 - \nu}{\sigma_k^2} ,
 
-:math:`\nu` the energy of the error in one direction; and the turns are accelerated by momentum only
-while the hidden entries agree. Entries are hidden where other samples have gaps, so that rows or
-blocks are judged as rows or blocks.
+:math:`\nu` the energy of the error in one direction; turns end when hidden entries are predicted
+no better; and offsets :math:`y` are averaged with those of the nearest samples
+if that predicts hidden entries better, as it does where whole regions are missing. Entries are
+hidden where other samples have gaps, so that rows or blocks are judged as rows or blocks.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,16 +30,18 @@ from tuckermix._array_api import (
     double,
     get_namespace,
     is_dask,
+    is_numpy,
     to_numpy,
 )
 from tuckermix._records import Record
-from tuckermix.decomposition.exact import solve_exact
-from tuckermix.decomposition.fit import ranks_from_energy, start_factors
-from tuckermix.decomposition.result import Decomposition, Start
-from tuckermix.numerics.tensor import multi_mode_dot
+from tuckermix.decomposition.fit import ranks_from_energy
+from tuckermix.decomposition.result import Decomposition
+from tuckermix.numerics.linalg import leading_eigenvectors, random_basis
+from tuckermix.numerics.points import nearest_neighbors
+from tuckermix.numerics.tensor import multi_mode_dot, squared_norm
 from tuckermix.sources import as_source
 
-__all__ = ["Imputation", "fill_gaps", "impute", "ridge_of", "split_gaps"]
+__all__ = ["Filling", "Imputation", "fill_gaps", "filling_of", "impute", "split_gaps"]
 
 HIDDEN_SHARE = 0.1
 """Share of the samples of which entries are hidden to judge the model."""
@@ -46,27 +49,54 @@ HIDDEN_SHARE = 0.1
 HIDDEN_ENTRIES = 0.05
 """Share of entries hidden where all samples have the same gaps, and no pattern can be borrowed."""
 
-FIRST_DIRECTIONS = 2
-GROWTH = 2
-"""Directions at first, and by how much their number grows: between doublings a few turns suffice,
-because what is missing of the leading directions was filled before."""
+FIRST_DIRECTIONS = 4
+GROWTH = 4
+"""Directions at first, and by how much their number grows: in between a few turns suffice, because
+what is missing of the leading directions was filled before."""
+
+MAX_STEP = 1.8
+"""Steps are lengthened by the inverse of the share of known entries: a filled gap holds its place
+in the next fit, which therefore goes only that share of the way. Below 2 all directions converge,
+however little the known entries say of them."""
+
+SPARE = 8
+"""Directions carried beyond those of the model, so that a single product a turn keeps up with how
+the model changes."""
 
 MAX_TURNS = 20
 """Most turns for one number of directions."""
 
-GAIN = 0.01
+GAIN = 0.02
 """A number of directions is left when a turn lowers the error by less than this share."""
 
 WORSE = 1.02
 """More directions are not tried when the error is this much above the least."""
 
-LAST_TURNS = 3
+LAST_TURNS = 1
 """Turns at the end, with the hidden entries given back."""
+
+SHARES = (0.75, 0.5, 0.25)
+"""How much of its own offsets a sample may keep beside those of its neighbours."""
+
+N_NEIGHBORS = 6
+"""How many neighbours are averaged: about half of those that the graph of the labels has, because
+here all of them should be of one kind."""
+
+ROUNDS = 2
+"""How often neighbours are looked up: they change little once gaps are filled by them."""
+
+MAX_REFERENCES = 4096
+"""Most samples among which neighbours are looked up, for time and for the size of model files."""
 
 MAX_SOLVER_STEPS = 60
 SOLVED = 1e-8
 """Limits of the conjugate gradients that fill new samples: steps, and the share of the first
 residual that may be left. With half of the entries observed they converge in a dozen steps."""
+
+LEAST_LIKENESS = 1e-9
+"""Weight of a neighbour that is not alike at all, so that weights never vanish together."""
+
+TINY = float(np.finfo(np.float64).tiny)
 
 
 @dataclass(frozen=True)
@@ -87,9 +117,12 @@ class Imputation(Record):
         How many directions predict the hidden entries best.
     n_turns : int
         How often the gaps were filled.
+    own_share : float
+        How much of its own offsets a sample keeps beside those of its neighbours: 1 where
+        neighbours did not help.
     ranks : tuple of int
-        The ranks of the factors. Those of the filled samples alone would be lower: what was filled
-        has less detail than what was observed, and gaps would then be filled with less still.
+        The ranks of the factors. Those of the filled samples would be lower: what was filled has
+        less detail than what was observed.
     """
 
     n_missing: int
@@ -98,7 +131,53 @@ class Imputation(Record):
     held_out_error_of_means: float
     n_directions: int
     n_turns: int
+    own_share: float
     ranks: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Filling(Record):
+    """What fills gaps of new samples.
+
+    Attributes
+    ----------
+    mean : array of shape (n_features,)
+        The mean sample, as a row.
+    directions : array of shape (n_features, k)
+        Orthonormal directions of the samples.
+    ridge : array of shape (k,)
+        What offsets along them are held to zero with: noise over variance.
+    weights : array of shape (k,)
+        What offsets are multiplied with to compare samples.
+    references : array of shape (n_references, k)
+        Offsets of samples among which neighbours are looked up; none where they do not help.
+    own_share : float
+        How much of its own offsets a sample keeps.
+    """
+
+    mean: Array
+    directions: Array
+    ridge: Array
+    weights: Array
+    references: Array
+    own_share: float
+
+    def check(self, n_features: int) -> None:
+        """Raise where the parts, which a file may have made up, do not fit together."""
+        k = self.directions.shape[-1] if np.ndim(self.directions) else 0
+        shapes = {
+            "mean": (n_features,),
+            "directions": (n_features, k),
+            "ridge": (k,),
+            "weights": (k,),
+        }
+        for name, shape in shapes.items():
+            if np.shape(self[name]) != shape:
+                raise ValueError(f"the {name} that fill gaps have shape {np.shape(self[name])}")
+        if np.ndim(self.references) != 2 or np.shape(self.references)[1] != k:
+            raise ValueError("the references that fill gaps have another number of directions")
+        if not isinstance(self.own_share, float) or not 0.0 <= self.own_share <= 1.0:
+            raise ValueError(f"own_share is {self.own_share!r}")
 
 
 def split_gaps(X: Any, owner: str) -> tuple[Any, Array | None]:
@@ -152,7 +231,7 @@ def impute(
     n_components: int,
     ranks: tuple[int, ...] | float | None,
     rng: np.random.Generator,
-) -> tuple[Array, Imputation]:
+) -> tuple[Array, Imputation, Filling]:
     """Fill the gaps of samples by the model that predicts hidden entries best.
 
     Parameters
@@ -162,7 +241,7 @@ def impute(
     observed : array of bool of shape (n_samples, d_1, ...)
         Where entries are observed.
     n_components : int
-        The most components.
+        The most components: one more than the directions.
     ranks : tuple of int or float
         The ranks of the factors, or the share of the energy of each mode to keep.
     rng : numpy.random.Generator
@@ -174,37 +253,51 @@ def impute(
         The samples without gaps.
     imputation : Imputation
         How well it went.
+    filling : Filling
+        What fills gaps of new samples in the same way.
     """
     xp = get_namespace(X)
-    hidden = asarray_like(_hidden(to_numpy(observed), rng), observed, dtype=observed.dtype)
-    known = observed & ~hidden
-    turns = _Turns(X, known, hidden, ranks, rng)
+    hidden = _hidden(to_numpy(observed), rng)
+    known = observed & ~asarray_like(hidden, observed, dtype=observed.dtype)
+    turns = _Turns(X, known, hidden, rng)
     means = turns.error(turns.filled)
-    most = max(1, min(n_components, X.shape[0]) - 1)
+    if not isinstance(ranks, tuple):
+        source = as_source(xp.reshape(turns.whole(), X.shape))
+        ranks = ranks_from_energy(source, source.mode_grams(), ranks)
+    most = max(1, min(n_components - 1, X.shape[0] - 1, turns.filled.shape[1]))
     n_directions = min(FIRST_DIRECTIONS, most)
-    best, best_directions = math.inf, n_directions
+    best, best_directions, best_state = math.inf, n_directions, turns.state
     while True:
         error = turns.run(n_directions)
         if error < best:
-            best, best_directions, best_filled = error, n_directions, turns.filled
+            best, best_directions, best_state = error, n_directions, turns.state
         if n_directions == most or error > WORSE * best:
             break
         n_directions = min(GROWTH * n_directions, most)
+    turns.state, own_share = best_state, 1.0
+    if X.shape[0] > N_NEIGHBORS:
+        for share, error in turns.errors_with_neighbours(best_directions):
+            if error < best:
+                best, own_share = error, share
     # The hidden entries are observed after all: a few turns more use them.
-    last = _Turns(X, observed, hidden, ranks, rng, xp.where(observed, X, best_filled))
-    last.factors = turns.factors
+    turns.give_back(observed)
     for _ in range(LAST_TURNS):
-        last.turn(best_directions)
-    count = xp.sum(xp.astype(observed, xp.int64))
-    return last.filled, Imputation(
-        n_missing=math.prod(X.shape) - int(count),
-        n_hidden=int(xp.sum(xp.astype(hidden, xp.int64))),
+        turns.turn(best_directions)
+    for _ in range(ROUNDS if own_share < 1.0 else 0):
+        turns.average(best_directions, own_share)
+    count = int(xp.sum(xp.astype(observed, xp.int64)))
+    imputation = Imputation(
+        n_missing=math.prod(X.shape) - count,
+        n_hidden=int(hidden.sum()),
         held_out_error=best,
         held_out_error_of_means=means,
         n_directions=best_directions,
-        n_turns=turns.count + last.count,
-        ranks=tuple(int(factor.shape[1]) for factor in turns.factors or ()),
+        n_turns=turns.count,
+        own_share=own_share,
+        ranks=tuple(int(rank) for rank in ranks),
     )
+    filled = xp.where(observed, X, xp.reshape(turns.whole(), X.shape))
+    return filled, imputation, turns.filling(best_directions, own_share)
 
 
 def _hidden(observed: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -222,89 +315,256 @@ def _hidden(observed: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     return hidden
 
 
+@dataclass
+class _State:
+    """Filled samples as rows, their directions with some to spare, and the energies of these."""
+
+    filled: Array
+    mean: Array
+    directions: Array
+    energies: np.ndarray
+    noise: float
+
+
 class _Turns:
-    """Samples that are filled in turns; `filled` is their present state."""
+    """Samples that are filled in turns, as rows with the mean of the observed entries taken off."""
 
-    def __init__(
-        self,
-        X: Array,
-        known: Array,
-        hidden: Array,
-        ranks: tuple[int, ...] | float | None,
-        rng: np.random.Generator,
-        filled: Array | None = None,
-    ):
+    def __init__(self, X: Array, known: Array, hidden: np.ndarray, rng: np.random.Generator):
         xp = get_namespace(X)
-        self.xp, self.X, self.known, self.hidden = xp, X, known, hidden
-        self.ranks, self.rng, self.count = ranks, rng, 0
-        self.factors: list[Array] | None = None
-        self.filled = self._with_means() if filled is None else filled
+        self.xp, self.rng, self.count = xp, rng, 0
+        share = float(xp.sum(xp.astype(known, xp.float64))) / math.prod(X.shape)
+        self.step = min(1.0 / share, MAX_STEP)
+        rows = xp.reshape(X, (X.shape[0], -1))
+        self.known = xp.reshape(known, rows.shape)
+        self.centre = _means(rows, self.known)
+        self.rows = rows - self.centre[None, :]
+        places = np.flatnonzero(hidden.reshape(-1))
+        self.places = asarray_like(places, X, dtype=xp.int64)
+        self.truth = xp.take(xp.reshape(self.rows, (-1,)), self.places, axis=0)
+        zeros = xp.zeros_like(self.rows)
+        none = xp.zeros((rows.shape[1], 0), dtype=X.dtype, device=device(X))
+        filled = xp.where(self.known, self.rows, zeros)
+        self.state = _State(filled, zeros[0, :], none, np.zeros(0), 0.0)
 
-    def _with_means(self) -> Array:
-        """Fill each gap with the mean of the entries that other samples have in its place."""
-        xp = self.xp
-        zeros = xp.zeros_like(self.X)
-        counts = xp.sum(xp.astype(self.known, xp.float64), axis=0)
-        sums = xp.sum(double(xp.where(self.known, self.X, zeros)), axis=0)
-        overall = float(xp.sum(sums)) / float(xp.sum(counts))
-        means = xp.where(counts > 0, sums / xp.clip(counts, 1.0, None), xp.full_like(sums, overall))
-        return xp.where(self.known, self.X, asarray_like(means, self.X)[None, ...])
+    @property
+    def filled(self) -> Array:
+        """The samples as they are filled now."""
+        return self.state.filled
+
+    def whole(self) -> Array:
+        """Return the filled samples with their mean, as rows."""
+        return self.filled + self.centre[None, :]
 
     def error(self, rebuilt: Array) -> float:
         """Return the root mean squared error at the hidden entries."""
         xp = self.xp
-        off = xp.where(self.hidden, rebuilt - self.X, xp.zeros_like(self.X))
-        count = float(xp.sum(xp.astype(self.hidden, xp.float64)))
-        return (float(xp.sum(double(off) ** 2)) / max(count, 1.0)) ** 0.5
+        found = xp.take(xp.reshape(rebuilt, (-1,)), self.places, axis=0)
+        off = double(found - self.truth)
+        return (float(xp.sum(off * off)) / max(1, self.places.shape[0])) ** 0.5
 
-    def turn(self, n_directions: int, directions: Array | None = None) -> tuple[Array, Array]:
-        """Fit the filled samples and fill the gaps anew; return the fit and its directions."""
-        xp, source = self.xp, as_source(self.filled)
-        if self.factors is None:
-            ranks = self.ranks
-            if not isinstance(ranks, tuple):
-                ranks = ranks_from_energy(source, source.mode_grams(), ranks)
-            self.factors = start_factors(source, ranks, "hosvd", self.rng)
-        start = Start([double(factor) for factor in self.factors], self.rng, directions)
-        fit = solve_exact(source, start, n_directions + 1, max_iter=1, tol=0.0)
-        self.factors = fit.factors
-        rebuilt = _rebuilt(fit)
-        self.filled = xp.where(self.known, self.X, rebuilt)
+    def fill(self, rebuilt: Array) -> None:
+        """Fill the gaps with rebuilt samples, which are overwritten."""
+        if is_numpy(rebuilt):
+            np.copyto(rebuilt, self.rows, where=self.known)
+            self.state.filled = rebuilt
+        else:
+            self.state.filled = self.xp.where(self.known, self.rows, rebuilt)
         self.count += 1
-        return rebuilt, fit.directions
+
+    def give_back(self, observed: Array) -> None:
+        """Let the hidden entries be observed."""
+        self.known = self.xp.reshape(observed, self.rows.shape)
+        self.state.filled = self.xp.where(self.known, self.rows, self.filled)
+
+    def turn(self, n_directions: int) -> None:
+        """Find mean and directions of the filled samples, and fill the gaps by them."""
+        xp, F = self.xp, self.filled
+        n_samples, n_features = F.shape
+        basis = self.state.directions
+        width = min(n_directions + SPARE, n_samples - 1, n_features)
+        further = width - basis.shape[1]
+        if further > 0:
+            basis = xp.concat([basis, random_basis(n_features, further, self.rng, F)], axis=1)
+        mean = xp.mean(F, axis=0)
+        for _ in range(2 if further > 0 else 1):  # random directions turn twice
+            image = xp.matmul(F, basis) - xp.matmul(mean[None, :], basis)
+            Q = xp.linalg.qr(image, mode="reduced")[0]
+            B = xp.matmul(Q.T, F) - xp.sum(Q, axis=0)[:, None] * mean[None, :]
+            basis = B.T
+        squares, turned = leading_eigenvectors(double(xp.matmul(B, B.T)), width)
+        lengths = xp.sqrt(xp.clip(squares, TINY, None))
+        turned = asarray_like(turned, F)
+        directions = xp.matmul(B.T, turned) / asarray_like(lengths, F)[None, :]
+        energies = to_numpy(squares)
+        total = squared_norm(F) - n_samples * squared_norm(mean)
+        left = max(total - float(np.sum(energies[:n_directions])), 0.0)
+        freedom = max(1, n_samples - 1 - n_directions) * max(1, n_features - n_directions)
+        noise = left / freedom * max(1, n_samples - 1)
+        self.state = _State(F, mean, directions, energies, noise)
+        kept = asarray_like(self._kept(n_directions) * energies[:n_directions] ** 0.5, F)
+        scores = xp.matmul(Q, turned[:, :n_directions]) * kept[None, :]
+        # The mean is one more direction of the product, which saves a pass over the samples.
+        scores = xp.concat([scores, xp.ones_like(scores[:, :1])], axis=1)
+        lines = xp.concat([directions[:, :n_directions].T, mean[None, :]], axis=0)
+        rebuilt = xp.matmul(self.step * scores, lines)
+        if is_numpy(rebuilt):
+            rebuilt += (1.0 - self.step) * F
+        else:
+            rebuilt = rebuilt + (1.0 - self.step) * F
+        self.fill(rebuilt)
+
+    def _kept(self, n_directions: int) -> np.ndarray:
+        """Return by how much each direction is shrunk."""
+        energies = np.maximum(self.state.energies[:n_directions], TINY)
+        return np.clip(1.0 - self.state.noise / energies, 0.0, None)
 
     def run(self, n_directions: int) -> float:
         """Take turns with a number of directions; return the least error at hidden entries."""
-        xp = self.xp
-        best, best_filled, before, directions, momentum = math.inf, self.filled, None, None, 1.0
+        best, best_state = math.inf, self.state
         for _ in range(MAX_TURNS):
-            rebuilt, directions = self.turn(n_directions, directions)
-            error = self.error(rebuilt)
+            self.turn(n_directions)
+            error = self.error(self.filled)
             slow = error > (1.0 - GAIN) * best
             if error < best:
-                best, best_filled = error, self.filled
+                best, best_state = error, self.state
             if slow:
                 break
-            if before is not None:
-                following = 0.5 * (1.0 + (1.0 + 4.0 * momentum**2) ** 0.5)
-                further = rebuilt + (momentum - 1.0) / following * (rebuilt - before)
-                self.filled = xp.where(self.known, self.X, further)
-                momentum = following
-            before = rebuilt
-        self.filled = best_filled
+        self.state = best_state
         return best
 
+    def _offsets(self, filled: Array, n_directions: int) -> Array:
+        """Return the offsets of filled samples along the directions."""
+        xp, state = self.xp, self.state
+        directions = state.directions[:, :n_directions]
+        return xp.matmul(filled, directions) - xp.matmul(state.mean[None, :], directions)
 
-def _rebuilt(fit: Decomposition) -> Array:
-    """Rebuild samples from their fit, each direction shrunk by its share of noise."""
+    def _weights(self, n_directions: int) -> Array:
+        """Return weights that compare samples: equal for strong directions, falling for others."""
+        energies = self.state.energies[:n_directions]
+        edge = max(float(energies[-1]), TINY)
+        return asarray_like(energies**0.5 / (energies + edge), self.filled)
+
+    def _with_neighbours(self, n_directions: int) -> tuple[Array, Array]:
+        """Return the shrunk offsets of the samples, and those of their neighbours averaged."""
+        xp, some = self.xp, self._references()
+        offsets = self._offsets(self.filled, n_directions)
+        references = xp.take(offsets, some, axis=0) if some is not None else offsets
+        weights = self._weights(n_directions)
+        near = _neighbour_means(offsets, references, weights, exclude_self=some is None)
+        return offsets * asarray_like(self._kept(n_directions), offsets)[None, :], near
+
+    def errors_with_neighbours(self, n_directions: int) -> list[tuple[float, float]]:
+        """Return shares of own offsets with the error at hidden entries that each leads to."""
+        xp, state = self.xp, self.state
+        own, near = self._with_neighbours(n_directions)
+        n_features = self.rows.shape[1]
+        which, column = self.places // n_features, self.places % n_features
+        lines = xp.take(state.directions[:, :n_directions], column, axis=0)
+        own, near = (xp.sum(xp.take(each, which, axis=0) * lines, axis=1) for each in (own, near))
+        off = xp.take(state.mean, column, axis=0) - self.truth
+        errors = []
+        for share in SHARES:
+            wrong = double(share * own + (1.0 - share) * near + off)
+            errors.append((share, float(xp.mean(wrong * wrong)) ** 0.5))
+        return errors
+
+    def average(self, n_directions: int, share: float) -> None:
+        """Fill the gaps from offsets averaged with those of the neighbours."""
+        xp, state = self.xp, self.state
+        own, near = self._with_neighbours(n_directions)
+        blend = share * own + (1.0 - share) * near
+        lines = state.directions[:, :n_directions].T
+        self.fill(xp.matmul(blend, lines) + state.mean[None, :])
+
+    def _references(self) -> Array | None:
+        """Choose samples among which to look for neighbours; None for all."""
+        n_samples = self.rows.shape[0]
+        if n_samples <= MAX_REFERENCES:
+            return None
+        some = np.random.default_rng(n_samples).choice(n_samples, MAX_REFERENCES, replace=False)
+        return asarray_like(np.sort(some), self.rows, dtype=self.xp.int64)
+
+    def filling(self, n_directions: int, own_share: float) -> Filling:
+        """Return what fills gaps of new samples as those of the fitted ones were filled."""
+        xp, state, some = self.xp, self.state, self._references()
+        energies = np.maximum(state.energies[:n_directions], TINY)
+        references = self._offsets(self.filled, n_directions)
+        if own_share == 1.0:
+            references = references[:0, :]
+        elif some is not None:
+            references = xp.take(references, some, axis=0)
+        return Filling(
+            mean=self.centre + state.mean,
+            directions=state.directions[:, :n_directions],
+            ridge=asarray_like(state.noise / energies, self.rows),
+            weights=self._weights(n_directions),
+            references=references,
+            own_share=own_share,
+        )
+
+
+def _means(rows: Array, known: Array) -> Array:
+    """Return the mean of the known entries in each place; of all, where nobody has one."""
+    xp = get_namespace(rows)
+    counts = xp.sum(xp.astype(known, xp.float64), axis=0)
+    sums = xp.sum(double(xp.where(known, rows, xp.zeros_like(rows))), axis=0)
+    overall = float(xp.sum(sums)) / float(xp.sum(counts))
+    means = xp.where(counts > 0, sums / xp.clip(counts, 1.0, None), xp.full_like(sums, overall))
+    return asarray_like(means, rows)
+
+
+def _neighbour_means(
+    offsets: Array, references: Array, weights: Array, *, exclude_self: bool
+) -> Array:
+    """Average the offsets of the references most like each sample, by likeness."""
+    xp = get_namespace(offsets)
+
+    def unit(rows: Array) -> Array:
+        rows = rows * weights[None, :]
+        lengths = xp.sqrt(xp.sum(rows * rows, axis=1))
+        return rows / xp.where(lengths > 0, lengths, xp.ones_like(lengths))[:, None]
+
+    count = min(N_NEIGHBORS, references.shape[0] - exclude_self)
+    near, distances = nearest_neighbors(
+        unit(offsets), unit(references), count, exclude_self=exclude_self
+    )
+    # Of unit vectors the cosine is 1 - |a - b|² / 2; those at right angles count next to nothing.
+    likeness = asarray_like(xp.clip(1.0 - 0.5 * distances, LEAST_LIKENESS, None), offsets)
+    chosen = xp.reshape(
+        xp.take(references, xp.reshape(near, (-1,)), axis=0), (*near.shape, offsets.shape[1])
+    )
+    total = xp.sum(likeness, axis=1)
+    return xp.sum(likeness[:, :, None] * chosen, axis=1) / total[:, None]
+
+
+def filling_of(fit: Decomposition) -> Filling:
+    """Return what fills gaps of new samples from a fit to samples without any.
+
+    Parameters
+    ----------
+    fit : Decomposition
+        The model without labels.
+
+    Returns
+    -------
+    filling : Filling
+        Its mean and directions, held back by the noise that it leaves.
+    """
     xp = get_namespace(fit.core)
-    sigma = fit.singular_values
-    noise = _noise_energy(fit)
-    kept = xp.clip(1.0 - noise / xp.clip(sigma**2, float(np.finfo(float).tiny), None), 0.0, None)
-    rows = asarray_like((sigma * kept)[:, None] * fit.directions.T, fit.core)
-    rows = xp.matmul(fit.Q[:, 1:], rows) + asarray_like(fit.mean, fit.core)
-    small = xp.reshape(rows, (rows.shape[0], *fit.core.shape[1:]))
-    return multi_mode_dot(small, fit.factors)
+    ranks = [int(factor.shape[1]) for factor in fit.factors]
+    k = fit.directions.shape[1]
+    rows = xp.concat([fit.mean[None, :], fit.directions.T], axis=0)
+    lifted = multi_mode_dot(xp.reshape(asarray_like(rows, fit.core), (k + 1, *ranks)), fit.factors)
+    lifted = xp.reshape(lifted, (k + 1, -1))
+    ridge = _noise_energy(fit) / xp.clip(fit.singular_values**2, TINY, None)
+    return Filling(
+        mean=lifted[0, :],
+        directions=lifted[1:, :].T,
+        ridge=asarray_like(ridge, fit.core),
+        weights=asarray_like(xp.ones_like(ridge), fit.core),
+        references=xp.zeros((0, k), dtype=lifted.dtype, device=device(lifted)),
+        own_share=1.0,
+    )
 
 
 def _noise_energy(fit: Decomposition) -> float:
@@ -315,39 +575,15 @@ def _noise_energy(fit: Decomposition) -> float:
     return 2.0 * fit.cost / freedom * max(1, n_samples - 1)
 
 
-def ridge_of(fit: Decomposition) -> Array:
-    """Return what a new sample's offsets are held to zero with: noise over variance.
-
-    Parameters
-    ----------
-    fit : Decomposition
-        The model without labels.
-
-    Returns
-    -------
-    ridge : array of shape (n_components - 1,)
-        One number for each direction, in float64.
-    """
-    xp = get_namespace(fit.singular_values)
-    tiny = float(np.finfo(float).tiny)
-    return _noise_energy(fit) / xp.clip(fit.singular_values**2, tiny, None)
-
-
-def fill_gaps(
-    X: Array,
-    observed: Array,
-    factors: Sequence[Array],
-    mean: Array,
-    directions: Array,
-    ridge: Array,
-) -> Array:
-    r"""Fill the gaps of samples by a given model.
+def fill_gaps(X: Array, observed: Array, filling: Filling) -> Array:
+    r"""Fill the gaps of samples by what is known of such samples.
 
     The offsets :math:`y` along the directions minimise the error over the observed entries,
 
     .. math:: \| O (x - \mu - D y) \|^2 + \sum_k \rho_k y_k^2 ,
 
-    with :math:`\rho` the ridge. Conjugate gradients solve for all samples at once.
+    with :math:`\rho` the ridge. Conjugate gradients solve for all samples at once. Where the
+    neighbours of the fitted samples helped, those of the new ones are averaged in.
 
     Parameters
     ----------
@@ -355,36 +591,26 @@ def fill_gaps(
         The samples.
     observed : array of bool of shape (n_samples, d_1, ...)
         Where entries are observed.
-    factors : sequence of arrays of shape (d_n, r_n)
-        Orthonormal factors.
-    mean : array of shape (n_projected,)
-        The mean of the projected samples.
-    directions : array of shape (n_projected, n_directions)
-        Directions of the model.
-    ridge : array of shape (n_directions,)
-        See `ridge_of`.
+    filling : Filling
+        What fills them.
 
     Returns
     -------
     filled : array of shape (n_samples, d_1, ...)
-        The samples, with the model's entries in the gaps.
+        The samples, with entries of the model in the gaps.
     """
     xp = get_namespace(X)
-    ranks = [factor.shape[1] for factor in factors]
+    shape = X.shape
+    observed = xp.reshape(observed, (shape[0], -1))
+    X = xp.reshape(X, (shape[0], -1))
+    mean, directions, ridge = filling.mean[None, :], filling.directions, filling.ridge[None, :]
 
-    def lift(rows: Array) -> Array:
-        return multi_mode_dot(xp.reshape(rows, (rows.shape[0], *ranks)), factors)
+    def gather(rows: Array) -> Array:
+        """Return Dᵀ O of rows."""
+        return xp.matmul(xp.where(observed, rows, xp.zeros_like(rows)), directions)
 
-    def gather(block: Array) -> Array:
-        """Return Dᵀ O of a block."""
-        kept = xp.where(observed, block, xp.zeros_like(block))
-        small = multi_mode_dot(kept, factors, transpose=True)
-        return xp.matmul(xp.reshape(small, (small.shape[0], -1)), directions)
-
-    centre = lift(mean[None, :])
-    ridge = asarray_like(ridge, X)[None, :]
-    offsets = xp.zeros((X.shape[0], directions.shape[1]), dtype=X.dtype, device=device(X))
-    residual = gather(X - centre)
+    offsets = xp.zeros((shape[0], directions.shape[1]), dtype=X.dtype, device=device(X))
+    residual = gather(X - mean)
     step = residual
     energy = xp.sum(residual**2, axis=1)
     enough = SOLVED**2 * energy
@@ -392,7 +618,7 @@ def fill_gaps(
         going = energy > enough
         if not bool(xp.any(going)):
             break
-        image = gather(lift(xp.matmul(step, directions.T))) + ridge * step
+        image = gather(xp.matmul(step, directions.T)) + ridge * step
         curvature = xp.sum(step * image, axis=1)
         length = xp.where(going & (curvature > 0), energy, xp.zeros_like(energy))
         length = length / xp.where(curvature > 0, curvature, xp.ones_like(curvature))
@@ -403,5 +629,8 @@ def fill_gaps(
             residual + (after / xp.where(energy > 0, energy, xp.ones_like(energy)))[:, None] * step
         )
         energy = after
-    rebuilt = lift(xp.matmul(offsets, directions.T)) + centre
-    return xp.where(observed, X, rebuilt)
+    if filling.own_share < 1.0:
+        near = _neighbour_means(offsets, filling.references, filling.weights, exclude_self=False)
+        offsets = filling.own_share * offsets + (1.0 - filling.own_share) * near
+    rebuilt = xp.matmul(offsets, directions.T) + mean
+    return xp.reshape(xp.where(observed, X, rebuilt), shape)
