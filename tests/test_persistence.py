@@ -198,7 +198,7 @@ def put(**values):
         (state(fit=1), "'fit' is no fitted attribute of TuckerClustering"),
         (state(predict_=1, __class__=2), "'__class__' is no fitted attribute"),
         (state(**{"a b_": 1}), "'a b_' is no fitted attribute"),
-        (state(_fit=1), "'_fit' is no fitted attribute"),
+        (state(_set_model=1), "'_set_model' is no fitted attribute"),
         (state(x_={"pickle": "gASV"}), "it is damaged .*a value with the keys pickle is unknown"),
         (state(x_={"array": "none"}), "it is damaged .*KeyError"),
         (state(x_={"stop_reason": "bored"}), "it is damaged .*'bored' is not a valid StopReason"),
