@@ -159,13 +159,13 @@ def tasks(options: argparse.Namespace) -> Iterator[Task]:
     """Return what is asked for, first draws of all columns first."""
     for run in range(options.planted):
         yield ("planted", "planted", run, "", 0, 0)
-    for part, n_draws in (("known", options.draws), ("open", options.open_draws)):
-        for seed in range(n_draws):
-            for title, name, classes, each in columns():
+    for seed in range(max(options.draws, options.open_draws)):
+        for part, n_draws in (("known", options.draws), ("open", options.open_draws)):
+            for title, name, classes, each in columns() if seed < n_draws else ():
                 if seed == 0 or title not in WHOLE:
                     yield (part, title, seed, name, classes, each)
-        for name in FULL if part == "open" and n_draws else ():
-            yield (part, f"{name}, full set", 0, name, 0, 0)
+    for name in FULL if options.open_draws else ():
+        yield ("open", f"{name}, full set", 0, name, 0, 0)
 
 
 def work(task: Task) -> dict[str, Any]:

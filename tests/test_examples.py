@@ -61,6 +61,16 @@ def test_digits_by_strokes_without_mnist(run, capsys, monkeypatch, tmp_path):
     assert len(names["labels"]) == 5
 
 
+def test_how_many_clusters(run, capsys):
+    names = run("how_many_clusters.py")
+    assert names["model"].n_clusters_ == 6
+    assert 5 <= names["chosen"].n_clusters_ <= 20
+    assert 0 < names["probabilities"].min() < names["probabilities"].max() < 1
+    shown = capsys.readouterr().out
+    assert "planted: 6 clusters found" in shown
+    assert "Next number of clusters" in shown
+
+
 def test_strangers_among_digits(run, capsys):
     names = run("strangers_among_digits.py")
     assert names["found"] >= 0.9

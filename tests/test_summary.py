@@ -129,3 +129,12 @@ def test_unknown_classes_are_left_out_of_scores():
     assert known([1.0, np.nan]).tolist() == [True, False]
     assert known([1, 2]).all()
     assert scores(truth, labels) == {"ac": 1.0, "nmi": pytest.approx(1.0)}
+
+
+def test_soft_labels_are_called_what_they_are():
+    """Votes are no probabilities unless they were calibrated."""
+    assert "votes" in summary.surety({"calibrate": False})[0]
+    assert "not a probability" in summary.surety({})[1]
+    name, meaning = summary.surety({"calibrate": True})
+    assert "probability" in name
+    assert "independent fit agrees" in meaning

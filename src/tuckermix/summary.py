@@ -30,6 +30,7 @@ __all__ = [
     "scores",
     "settings",
     "summarize_fit",
+    "surety",
     "variance_explained",
     "versions",
 ]
@@ -66,7 +67,7 @@ class FitSummary(Record):
     gap : float or None
         How far the memberships are from the best ones; None where it is not known.
     mean_confidence : float
-        The mean of the largest soft label.
+        The mean of the largest soft label: agreement of votes, or with `calibrate` a probability.
     n_iter : int
         Iterations of the solver.
     stop_reason : str or None
@@ -170,6 +171,26 @@ def summarize_fit(
         versions=versions(),
         n_outliers=int(np.sum(~inside)),
     )
+
+
+def surety(settings: dict[str, Any]) -> tuple[str, str]:
+    """Name the largest soft label by what it is: agreement of votes, or a probability.
+
+    Parameters
+    ----------
+    settings : dict
+        The parameters of the model.
+
+    Returns
+    -------
+    name : str
+        What it is called.
+    meaning : str
+        What it says.
+    """
+    if settings.get("calibrate"):
+        return "probability of the label", "that an independent fit agrees, on average"
+    return "agreement of votes", "the largest soft label, on average; not a probability"
 
 
 def variance_explained(model: Any, X: Any) -> float:

@@ -366,3 +366,17 @@ def test_pixels_need_a_scene(run, tmp_path):
     code, _, err = run("cluster", tmp_path / "flat.npy", "--pixels", "-k", "2")
     assert code == 2
     assert "--pixels needs a scene" in err
+
+
+def test_soft_labels_are_called_votes_unless_calibrated(run, archive, tmp_path):
+    for words, called in (
+        ((), "agreement of votes"),
+        (("--calibrate",), "probability of the label"),
+    ):
+        out = tmp_path / called.replace(" ", "-")
+        code, shown, _ = run("cluster", archive, "-k", 3, "-o", out, *words)
+        assert code == 0
+        page = (out / "report.html").read_text(encoding="utf-8")
+        for text in (shown.lower(), page.lower()):
+            assert called in text
+            assert "confidence" not in text

@@ -16,7 +16,15 @@ from tuckermix._array_api import to_numpy
 from tuckermix._files import atomic_paths, csv_text, made_folder, write_text
 from tuckermix._version import __version__
 from tuckermix.cli._console import UsageError
-from tuckermix.summary import FitSummary, duration, printable, sample_names, settings, summarize_fit
+from tuckermix.summary import (
+    FitSummary,
+    duration,
+    printable,
+    sample_names,
+    settings,
+    summarize_fit,
+    surety,
+)
 
 LABELS, MODEL, REPORT, SUMMARY = "labels.csv", "model.tuckermix", "report.html", "summary.json"
 
@@ -127,7 +135,7 @@ def summary_rows(summary: FitSummary, folder: Path) -> list[tuple[str, str]]:
         rows += [("AC", f"{summary.accuracy:.3f}"), ("NMI", f"{summary.nmi:.3f}")]
     rows += [
         ("variance explained", f"{summary.variance_explained:.1%}"),
-        ("mean confidence", f"{summary.mean_confidence:.1%}"),
+        (surety(summary.settings)[0], f"{summary.mean_confidence:.1%}"),
         ("optimality gap", "unknown" if summary.gap is None else f"{summary.gap:.1e}"),
         ("time of the fit", duration(summary.seconds or 0.0)),
         ("folder", str(folder)),

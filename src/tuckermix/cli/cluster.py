@@ -141,6 +141,14 @@ def cluster(
             rich_help_panel=MODEL,
         ),
     ] = "graph",
+    calibrate: Annotated[
+        bool,
+        typer.Option(
+            "--calibrate",
+            help="Soft labels as probabilities that another fit agrees, in place of votes.",
+            rich_help_panel=MODEL,
+        ),
+    ] = False,
     outliers: Annotated[
         str,
         typer.Option(
@@ -216,6 +224,7 @@ def cluster(
         init=init,
         memberships=memberships,
         assign_labels=assign_labels,
+        calibrate=calibrate,
         outliers=outliers,
         n_neighbors=n_neighbors,
         n_init=n_init,

@@ -16,7 +16,7 @@ from tuckermix.plots.layout import neighbor_map
 from tuckermix.plots.pictures import picture, resized, value_range, views
 from tuckermix.plots.style import COLOURS
 from tuckermix.report import _images, _svg
-from tuckermix.summary import FitSummary, duration, known
+from tuckermix.summary import FitSummary, duration, known, surety
 
 MAX_MARKS = 10_000
 """The map shows no more samples than this: the file stays small and opens at once."""
@@ -103,13 +103,14 @@ def shown_samples(subject: Subject) -> tuple[Any, tuple[float, float]]:
 def cards(subject: Subject) -> list[Card]:
     """Describe each cluster.
 
-    Typical members have the highest confidence and, among equals, lie nearest to the centroid;
-    doubtful ones have the lowest confidence and, among equals, lie farthest. Where there are images
+    Typical members have the largest soft label and, among equals, lie nearest to the centroid;
+    doubtful ones have the smallest and, among equals, lie farthest. Where there are images
     beside the features, each cluster is shown by the mean of its images.
     """
     X, labels, truth, kind = subject.X, subject.labels, subject.truth, subject.kind
     centroids = to_numpy(subject.model.centroids_)
     confidence = subject.proba[np.arange(len(labels)), labels]
+    unit = "sure" if getattr(subject.model, "calibrate", False) else "of votes"
     distances = distances_to(X, centroids, labels)
     if subject.images is not None:
         centroids = mean_images(subject.images, labels, len(centroids))
@@ -131,7 +132,7 @@ def cards(subject: Subject) -> list[Card]:
                     int(index),
                     subject.names[index],
                     _images.picture_address(drawn, side),
-                    f"{confidence[index]:.0%} sure" + _truth_note(truth, index),
+                    f"{confidence[index]:.0%} {unit}" + _truth_note(truth, index),
                 )
                 for index, drawn in zip(chosen, pictures, strict=True)
             ]
@@ -230,6 +231,7 @@ def _soft(row: np.ndarray) -> list[int]:
 def facts(summary: FitSummary) -> list[tuple[str, str, str]]:
     """Return the figures of the overview: name, value, and what it means."""
     shape, ranks = (" × ".join(map(str, sizes)) for sizes in (summary.sample_shape, summary.ranks))
+    name, meaning = surety(summary.settings)
     rows = [
         ("Samples", f"{summary.n_samples:,}", f"each of shape {shape}"),
         ("Clusters", str(summary.n_clusters), f"from {summary.n_components} components"),
@@ -239,7 +241,7 @@ def facts(summary: FitSummary) -> list[tuple[str, str, str]]:
             f"{100 * summary.variance_explained:.1f} %",
             f"cost {summary.cost:.4g}",
         ),
-        ("Mean confidence", f"{summary.mean_confidence:.0%}", "the largest soft label"),
+        (name[0].upper() + name[1:], f"{summary.mean_confidence:.0%}", meaning),
     ]
     if summary.n_outliers:
         share = f"{summary.n_outliers / summary.n_samples:.1%} of the samples, of label -1"

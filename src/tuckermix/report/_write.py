@@ -16,7 +16,7 @@ from tuckermix._optional import require
 from tuckermix.plots.fitted import as_fitted, labels_of
 from tuckermix.plots.style import COLOURS
 from tuckermix.report import _content, _images, _listing, _svg
-from tuckermix.summary import FitSummary, printable, sample_names, summarize_fit
+from tuckermix.summary import FitSummary, printable, sample_names, summarize_fit, surety
 
 TEMPLATES = Path(__file__).with_name("templates")
 
@@ -136,10 +136,10 @@ def render_report(
         images, transformers = X, tuple(step for _, step in model.steps[:-1])
         X = model[:-1].transform(X) if features is None else features
         model = model[-1]
-    labels = labels_of(model, X, "The report")
+    given = labels_of(model, X, "The report")
     proba = to_numpy(model.predict_proba(as_fitted(model, X)) if proba is None else proba)
     # Outliers are shown with the cluster that they resemble most, and counted.
-    labels = np.where(labels < 0, proba.argmax(axis=1), labels)
+    labels = np.where(given < 0, proba.argmax(axis=1), given)
     base, missing = _listing.linked(names, folder, page_folder)
     named = sample_names(names, X.shape[0])
     if truth is not None:
@@ -165,12 +165,13 @@ def render_report(
     drawn = _content.sample_map(subject, listing.samples[listing.marks])
     data = _listing.listing_data(subject, listing, names is not None, base, missing)
     if summary is None:
-        summary = summarize_fit(model, X, proba, labels=labels, truth=truth, seconds=seconds)
+        summary = summarize_fit(model, X, proba, labels=given, truth=truth, seconds=seconds)
     return environment.get_template("report.html.j2").render(
         title=printable(title),
         source=None if source is None else printable(source),
         n_samples=X.shape[0],
         facts=_content.facts(summary),
+        surety=surety(summary.settings)[0],
         cards=cards,
         map=drawn,
         data={**data, **drawn.data},
