@@ -245,9 +245,10 @@ def test_a_heap_without_end_is_refused(tmp_path, monkeypatch, chunks):
     start = content.index(b"pear\0")
     content[start - 16 : start] = bytes(16)
     (tmp_path / "a.h5").write_bytes(content)
-    monkeypatch.setattr("tuckermix.datasets._library.SECONDS", 1.0)
-    with pytest.raises(ReadError, match=r"a\.h5: libhdf5 finds no end .* Get the file anew"):
-        read(tmp_path / "a.h5")
+    with monkeypatch.context() as patch:
+        patch.setattr("tuckermix.datasets._library.SECONDS", 1.0)
+        with pytest.raises(ReadError, match=r"a\.h5: libhdf5 finds no end .* Get the file anew"):
+            read(tmp_path / "a.h5")
     assert read(tmp_path / "a.h5", label_key=False).X.shape == (12, 2)
 
 
