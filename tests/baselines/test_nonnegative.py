@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import nnls
 
+from tuckermix.baselines import nonnegative
 from tuckermix.baselines.nonnegative import (
     least_squares_cost,
     nonnegative_least_squares,
@@ -68,22 +69,25 @@ def test_nearly_dependent_components(seed):
     assert np.linalg.norm(X - H @ components) == pytest.approx(expected, rel=1e-6)
 
 
-def test_rows_that_cycle_go_to_the_active_set_method(monkeypatch):
-    monkeypatch.setattr("tuckermix.baselines.nonnegative.MAX_ROUNDS_PER_COMPONENT", 0)
-    monkeypatch.setattr("tuckermix.baselines.nonnegative.FULL_EXCHANGES", 1)
+def unit_problem():
+    """Return a Gram matrix of unit diagonal, cross products, and what SciPy makes of them."""
     X, components = problem(0)
-    np.testing.assert_allclose(
-        solve_components(X, components), columnwise(X, components), rtol=0, atol=1e-8
-    )
+    components /= np.linalg.norm(components, axis=1, keepdims=True)
+    return components @ components.T, X @ components.T, columnwise(X, components)
+
+
+def test_rows_that_cycle_go_to_the_active_set_method():
+    A, R, expected = unit_problem()
+    found = nonnegative._pivot(A, R, np.zeros(R.shape, bool), full_exchanges=1, max_rounds=0)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-8)
 
 
 def test_single_exchanges_reach_the_same_solution(monkeypatch):
     """Without full exchanges the method is Murty's, which is finite."""
-    expected = solve_components(*problem(0))
-    monkeypatch.setattr("tuckermix.baselines.nonnegative.FULL_EXCHANGES", 0)
-    monkeypatch.setattr("tuckermix.baselines.nonnegative._active_set", None)
-    monkeypatch.setattr("tuckermix.baselines.nonnegative.MAX_ROUNDS_PER_COMPONENT", 50)
-    np.testing.assert_allclose(solve_components(*problem(0)), expected, rtol=0, atol=1e-12)
+    A, R, expected = unit_problem()
+    monkeypatch.setattr(nonnegative, "_active_set", None)
+    found = nonnegative._pivot(A, R, np.zeros(R.shape, bool), full_exchanges=0, max_rounds=50)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-8)
 
 
 def test_zero_components_and_rows():

@@ -21,10 +21,10 @@ def host_neighbors(points, n_neighbors):
     return tuple(to_numpy(part) for part in found)
 
 
-def partition(points, n_clusters, n_neighbors=20, seed=0):
+def partition(points, n_clusters, n_neighbors=20, seed=0, **limits):
     indices, squares = host_neighbors(points, n_neighbors)
     rng = np.random.default_rng(seed)
-    return graph_partition(points, indices, squares, n_clusters, n_init=10, rng=rng)
+    return graph_partition(points, indices, squares, n_clusters, n_init=10, rng=rng, **limits)
 
 
 def islands(rng, n_groups, size=30, n_features=3):
@@ -74,13 +74,13 @@ def test_more_components_than_clusters_join_the_nearest(seed):
     assert adjusted_rand_score(names // 2, partition(points, 2)) == 1.0
 
 
-def test_components_are_joined_by_their_means_when_widening_costs_too_much(monkeypatch, xp, rng):
-    monkeypatch.setattr(graph, "MAX_EDGES", 0)
+def test_components_are_joined_by_their_means_when_widening_costs_too_much(xp, rng):
     centers = np.array([[0.0, 0.0], [20.0, 0.0], [200.0, 0.0], [220.0, 0.0]])
     names = np.repeat(np.arange(4), 40)
     points = centers[names] + rng.normal(size=(160, 2))
-    assert adjusted_rand_score(names // 2, partition(xp.asarray(points), 2)) == 1.0
-    three = partition(points, 3)
+    two = partition(xp.asarray(points), 2, max_edges=0)
+    assert adjusted_rand_score(names // 2, two) == 1.0
+    three = partition(points, 3, max_edges=0)
     assert len(np.unique(three)) == 3
     assert all(len(set(three[names == name])) == 1 for name in range(4))
 
@@ -91,15 +91,16 @@ def test_joining_gives_every_cluster_a_component_even_with_equal_means():
     assert set(labels) == set(range(4))
 
 
-def test_the_first_embedding_is_the_normalised_cut(monkeypatch, rng):
+def test_the_first_embedding_is_the_normalised_cut(rng):
     """Two blobs that touch: the sign of the second eigenvector, computed densely."""
-    monkeypatch.setattr(graph, "CUT_ALLOWANCE", 0.0)
     points = rng.normal(size=(120, 2))
     points[60:, 0] += 3.5
-    A = adjacency(*host_neighbors(points, 20), 1).toarray()
+    A = adjacency(*host_neighbors(points, 20), 1)
     scale = 1 / np.sqrt(A.sum(axis=1))
-    second = eigh(A * scale[:, None] * scale[None])[1][:, -2] * scale
-    labels = partition(points, 2)
+    values, vectors = eigh(A.toarray() * scale[:, None] * scale[None])
+    second = vectors[:, -2] * scale
+    pair = values[::-1], vectors[:, ::-1]
+    labels = graph._cut_connected(A, pair, 2, 10, rng, allowance=0.0)
     assert adjusted_rand_score(labels, second > 0) > 0.9
 
 
@@ -180,22 +181,18 @@ def test_cut_and_modularity_are_their_formulas(rng):
     )
 
 
-def test_a_second_embedding_is_taken_only_for_more_modularity_at_a_similar_cut(monkeypatch, rng):
+def test_a_second_embedding_is_taken_only_for_more_modularity_at_a_similar_cut(rng):
     points = rng.normal(size=(150, 4))
     A = adjacency(*host_neighbors(points, 20), 1)
     scale = 1 / np.sqrt(A.sum(axis=1))
     N = sparse.csr_array(A.multiply(scale[:, None]).multiply(scale[None, :]))
     pair = graph.leading_eigenvectors(N, 8)
 
-    def cut(**limits):
-        for name, value in limits.items():
-            monkeypatch.setattr(graph, name, value)
-        labels = graph._cut_connected(A, pair, 5, 10, np.random.default_rng(0))
+    def cut(allowance):
+        labels = graph._cut_connected(A, pair, 5, 10, np.random.default_rng(0), allowance)
         return labels, *graph._cut_and_modularity(A, labels, 5)
 
-    first = cut(CUT_ALLOWANCE=0.0)
-    free = cut(CUT_ALLOWANCE=np.inf)
-    kept = cut(CUT_ALLOWANCE=1.1)
+    first, free, kept = cut(0.0), cut(np.inf), cut(1.1)
     assert free[2] >= first[2]
     assert kept[1] <= 1.1 * first[1]
     assert kept[2] >= first[2]

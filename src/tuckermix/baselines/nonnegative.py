@@ -102,15 +102,22 @@ def nonnegative_least_squares(
     return H
 
 
-def _pivot(A: np.ndarray, R: np.ndarray, passive: np.ndarray) -> np.ndarray:
+def _pivot(
+    A: np.ndarray,
+    R: np.ndarray,
+    passive: np.ndarray,
+    *,
+    full_exchanges: int = FULL_EXCHANGES,
+    max_rounds: int = MAX_ROUNDS_PER_COMPONENT,
+) -> np.ndarray:
     """Exchange until no row violates its signs; `A` has unit diagonal, rows of `R` size one."""
     n_rows, size = R.shape
     H = np.zeros_like(R)
     active = np.arange(n_rows)  # the rows still at work
     passive = passive.copy()
     best = np.full(n_rows, size + 1)  # the fewest violations seen
-    chances = np.full(n_rows, FULL_EXCHANGES)
-    for _ in range(MAX_ROUNDS_PER_COMPONENT * size + FULL_EXCHANGES):
+    chances = np.full(n_rows, full_exchanges)
+    for _ in range(max_rounds * size + full_exchanges):
         h = _solve_passive(A, R[active], passive[active])
         y = h @ A - R[active]
         F = passive[active]
@@ -123,7 +130,7 @@ def _pivot(A: np.ndarray, R: np.ndarray, passive: np.ndarray) -> np.ndarray:
         active, wrong, n_wrong = active[rest], wrong[rest], n_wrong[rest]
         fewer = n_wrong < best[active]
         best[active[fewer]] = n_wrong[fewer]
-        chances[active] = np.where(fewer, FULL_EXCHANGES, chances[active] - 1)
+        chances[active] = np.where(fewer, full_exchanges, chances[active] - 1)
         single = np.flatnonzero(chances[active] < 0)
         last = size - 1 - np.argmax(wrong[single, ::-1], axis=1)
         wrong[single] = False

@@ -183,6 +183,7 @@ def graph_partition(
     *,
     n_init: int,
     rng: np.random.Generator,
+    max_edges: int = MAX_EDGES,
 ) -> np.ndarray:
     """Partition distinct samples by the normalised cut of their neighbour graph.
 
@@ -195,6 +196,9 @@ def graph_partition(
         The samples, no two of them equal.
     indices, squares : ndarray of shape (n_samples, n_neighbors)
         The nearest neighbours of each sample, itself excluded, and their squared distances.
+
+    max_edges : int, default=2000000
+        Where widening ends, in directed edges.
 
     Returns
     -------
@@ -215,7 +219,7 @@ def graph_partition(
         if labels is not None:
             return labels
         width = min(2 * indices.shape[1], n_samples - 1)
-        if width * n_samples > MAX_EDGES:
+        if width * n_samples > max_edges:
             A = on_the_host(A) if on_device else A
             return join_parts(Z, connected_components(A, directed=False)[1], n_clusters)
         indices, squares = nearest_neighbors(Z, Z, width, exclude_self=True)
@@ -315,6 +319,7 @@ def _cut_connected(
     n_clusters: int,
     n_init: int,
     rng: np.random.Generator,
+    allowance: float = CUT_ALLOWANCE,
 ) -> Array:
     """Cluster a connected graph by k-means on its eigenvectors, rows divided by their norms.
 
@@ -332,7 +337,7 @@ def _cut_connected(
         embedding = embedding / xp.where(lengths > 0, lengths, 1.0)
         labels = kmeans(embedding, n_clusters, n_init=n_init, rng=rng).labels
         its_cut, its_modularity = _cut_and_modularity(A, labels, n_clusters)
-        if best is None or (its_modularity > modularity and its_cut <= CUT_ALLOWANCE * cut):
+        if best is None or (its_modularity > modularity and its_cut <= allowance * cut):
             best, cut, modularity = labels, its_cut, its_modularity
     assert best is not None
     return best
