@@ -55,9 +55,8 @@ def test_dependent_anchors_give_way_to_a_regular_simplex(monkeypatch):
     np.testing.assert_allclose(sides[~np.eye(5, dtype=bool)], sides[0, 1], rtol=1e-10)
 
 
-def test_many_samples_are_anchored_on_a_part(monkeypatch):
-    monkeypatch.setattr(module, "ANCHOR_SAMPLES", 40)
-    Z = coordinates(2, n_samples=300)
+def test_many_samples_are_anchored_on_a_part():
+    Z = coordinates(2, n_samples=2 * module.ANCHOR_SAMPLES)
     check(Z, anchored_simplex(Z, np.random.default_rng(0)))
 
 
