@@ -355,6 +355,26 @@ def test_ten_thousand_members_are_made_as_they_come_into_sight(open_page, many_p
     assert page.troubles == []
 
 
+def test_outliers_are_listed_and_leave_with_their_label(open_page, tmp_path):
+    from tuckermix.clustering import TuckerClustering
+    from tuckermix.report import write_report
+
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(3, 6, 6))[np.arange(90) % 3] + 0.1 * rng.normal(size=(90, 6, 6))
+    X[[5, 50]] = 6 * rng.normal(size=(2, 6, 6))
+    model = TuckerClustering(3, outliers="label", random_state=0).fit(X)
+    outliers = np.flatnonzero(model.labels_ == -1)
+    assert {5, 50} <= set(outliers)
+    write_report(tmp_path / "report.html", model, X)
+    page = open_page(path=tmp_path / "report.html")
+    page.locator("#which").select_option("outliers")
+    names = page.locator(".tile .name").all_text_contents()
+    assert sorted(names) == sorted(f"sample {index}" for index in outliers)
+    assert all("outlier" in note for note in page.locator(".tile .note").all_text_contents())
+    assert {label for _, label in download(page)[1]} == {"-1"}
+    assert page.troubles == []
+
+
 def test_classes_are_compared_with_any_number_of_clusters(open_page, many_path):
     page = open_page(path=many_path)
     rows = page.locator(".largest tbody tr")

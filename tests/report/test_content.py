@@ -112,3 +112,29 @@ def test_the_snippet_of_a_pipeline(model):
     assert "from tuckermix.features import Scale, Scattering" in text
     assert "model = make_pipeline(Scale(), Scattering(J=2), TuckerClustering(" in text
     compile(text, "snippet", "exec")
+
+
+def test_the_snippet_reads_what_was_read(tmp_path, monkeypatch, samples):
+    from tuckermix.clustering import TuckerClustering
+    from tuckermix.features import Scale
+
+    monkeypatch.chdir(tmp_path)
+    X = samples[0][:60].transpose(1, 2, 0)
+    np.savez("scans.npz", scans=X, other=np.zeros((2, 2)))
+    found = TuckerClustering(3, random_state=0)
+    labels = found.fit_predict(samples[0][:60])
+    reading = {"suffix": ".npz", "key": "scans", "sample_axis": 2}
+    lines = _content.reading_lines("scans.npz", reading)
+    scope = {}
+    exec(_content.snippet(found, (), lines), scope)
+    np.testing.assert_array_equal(scope["labels"], labels)
+    text = _content.snippet(found, (Scale(),), _content.reading_lines("scans.npz", reading, True))
+    assert "on_error='skip'" in text
+    exec(text, scope)
+    assert len(scope["labels"]) == 60
+    text = _content.snippet(found, (), _content.reading_lines("digits", {"suffix": ""}))
+    exec(text, scope)
+    assert len(scope["labels"]) == 1797
+    _, read = _content.reading_lines("scans.npz", {"suffix": ".npz"}, scene=(8, 8))
+    assert read.endswith("X = X.reshape(-1, X.shape[-1])  # a pixel is a sample\n")
+    assert _content.reading_lines(None, reading) == _content.reading_lines("x", None) == ("", "")

@@ -69,6 +69,17 @@ def test_data_hold_classes_once(photos):
     assert [chosen.samples[place] for place in data["unlinked"]] == [5]
 
 
+def test_data_know_outliers(photos):
+    outliers = np.zeros(60, dtype=bool)
+    outliers[[4, 40]] = True
+    about = Subject(
+        *(photos.model, photos.X, photos.labels, photos.proba, photos.names), outliers=outliers
+    )
+    chosen = _listing.listing(photos.labels)
+    places = _listing.listing_data(about, chosen, named=False)["outliers"]
+    assert sorted(chosen.samples[places]) == [4, 40]
+
+
 def test_links_lead_from_the_page_to_the_files(tmp_path):
     pictures, page = tmp_path / "my pictures", tmp_path / "results" / "one"
     (pictures / "a").mkdir(parents=True)

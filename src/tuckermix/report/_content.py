@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -56,6 +57,8 @@ class Subject(Record):
     kind: str = "auto"
     images: Any = None
     """What to show in place of `X`, where `X` holds features of images."""
+    outliers: Any = None
+    """Which samples are outliers, where these are told apart."""
 
 
 @dataclass(frozen=True)
@@ -353,17 +356,43 @@ def _largest_clusters(table: Any) -> list[tuple[str, int, list[tuple[int, int, b
     return result
 
 
-def snippet(model: Any, transformers: Any = ()) -> str:
+def reading_lines(
+    source: str | None,
+    reading: dict[str, Any] | None,
+    skipped: bool = False,
+    scene: tuple[int, int] | None = None,
+) -> tuple[str, str]:
+    """Return the lines of Python that import and read the samples; none where it is not known."""
+    if source is None or reading is None:
+        return "", ""
+    options = {key: value for key, value in reading.items() if key != "suffix"}
+    if not Path(source).exists():
+        name, options = "load", {}
+    else:
+        name = "read"
+        options |= {"on_error": "skip"} if skipped else {}
+    given = "".join(f", {key}={value!r}" for key, value in options.items())
+    lines = f"X = {name}({source!r}{given}).X\n"
+    if scene is not None:
+        lines += "X = X.reshape(-1, X.shape[-1])  # a pixel is a sample\n"
+    return f"from tuckermix.datasets import {name}\n", lines
+
+
+def snippet(model: Any, transformers: Any = (), reading: tuple[str, str] = ("", "")) -> str:
     """Return the lines of Python that repeat the fit, with the transformers before it if any."""
     name = type(model).__name__
     call = _call(model, ("n_clusters",))
+    imported, read = reading
     if not transformers:
-        return f"from tuckermix import {name}\n\nmodel = {call}\nlabels = model.fit_predict(X)"
+        return (
+            f"from tuckermix import {name}\n{imported}\n{read}"
+            f"model = {call}\nlabels = model.fit_predict(X)"
+        )
     kinds = ", ".join(sorted({type(step).__name__ for step in transformers}))
     steps = ", ".join([*(_call(step) for step in transformers), call])
     return (
         f"from sklearn.pipeline import make_pipeline\nfrom tuckermix import {name}\n"
-        f"from tuckermix.features import {kinds}\n\n"
+        f"{imported}from tuckermix.features import {kinds}\n\n{read}"
         f"model = make_pipeline({steps})\nlabels = model.fit_predict(X)"
     )
 

@@ -97,7 +97,6 @@ def listing_data(
     counts = np.diff(starts, append=len(labels))
     sure = subject.proba[samples, labels]
     classes, kinds = (None, None) if truth is None else np.unique(truth, return_inverse=True)
-    everything = len(samples) == len(subject.labels)
     return {
         "runs": [labels[starts].tolist(), counts.tolist()],
         "names": [subject.names[index] for index in samples] if named else None,
@@ -106,10 +105,15 @@ def listing_data(
         "classes": None if classes is None else [str(value) for value in classes],
         "truth": None if kinds is None else kinds.reshape(-1)[samples].tolist(),
         "marks": None if len(chosen.marks) == len(samples) else chosen.marks.tolist(),
-        "complete": everything,
+        "outliers": _places_of(subject.outliers, chosen),
         "base": base,
         "unlinked": chosen.places(np.intersect1d(missing, samples)) if len(missing) else [],
     }
+
+
+def _places_of(outliers: Any, chosen: Listing) -> list[int]:
+    """Return the places of outliers in the list."""
+    return [] if outliers is None else np.flatnonzero(outliers[chosen.samples]).tolist()
 
 
 def linked(

@@ -131,15 +131,15 @@ def render_report(
     import jinja2
     from markupsafe import Markup
 
-    images, transformers = None, ()
+    images, transformers, reading = None, (), getattr(model, "reading_", None)
     if hasattr(model, "steps"):
         images, transformers = X, tuple(step for _, step in model.steps[:-1])
         X = model[:-1].transform(X) if features is None else features
         model = model[-1]
-    given = labels_of(model, X, "The report")
+    found = labels_of(model, X, "The report")
     proba = to_numpy(model.predict_proba(as_fitted(model, X)) if proba is None else proba)
     # Outliers are shown with the cluster that they resemble most, and counted.
-    labels = np.where(given < 0, proba.argmax(axis=1), given)
+    labels = np.where(found < 0, proba.argmax(axis=1), found)
     base, missing = _listing.linked(names, folder, page_folder)
     named = sample_names(names, X.shape[0])
     if truth is not None:
@@ -158,14 +158,14 @@ def render_report(
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    subject = _content.Subject(model, X, labels, proba, named, truth, kind, images)
+    subject = _content.Subject(model, X, labels, proba, named, truth, kind, images, found < 0)
     cards = _content.cards(subject)
     on_cards = [member.sample for card in cards for member in (*card.typical, *card.doubtful)]
     listing = _listing.listing(labels, on_cards)
     drawn = _content.sample_map(subject, listing.samples[listing.marks])
     data = _listing.listing_data(subject, listing, names is not None, base, missing)
     if summary is None:
-        summary = summarize_fit(model, X, proba, labels=given, truth=truth, seconds=seconds)
+        summary = summarize_fit(model, X, proba, labels=found, truth=truth, seconds=seconds)
     return environment.get_template("report.html.j2").render(
         title=printable(title),
         source=None if source is None else printable(source),
@@ -186,7 +186,10 @@ def render_report(
         scene_maps=_content.scene_maps(model, labels, scene),
         settings=[(name, repr(value)) for name, value in summary.settings.items()],
         versions=list(summary.versions.items()),
-        snippet=_content.snippet(model, transformers),
+        snippet=_content.snippet(
+            model, transformers, _content.reading_lines(source, reading, bool(skipped), scene)
+        ),
+        n_outliers=int((found < 0).sum()),
         command=None if command is None else printable(command),
         colours=COLOURS,
         dark=[DARK_COLOURS.get(colour, colour) for colour in COLOURS],

@@ -15,7 +15,10 @@
   const labels = data.runs[0].flatMap((label, run) => Array(data.runs[1][run]).fill(label));
   const name = (place) => data.names ? data.names[place] : "sample " + data.ids[place];
   const sure = (place) => Math.round(data.sure[place] / 10) + " %";
-  const kind = (place) => data.truth ? data.classes[data.truth[place]] : null;
+  const kind = (place) => data.truth ? data.classes[data.truth[place]] : "";
+  const outliers = new Set(data.outliers);
+  const noted = (place) => (outliers.has(place) ? ", outlier" : "") +
+    (kind(place) === "" ? "" : ", class " + kind(place));
   const placeOf = (mark) => data.marks ? data.marks[mark] : mark;
   const marked = new Map(data.marks ? data.marks.map((place, mark) => [place, mark]) : []);
   const markOf = (place) => data.marks ? marked.get(place) ?? -1 : place;
@@ -47,7 +50,7 @@
     }
   }
   const where = (place) =>
-    "Cluster " + labels[place] + (data.truth ? ", class " + kind(place) : "");
+    "Cluster " + labels[place] + noted(place);
 
   // ---- the selection
   function keep(places, wanted) {
@@ -86,8 +89,11 @@
     const places = selected.size ? Array.from(selected).sort((a, b) => a - b) : listed;
     const head = ["name", "label"].concat(data.truth ? ["class"] : []);
     const rows = places.map((place) =>
-      [name(place), String(labels[place])].concat(data.truth ? [kind(place)] : []));
-    const text = [head, ...rows].map((row) => row.map(cell).join(",") + "\n").join("");
+      [name(place), outliers.has(place) ? "-1" : String(labels[place])]
+        .concat(data.truth ? [kind(place)] : []));
+    // A label is a number, and -1 no formula.
+    const line = ([first, label, ...rest]) => [cell(first), label, ...rest.map(cell)].join(",") + "\n";
+    const text = [head, ...rows].map(line).join("");
     const link = make("a");
     link.href = URL.createObjectURL(new Blob([text], { type: "text/csv;charset=utf-8" }));
     link.download = "names.csv";
@@ -203,8 +209,7 @@
     }
     const tick = make("span", "tick");
     tick.setAttribute("aria-hidden", "true");
-    const note = "cluster " + labels[place] + ", " + sure(place) +
-      (data.truth ? ", class " + kind(place) : "");
+    const note = "cluster " + labels[place] + ", " + sure(place) + noted(place);
     node.append(frame, tick, make("span", "name", name(place)), make("span", "note", note));
     return node;
   }
@@ -218,7 +223,8 @@
     const cluster = get("which").value, part = get("search").value.trim().toLowerCase();
     listed = [];
     for (let place = 0; place < n; place += 1) {
-      if (cluster !== "" && labels[place] !== Number(cluster)) continue;
+      if (cluster === "outliers" ? !outliers.has(place) :
+        cluster !== "" && labels[place] !== Number(cluster)) continue;
       if (part && !name(place).toLowerCase().includes(part)) continue;
       listed.push(place);
     }
