@@ -287,3 +287,44 @@ def test_blocks_are_left_out_for_a_reason_only():
     ]
     assert left_out == []
     assert sum(1 for page in WITH_BLOCKS for _ in blocks(ROOT / page)) > 60
+
+
+INLINE = re.compile(r"(?<![`\w])`{1,2}((?:tuckermix|make|python) [^`\n]+)`{1,2}(?!`)")
+TUTORIALS = sorted(path.relative_to(ROOT).as_posix() for path in ROOT.glob("examples/**/*.py"))
+
+
+@pytest.mark.parametrize("page", [*pages(), *TUTORIALS])
+def test_commands_within_sentences_exist(page):
+    """Hold commands that stand in a sentence or a table to what the programs know."""
+    typer = pytest.importorskip("typer")
+    from tuckermix.cli._app import build
+
+    known = typer.main.get_command(build(with_reproduce=True))
+    for found in INLINE.findall((ROOT / page).read_text(encoding="utf-8")):
+        program, *rest = shlex.split(found.replace("…", ""), comments=True)
+        if program == "make":
+            targets = [word for word in rest if "=" not in word]
+            run_command(["make", *targets], pytest.MonkeyPatch())
+        elif program == "python":
+            assert _python_target(rest), found
+        elif rest and not rest[0].startswith("-"):
+            command = known.commands.get(rest[0])
+            assert command is not None, found
+            nested = getattr(command, "commands", {})
+            options = {
+                name for one in (command, *nested.values()) for p in one.params for name in p.opts
+            }
+            given = {word.partition("=")[0] for word in rest if re.match(r"--?[a-z]", word)}
+            assert given <= options | {"--help"}, found
+
+
+def _python_target(words: list[str]) -> bool:
+    """Say whether a script or a module of this repository exists, or one that is installed."""
+    if words[:1] == ["-m"]:
+        name = words[1].replace(".", "/")
+        return words[1] in ("pytest", "tuckermix") or any(
+            (ROOT / folder / f"{name}{suffix}").exists()
+            for folder in ("", "src")
+            for suffix in (".py", "/__main__.py")
+        )
+    return words[0] == "-c" or (ROOT / words[0]).is_file()
