@@ -1,6 +1,8 @@
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_info, threadpool_limits
 
+from tuckermix.plots import layout
 from tuckermix.plots.layout import discriminant_map, neighbor_map, spread_out
 
 
@@ -77,3 +79,16 @@ def test_groups_that_were_points_become_discs(seed):
     assert np.median(distances.min(axis=1)) > 0.2 * even
     moved = np.linalg.norm(positions - centres[labels], axis=1)
     assert moved.max() < 3 * even  # and stay where they were
+
+
+def test_ctrl_c_inside_a_foreign_limit_leaves_the_threads_as_they_were(monkeypatch):
+    def cut(**options):
+        threadpool_limits(1, user_api="blas")  # as scikit-learn does, and cut before the end
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(layout, "NearestNeighbors", cut)
+    with threadpool_limits(2, user_api="blas"):
+        with pytest.raises(KeyboardInterrupt):
+            neighbor_map(*blobs(0))
+        numbers = {one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas"}
+        assert numbers == {2}

@@ -12,6 +12,8 @@ from scipy.linalg import eigh
 from scipy.spatial import cKDTree
 from sklearn.neighbors import NearestNeighbors
 
+from tuckermix._resources import one_blas_thread
+
 RIDGE = 1e-6
 """Added to the scatter within clusters, relative to its mean, where it is singular."""
 
@@ -93,6 +95,7 @@ def discriminant_map(Z: np.ndarray, labels: np.ndarray) -> np.ndarray:
     return centred @ (chosen * np.where(signs == 0, 1, signs))
 
 
+@one_blas_thread  # Ctrl-C inside the limit that scikit-learn sets itself would leave it behind
 def neighbor_map(Z: np.ndarray, labels: np.ndarray) -> np.ndarray:
     """Lay the samples out so that neighbours in the subspace are neighbours on the map.
 
