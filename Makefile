@@ -7,6 +7,7 @@
 #   make bench    speed against other libraries, as ratios from one run (kept out of version control)
 #   make fuzz     spoilt files for every reader (COUNT=10000 SEED=0)
 #   make docs     build the documentation into docs/_build/html
+#   make dist     build wheel and sdist into dist, and try the wheel in a clean environment
 #   make clean    remove what builds and tests left; `make distclean` the environment too
 #
 # Another Python: make PYTHON=python3.12 demo. Another folder for the environment: make VENV=… demo.
@@ -32,7 +33,7 @@ PYTEST := $(BIN)/python -m pytest -n auto --maxprocesses $(TEST_PROCESSES) --dis
 export SCIPY_ARRAY_API = 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all stress lint format bench fuzz docs clean distclean
+.PHONY: help demo test test-all stress lint format bench fuzz docs dist clean distclean
 
 help:
 	@sed -n 's/^#   \(make .*\)/\1/p' Makefile
@@ -74,6 +75,9 @@ docs: $(STAMPS)/docs
 	$(BIN)/python -m sphinx --fail-on-warning --keep-going --nitpicky -q -b html docs docs/_build/html
 	@echo "The documentation is in docs/_build/html/index.html"
 
+dist: $(STAMPS)/dist
+	$(BIN)/python .ci/check_dist.py dist
+
 clean:
 	rm -rf build dist docs/_build docs/api/generated docs/tutorials .pytest_cache .mypy_cache .ruff_cache tuckermix-demo
 	find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +
@@ -111,6 +115,10 @@ $(STAMPS)/lint: pyproject.toml constraints.txt | $(STAMPS)/base
 
 $(STAMPS)/bench: pyproject.toml constraints.txt | $(STAMPS)/base
 	$(INSTALL) --editable ".[all]" --group bench
+	@touch $@
+
+$(STAMPS)/dist: pyproject.toml constraints.txt | $(STAMPS)/base
+	$(INSTALL) --group dist
 	@touch $@
 
 $(STAMPS)/docs: pyproject.toml constraints.txt | $(STAMPS)/base

@@ -103,7 +103,7 @@ def test_missing_extra_is_named(capsys, monkeypatch, package):
         (ValueError("n_samples=5 must be\n >= 8."), 2, "n_samples=5 must be >= 8."),
         (OSError(errno.ENOSPC, "No space left on device", "a/labels.csv"), 1, "a/labels.csv: No"),
         (OSError(errno.EDQUOT, "Quota exceeded"), 1, "Cannot write the results: Quota"),
-        (PermissionError(errno.EACCES, "Permission denied", "out"), 1, "Permission denied"),
+        (PermissionError(errno.EACCES, "Permission denied", "out"), 1, "Cannot open out: permi"),
         (ImportError("The report needs jinja2: install tuckermix[report]."), 1, "needs jinja2"),
         (MemoryError(), 1, "do not fit into memory"),
         (KeyError("x"), 1, "Unexpected KeyError: 'x' (set TUCKERMIX_TRACEBACK=1"),
@@ -140,6 +140,43 @@ def test_shell_completion_knows_the_commands(shell):
     }
     done = shell(env=environment)
     assert done.stdout.split() == ["cluster"]
+
+
+@pytest.mark.parametrize(
+    ("words", "completed"),
+    [
+        ("cluster x --solver ", ["exact", "trust-region", "joint"]),
+        ("cluster x --on-error ", ["skip", "stop"]),
+        ("datasets mod", ["modelnet10"]),
+        ("reproduce fig", ["figure3", "figure4"]),
+        ("reproduce table1 --formats ", ["terminal", "md", "csv", "html"]),
+    ],
+)
+def test_shell_completion_knows_values(monkeypatch, capsys, words, completed):
+    monkeypatch.setenv("_TUCKERMIX_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", f"tuckermix {words}")
+    monkeypatch.setenv("COMP_CWORD", str(len(words.split(" "))))
+    monkeypatch.setenv("_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION", "1")
+    assert main([]) == 0
+    assert capsys.readouterr().out.split() == completed
+
+
+def test_paths_that_cannot_be_opened_are_told(fails, tmp_path):
+    told = fails("reproduce", "table1", "--quick", "--records", tmp_path / "none.csv")
+    assert f"Cannot open {tmp_path / 'none.csv'}: no such file or directory. Check the path" in told
+
+
+def test_messages_of_other_commands_speak_of_words(fails, tmp_path):
+    assert "tuckermix: NAME must be one of 'cbcl'" in fails("datasets", "nope")
+    words = ("--formats", "xx", "--out", tmp_path, "--db", tmp_path / "none.sqlite")
+    assert "tuckermix: --formats must be one of 'terminal'" in fails("reproduce", "show", *words)
+
+
+def test_stores_that_are_none_are_told(fails, tmp_path):
+    (tmp_path / "bad.sqlite").write_text("not a database")
+    told = fails("reproduce", "show", "all", "--db", tmp_path / "bad.sqlite")
+    assert "is no SQLite file" in told
+    assert "name another file with --db" in told
 
 
 def test_reader_of_the_output_may_leave_early(archive, tmp_path):

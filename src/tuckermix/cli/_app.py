@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from importlib import import_module
@@ -29,6 +30,10 @@ from tuckermix.cli.datasets import datasets
 from tuckermix.cli.demo import demo
 from tuckermix.cli.predict import EXAMPLES as PREDICT_EXAMPLES
 from tuckermix.cli.predict import predict
+
+NOT_THERE = (errno.ENOENT, errno.EISDIR, errno.ENOTDIR)
+NOT_ALLOWED = (errno.EACCES, errno.EPERM, errno.EROFS)
+"""What a system says of a path that cannot be opened, as it is not there or not ours."""
 
 TRACEBACK = "TUCKERMIX_TRACEBACK"
 """Set this variable to see where an unexpected error comes from."""
@@ -140,6 +145,11 @@ def _explain(error: Exception) -> int:
         text = " ".join(message().split()).rstrip(".")
         end = "" if text.endswith("?") else "."
         return _fail(f"{text}{end} Try 'tuckermix --help'.", EXIT_USAGE)
+    if isinstance(error, OSError) and error.filename and error.errno in NOT_THERE + NOT_ALLOWED:
+        said = f"Cannot open {error.filename}: {os.strerror(error.errno).lower()}."
+        if error.errno in NOT_ALLOWED:
+            return _fail(f"{said} Check who may use it, or name another.", EXIT_FAILED)
+        return _fail(f"{said} Check the path.", EXIT_USAGE)
     if isinstance(error, UsageError | ValueError | FileNotFoundError | IsADirectoryError):
         return _fail(in_options(one_line(error)), EXIT_USAGE)
     if isinstance(error, OSError) and error.errno in FULL_DISK:

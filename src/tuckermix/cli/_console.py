@@ -178,12 +178,13 @@ WORDS = (
     (r"\baxes='(\w+)'", r"--axes \1"),
     (r"\bmissing='impute'", "--missing impute"),
     (r", or raise PIL\.Image\.MAX_IMAGE_PIXELS if you trust the file", ""),
-    (r"The 'targets' parameter of reproduce", "TARGETS"),
+    (r"The 'targets' parameter of (reproduce|show)", "TARGETS"),
+    (r"The 'name' parameter of describe", "NAME"),
 )
 """What the library calls its arguments, and how the command line calls them."""
 
 PARAMETER = re.compile(
-    r"The '(\w+)' parameter of (?:TuckerClustering|AutoClustering|read|reproduce)\b"
+    r"The '(\w+)' parameter of (?:TuckerClustering|AutoClustering|read|reproduce|show)\b"
 )
 
 

@@ -11,9 +11,17 @@ from tuckermix.cli import _options as options
 from tuckermix.cli._console import Console
 
 
+def _known(incomplete: str) -> list[str]:
+    """Complete the name of a dataset."""
+    from tuckermix.datasets import list_datasets
+
+    return [info.name for info in list_datasets() if info.name.startswith(incomplete)]
+
+
 def datasets(
     name: Annotated[
-        str | None, typer.Argument(help="Tell more about this one.", show_default=False)
+        str | None,
+        typer.Argument(help="Tell more about this one.", autocompletion=_known, show_default=False),
     ] = None,
     data: Annotated[
         Path | None,

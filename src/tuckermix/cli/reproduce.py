@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from tuckermix.cli._console import EXIT_INTERRUPTED, UsageError, logging_to
+from tuckermix.cli._options import one_of
 from tuckermix.experiments import (
     DEFAULT_DB,
     EXPERIMENTS,
@@ -111,6 +112,7 @@ def reproduce(
         typer.Argument(
             metavar="TARGETS",
             help=f"{', '.join(NAMES)}; or '{SHOW}' before them to render what is stored.",
+            autocompletion=one_of(*NAMES, SHOW),
             show_default=False,
         ),
     ],
@@ -121,7 +123,10 @@ def reproduce(
     runs: Annotated[int | None, typer.Option(min=1, help="Runs in place of the paper's.")] = None,
     methods: Annotated[
         str | None,
-        typer.Option(help=f"Only these, separated by commas: {', '.join(METHODS)}."),
+        typer.Option(
+            help=f"Only these, separated by commas: {', '.join(METHODS)}.",
+            autocompletion=one_of(*METHODS),
+        ),
     ] = None,
     quick: Annotated[
         bool, typer.Option("--quick", help="Miniature tables on open data, in minutes.")
@@ -145,7 +150,10 @@ def reproduce(
         typer.Option(help="Take published records (a records.csv) into --db before anything else."),
     ] = None,
     formats: Annotated[
-        str, typer.Option(help=f"For {SHOW}: any of {', '.join(FORMATS)}.")
+        str,
+        typer.Option(
+            help=f"For {SHOW}: any of {', '.join(FORMATS)}.", autocompletion=one_of(*FORMATS)
+        ),
     ] = "terminal",
     out: Annotated[Path | None, typer.Option(help=f"For {SHOW}: folder for the files.")] = None,
 ) -> None:
