@@ -74,7 +74,7 @@ class SolverResult(Record):
     Attributes
     ----------
     point : array
-        The best point found.
+        The best point that was found.
     cost : float
         The objective at `point`.
     n_iter : int

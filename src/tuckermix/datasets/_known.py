@@ -36,6 +36,11 @@ def _archive(*patterns: str) -> Layout:
 FACE = (32, 32)
 """The size to which the paper resizes faces."""
 
+
+def _columns(name: str, *patterns: str) -> Layout:
+    return Layout(patterns, partial(layouts.column_images, FACE), f"{name} with fea and gnd")
+
+
 CLIP_FRAMES, CLIP_SIZE = 50, (50, 50)
 """Frames and pixels of a clip of DynTex++."""
 
@@ -104,11 +109,7 @@ _PIE = KnownDataset(
     source="the Robotics Institute of Carnegie Mellon University, or Deng Cai's page of face data",
     layouts=(
         _archive("pie_pose27.npz", "pie.npz"),
-        Layout(
-            ("pose27*.mat", "pie_pose27*.mat", "pie_32x32.mat", "pie.mat"),
-            partial(layouts.column_images, FACE),
-            "Pose27_32x32.mat with fea and gnd",
-        ),
+        _columns("Pose27_32x32.mat", "pose27*.mat", "pie_pose27*.mat", "pie_32x32.mat", "pie.mat"),
     ),
     sha256={"pie_pose27.npz": "ecb480b28d126945edc1e8d2684f08ae4f1d5bd6b77f877ab315c644f42e479d"},
 )
@@ -124,11 +125,7 @@ _ORL = KnownDataset(
     source="AT&T Laboratories Cambridge (The Database of Faces), or Deng Cai's page of face data",
     layouts=(
         _archive("orl.npz"),
-        Layout(
-            ("orl_32x32.mat", "orl.mat"),
-            partial(layouts.column_images, FACE),
-            "ORL_32x32.mat with fea and gnd",
-        ),
+        _columns("ORL_32x32.mat", "orl_32x32.mat", "orl.mat"),
         Layout(
             ("att_faces", "orl_faces", "orl"),
             partial(layouts.face_folder, FACE),
@@ -149,11 +146,7 @@ _YALEB = KnownDataset(
     source="the Extended Yale Face Database B (CroppedYale), or Deng Cai's page of face data",
     layouts=(
         _archive("yaleb.npz"),
-        Layout(
-            ("yaleb_32x32*.mat", "yaleb.mat"),
-            partial(layouts.column_images, FACE),
-            "YaleB_32x32.mat with fea and gnd",
-        ),
+        _columns("YaleB_32x32.mat", "yaleb_32x32*.mat", "yaleb.mat"),
         Layout(
             ("croppedyale", "yaleb"),
             partial(layouts.face_folder, FACE),
@@ -237,11 +230,7 @@ _COIL20 = KnownDataset(
     source="the Columbia Object Image Library, or Deng Cai's page of image data",
     layouts=(
         _archive("coil20.npz"),
-        Layout(
-            ("coil20.mat", "coil20_32x32.mat"),
-            partial(layouts.column_images, FACE),
-            "COIL20.mat with fea and gnd",
-        ),
+        _columns("COIL20.mat", "coil20.mat", "coil20_32x32.mat"),
     ),
     sha256={"coil20.npz": "a6f22e94156032c7bae58bb930266ef392a84b24aae2fd9c3f92b0759b7dcf98"},
 )
@@ -257,11 +246,7 @@ _YALE = KnownDataset(
     source="the Yale Face Database, or Deng Cai's page of face data",
     layouts=(
         _archive("yale.npz"),
-        Layout(
-            ("yale_32x32.mat", "yale.mat"),
-            partial(layouts.column_images, FACE),
-            "Yale_32x32.mat with fea and gnd",
-        ),
+        _columns("Yale_32x32.mat", "yale_32x32.mat", "yale.mat"),
     ),
     sha256={"yale.npz": "28a5a136882f0ec3a41d222db37c641309d8c6fc257d0bc38f0d209c90d30990"},
 )

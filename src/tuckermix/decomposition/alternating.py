@@ -19,7 +19,7 @@ from tuckermix._declaration import describe
 from tuckermix._records import Record, StopReason
 from tuckermix.decomposition.exact import closed_form, update_factors
 from tuckermix.decomposition.result import (
-    SOLVER,
+    SOLVING,
     Callback,
     Course,
     Decomposition,
@@ -126,7 +126,7 @@ class Alternation(Record):
         return self.course.stop
 
 
-@describe(SOLVER)
+@describe(SOLVING)
 def alternate(
     source: Source,
     factors: Sequence[Array],
@@ -210,7 +210,7 @@ def alternate(
     return Alternation(U, factors, B, course)
 
 
-@describe(SOLVER)
+@describe(SOLVING)
 def solve_alternating(
     source: Source,
     start: Start,

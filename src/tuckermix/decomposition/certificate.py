@@ -27,7 +27,8 @@ from dataclasses import replace
 import numpy as np
 
 from tuckermix._array_api import Array, double, epsilon, get_namespace, is_dask, to_numpy
-from tuckermix.decomposition.result import Decomposition
+from tuckermix._declaration import describe
+from tuckermix.decomposition.result import SOLVING, Decomposition
 from tuckermix.numerics.linalg import (
     DENSE_SIDE,
     centre_rows,
@@ -49,13 +50,12 @@ PROBE_STEPS = 6
 factor of 2^12 in the energy after six."""
 
 
+@describe(SOLVING)
 def certify(source: Source, fit: Decomposition, n_directions: int) -> Decomposition:
     """Measure the gap and the stationarity of a solution, in one more pass over the samples.
 
     Parameters
     ----------
-    source : Source
-        The samples.
     fit : Decomposition
         The solution; what it says of itself is not used.
     n_directions : int

@@ -33,7 +33,7 @@ from tuckermix._array_api import (
 from tuckermix._declaration import describe
 from tuckermix._records import StopReason
 from tuckermix.decomposition.result import (
-    SOLVER,
+    SOLVING,
     Callback,
     Course,
     Decomposition,
@@ -82,7 +82,7 @@ RESOLVED = 1e-13
 """Relative growth of the captured energy at which passes with a narrow basis have converged."""
 
 
-@describe(SOLVER)
+@describe(SOLVING)
 def solve_exact(
     source: Source,
     start: Start,
@@ -104,7 +104,7 @@ def solve_exact(
     return assemble(source, factors, subspace, course)
 
 
-@describe(SOLVER)
+@describe(SOLVING)
 def sweep(
     course: Course, start: Start, n_directions: int, *, max_iter: int, tol: float
 ) -> tuple[list[Array], Array]:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from tuckermix._array_api import Array, asarray_like, is_dask, to_numpy
+from tuckermix._declaration import describe
 from tuckermix._optional import require
 from tuckermix._records import Record
 from tuckermix._resources import explain_shortage, one_blas_thread
@@ -29,7 +30,7 @@ from tuckermix._validation import (
 )
 from tuckermix.decomposition.certificate import certify
 from tuckermix.decomposition.exact import sweep
-from tuckermix.decomposition.result import Callback, Course, Decomposition, Start
+from tuckermix.decomposition.result import SOLVING, Callback, Course, Decomposition, Start
 from tuckermix.numerics.linalg import leading_eigenvectors, random_basis
 from tuckermix.numerics.tensor import mode_gram
 from tuckermix.sources import Source, as_source
@@ -330,6 +331,7 @@ def ranks_from_energy(source: Source, grams: list[Array], share: float | None) -
     return tuple(ranks)
 
 
+@describe(SOLVING)
 def start_factors(
     source: Source,
     ranks: tuple[int, ...],
@@ -341,8 +343,6 @@ def start_factors(
 
     Parameters
     ----------
-    source : Source
-        The samples.
     ranks : tuple of int
         The number of columns of each factor.
     init : {"hosvd", "hosvd-samples", "random"}

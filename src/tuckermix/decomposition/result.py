@@ -15,7 +15,7 @@ from tuckermix._records import Record, StopReason
 from tuckermix.sources import Source
 
 __all__ = [
-    "SOLVER",
+    "SOLVING",
     "Callback",
     "Course",
     "Decomposition",
@@ -31,7 +31,7 @@ __all__ = [
 
 logger = logging.getLogger("tuckermix")
 
-SOLVER = """
+SOLVING = """
 Parameters
 ----------
 source : Source

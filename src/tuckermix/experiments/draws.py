@@ -28,9 +28,6 @@ __all__ = [
     "seed_of",
 ]
 
-SEED = 2015
-"""The seed of all draws, together with the names of table and row and the number of the run."""
-
 
 @dataclass(frozen=True)
 class DatasetEntry(Record):
@@ -77,6 +74,9 @@ class Draw(Record):
     indices: np.ndarray
     seen: float | None = None
 
+
+SEED = 2015
+"""The seed of all draws, together with the names of table and row and the number of the run."""
 
 EIGHT_BITS = 255.0
 """Grey values are divided by their largest possible value, for all methods alike."""

@@ -159,7 +159,7 @@ class CellSummary(Record):
     Attributes
     ----------
     method : str
-        The name of its column in the tables.
+        Its column.
     done, expected : int
         Runs with scores, and runs that the specification asks for.
     metrics : dict of str to MetricSummary

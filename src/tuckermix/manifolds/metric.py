@@ -17,6 +17,8 @@ U : array of shape (n_samples, n_components)
     The point.
 xi : array of shape (n_samples, n_components)
     A tangent vector at `U`.
+Z : array of shape (n_samples, n_components)
+    Any matrix.
 egrad : array of shape (n_samples, n_components)
     The Euclidean gradient G at `U`.
 """
@@ -60,11 +62,6 @@ class FisherMetric:
         r"""Project a matrix onto the tangent space, orthogonally in the Fisher metric.
 
         .. math:: \Pi_U(Z) = Z - (Z 1) 1^T \odot U.
-
-        Parameters
-        ----------
-        Z : array of shape (n_samples, n_components)
-            Any matrix.
 
         Returns
         -------

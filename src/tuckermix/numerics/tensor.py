@@ -165,18 +165,7 @@ def mode_gram(X: Array, mode: int) -> Array:
 
 
 def squared_norm(X: Array) -> float:
-    """Sum the squares of all entries.
-
-    Parameters
-    ----------
-    X : array
-        The tensor.
-
-    Returns
-    -------
-    value : float
-        The squared Frobenius norm; infinity where it is too large for a float.
-    """
+    """Sum the squares of all entries; infinity where that is too large for a float."""
     xp = get_namespace(X)
     if is_numpy(X):  # the fast routine, which sums in many parts and so loses little in float32
         flat = xp.reshape(X, (-1,))

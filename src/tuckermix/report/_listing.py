@@ -18,18 +18,6 @@ from tuckermix.plots.pictures import views
 from tuckermix.report import _images
 from tuckermix.report._content import MAX_MARKS, Subject, shown_samples
 
-MAX_LISTED = 100_000
-"""The list holds no more samples than this: some ten bytes each, and labels.csv has them all."""
-
-SURE_STEPS = 1000
-"""Shares are stored as whole numbers of this part."""
-
-BATCH_BYTES = 8_000_000
-"""So much is read at once for pictures in full: little is wasted where the budget ends."""
-
-TINY_SIDE = 28
-"""Digits and icons: the sheet has each of their pixels, so that there is no more to show."""
-
 
 @dataclass(frozen=True)
 class Listing(Record):
@@ -44,6 +32,19 @@ class Listing(Record):
         """Return where samples stand in the list."""
         where = {sample: place for place, sample in enumerate(self.samples.tolist())}
         return [where[int(sample)] for sample in samples]
+
+
+MAX_LISTED = 100_000
+"""The list holds no more samples than this: some ten bytes each, and labels.csv has them all."""
+
+SURE_STEPS = 1000
+"""Shares are stored as whole numbers of this part."""
+
+BATCH_BYTES = 8_000_000
+"""So much is read at once for pictures in full: little is wasted where the budget ends."""
+
+TINY_SIDE = 28
+"""Digits and icons: the sheet has each of their pixels, so that there is no more to show."""
 
 
 def listing(labels: np.ndarray, always: Any = ()) -> Listing:
