@@ -1,12 +1,14 @@
-"""Time the exact solver and the whole fit on one CUDA device.
+"""Time the exact solver and the whole fit on one CUDA device, and fits on the processors beside it.
 
 Run it on a machine with PyTorch and a GPU::
 
     python benchmarks/bench_gpu.py --out benchmarks/results
 
 Every time is the median of several runs, after a warm-up, with the device synchronised. Beside
-each stands the bare time of reading the samples once (the sum of their squares). Results go to
-`gpu.json` and `gpu.md`.
+each stands the bare time of reading the samples once (the sum of their squares). Planted samples
+have clear clusters; all digits of MNIST, and noisy copies of them, have not. The digits lie in
+`TUCKERMIX_DATA`. Results go to `gpu.json` and `gpu.md`, and those of `bench_cores.py`, which runs
+at the end, to `cores.json` and `cores.md`.
 """
 
 from __future__ import annotations
@@ -14,14 +16,18 @@ from __future__ import annotations
 import argparse
 import json
 import statistics
+import subprocess
+import sys
 import time
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import torch
 
-from tuckermix import TuckerClustering, decompose
+from tuckermix import TuckerClustering, clustering, decompose
 from tuckermix.datasets import DatasetNotFound, load
 from tuckermix.features import Scattering
 from tuckermix.metrics import clustering_accuracy, normalized_mutual_information
@@ -32,6 +38,8 @@ CASES = [
     {"name": "digits", "shape": (70_000, 28, 28), "ranks": (14, 14), "n_clusters": 10},
 ]
 GIGABYTE = 2**30
+COPIES, NOISE = 14, 0.1  # of all digits: 980,000 samples
+LANDMARKS = (5_000, 10_000, 20_000, 40_000)
 
 
 def planted(shape: tuple[int, ...], ranks: tuple[int, ...], n_clusters: int, seed: int = 0):
@@ -79,6 +87,101 @@ def agreement(truth: torch.Tensor, found: torch.Tensor) -> float:
 
 def run(case: dict, repeats: int) -> dict:
     X, truth = planted(case["shape"], case["ranks"], case["n_clusters"])
+    return measured(case, X, truth, repeats)
+
+
+def real(repeats: int) -> list[dict]:
+    """Measure all digits of MNIST, and noisy copies of them."""
+    data = load("mnist")
+    X = torch.as_tensor(data.X, device="cuda").to(torch.float32) / 255
+    truth = torch.as_tensor(np.asarray(data.labels), device="cuda")
+    case = {"name": "MNIST", "shape": tuple(X.shape), "ranks": (14, 14), "n_clusters": 10}
+    rows = [measured(case, X, truth, repeats)]
+    rows[-1]["stages"] = stages(TuckerClustering(10, ranks=(14, 14), random_state=0), X)
+    rows[-1]["landmarks"] = landmarks(X, truth, LANDMARKS)
+    print(json.dumps(rows[-1]), flush=True)
+    generator = torch.Generator("cuda").manual_seed(0)
+    many = X.repeat(COPIES, 1, 1)
+    for start in range(0, len(many), len(X)):
+        shape = many[start : start + len(X)].shape
+        noise = torch.randn(shape, generator=generator, device="cuda")
+        many[start : start + len(X)] += NOISE * noise
+    case = {**case, "name": f"MNIST, {COPIES} noisy copies", "shape": tuple(many.shape)}
+    rows.append(measured(case, many, truth.repeat(COPIES), max(1, repeats // 2)))
+    rows[-1]["stages"] = stages(TuckerClustering(10, ranks=(14, 14), random_state=0), many)
+    rows[-1]["landmarks"] = landmarks(many, truth.repeat(COPIES), LANDMARKS[1:3], n_seeds=1)
+    print(json.dumps(rows[-1]), flush=True)
+    return rows
+
+
+def landmarks(
+    X: torch.Tensor, truth: torch.Tensor, counts: tuple[int, ...], n_seeds: int = 3
+) -> list[dict]:
+    """Say what more landmarks bring, and what they take."""
+    rows, usual = [], (clustering.MAX_LANDMARKS, clustering.DEVICE_LANDMARKS)
+    for count in counts:
+        clustering.MAX_LANDMARKS = clustering.DEVICE_LANDMARKS = count
+        times, scores = [], []
+        for seed in range(n_seeds):
+            model = TuckerClustering(10, ranks=(14, 14), random_state=seed)
+            seconds, fitted = timed(partial(model.fit, X), 1)
+            times.append(seconds)
+            scores.append(agreement(truth, fitted.labels_))
+        rows.append({"landmarks": count, "seconds": statistics.median(times), "scores": scores})
+    clustering.MAX_LANDMARKS, clustering.DEVICE_LANDMARKS = usual
+    return rows
+
+
+def stages(model: TuckerClustering, X: torch.Tensor) -> dict[str, float]:
+    """Return the seconds spent in parts of one fit, each synchronised: more than they add up to."""
+    import tuckermix.labels.graph as graph
+    import tuckermix.labels.labellers as labellers
+    from tuckermix.model import Model
+    from tuckermix.sources import MemoryBlocks
+
+    watched = [
+        (clustering, "decompose_source"),
+        (Model, "from_decomposition"),
+        (Model, "looking_beyond"),
+        (labellers, "distinct_rows"),
+        (labellers, "graph_partition"),
+        (labellers, "elect"),
+        (labellers.NearestPoints, "find"),
+        (graph, "adjacency"),
+        (graph, "on_the_host"),
+        (graph, "connected_components"),
+        (graph, "leading_eigenvectors"),
+        (graph, "kmeans"),
+        (labellers.GraphLabels, "predict_proba"),
+        (MemoryBlocks, "map"),
+        (MemoryBlocks, "reduce"),
+    ]
+    total: dict[str, float] = {}
+
+    def watch(name, function):
+        def watching(*args, **options):
+            torch.cuda.synchronize()
+            began = time.perf_counter()
+            result = function(*args, **options)
+            torch.cuda.synchronize()
+            total[name] = total.get(name, 0.0) + time.perf_counter() - began
+            return result
+
+        return watching
+
+    with ExitStack() as stack:
+        for owner, name in watched:
+            patched = vars(owner).get(name, getattr(owner, name))
+            if isinstance(patched, classmethod):
+                new = classmethod(watch(name, patched.__func__))
+            else:
+                new = watch(name, patched)
+            stack.enter_context(mock.patch.object(owner, name, new))
+        model.fit(X)
+    return total
+
+
+def measured(case: dict, X: torch.Tensor, truth: torch.Tensor, repeats: int) -> dict:
     size = X.numel() * X.element_size()
     read, _ = timed(lambda: float(torch.linalg.vector_norm(X)), repeats)
     torch.cuda.reset_peak_memory_stats()
@@ -100,7 +203,7 @@ def run(case: dict, repeats: int) -> dict:
     del fit
     torch.cuda.reset_peak_memory_stats()
     model = TuckerClustering(case["n_clusters"], ranks=case["ranks"], random_state=0)
-    seconds, fitted = timed(lambda: model.fit(X), max(1, repeats // 3))
+    seconds, fitted = timed(lambda: model.fit(X), max(1, repeats // 2))
     row["fit_seconds"] = seconds
     row["fit_peak_over_size"] = (torch.cuda.max_memory_allocated() - base + size) / size
     row["accuracy"] = agreement(truth, fitted.labels_)
@@ -148,6 +251,21 @@ def scattering(repeats: int) -> list[dict]:
     return rows
 
 
+def landmarks_table(data: dict) -> str:
+    rows = data["landmarks"]
+    lines = [
+        "",
+        f"{data['name']}, labels learned from fewer or more landmarks; a score for each seed.",
+        "",
+        "| landmarks | fit with labels | AC |",
+        "|---|---|---|",
+    ]
+    for row in rows:
+        scores = ", ".join(f"{score:.4f}" for score in row["scores"])
+        lines.append(f"| {row['landmarks']:,} | {row['seconds']:.2f} s | {scores} |")
+    return "\n".join(lines) + "\n"
+
+
 def scattering_table(rows: list[dict]) -> str:
     lines = [
         "",
@@ -188,10 +306,16 @@ def table(rows: list[dict], device: str) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results"))
-    parser.add_argument("--repeats", type=int, default=7)
-    parser.add_argument("--only", default="")
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--only", default="", help="part of a name: MNIST, videos, cores, ...")
     options = parser.parse_args()
     rows = []
+    if options.only in "MNIST":
+        try:
+            rows += real(options.repeats)
+        except DatasetNotFound as error:
+            print(f"skipped: {error}")
+        torch.cuda.empty_cache()
     for case in CASES:
         if options.only in case["name"]:
             rows.append(run(case, options.repeats))
@@ -208,8 +332,14 @@ def main() -> None:
     document = {"device": device, "rows": rows, "features": features}
     (options.out / "gpu.json").write_text(json.dumps(document, indent=1))
     text = table(rows, device) + (scattering_table(features) if features else "")
+    for row in rows:
+        if "landmarks" in row:
+            text += landmarks_table(row)
     (options.out / "gpu.md").write_text(text)
     print(text)
+    if options.only in "cores":
+        command = [sys.executable, str(Path(__file__).with_name("bench_cores.py"))]
+        subprocess.run([*command, "--out", str(options.out)], check=True)
 
 
 if __name__ == "__main__":

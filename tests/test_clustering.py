@@ -384,6 +384,18 @@ def test_the_largest_cluster_comes_first_for_any_number_of_samples(seed, monkeyp
     assert len(orders) > 1  # the landmarks alone would have numbered them otherwise
 
 
+@pytest.mark.torch
+def test_a_device_learns_from_more_landmarks(monkeypatch):
+    torch = pytest.importorskip("torch")
+    monkeypatch.setattr(clustering, "MAX_LANDMARKS", 60)
+    monkeypatch.setattr(clustering, "DEVICE_LANDMARKS", 90)
+    X = planted(0, (6, 5)).X
+    for devices, expected in (((), 60), (("cpu",), 90)):
+        monkeypatch.setattr(clustering, "DEVICES", devices)
+        model = TuckerClustering(4, random_state=0).fit(torch.asarray(X))
+        assert model._model_.labeller.landmarks.shape[0] == expected
+
+
 def test_placed_samples_lie_on_a_sphere_near_their_own_kind(shape, seed):
     data = planted(seed, shape)
     Z = TuckerClustering(4, random_state=seed).fit(data.X).place(data.X)

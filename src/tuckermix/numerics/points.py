@@ -59,13 +59,17 @@ STEP_BLOCK = 2 * 2**20
 """Bytes of a block of a step of k-means on NumPy: a few blocks for each thread even of the some
 thousand samples that are met most."""
 
-DEVICE_BLOCK = 96 * 2**20
+DEVICE_BLOCK = 192 * 2**20
 """Bytes of a block of distances elsewhere: enough work for each of the few calls of a block, and
 little beside the samples that fill such a device."""
 
 DROWNED = 64
 """Scores are rounded by some machine epsilons of the squared distance |x|² of a query from the mean
 of the points. Neighbours whose squared distance is below 64 of them are sought with more digits."""
+
+QUERY_SHARE = 8
+"""Elsewhere many queries come with many samples, and blocks may grow with them: up to so many times
+the size of the queries, which are a small part of the samples."""
 
 _COPIES = 3  # arrays of the size of a block of distances that exist at once
 
@@ -449,7 +453,9 @@ class NearestPoints:
         itemsize = 8 if queries.dtype == xp.float64 else 4
         per_query = _COPIES * itemsize * int(lines.shape[1])
         per_query += 16 * n_found * int(self._points.shape[1])
-        budget = HOST_BLOCK if "cpu" in str(device(queries)).lower() else DEVICE_BLOCK
+        budget = HOST_BLOCK
+        if "cpu" not in str(device(queries)).lower():
+            budget = max(DEVICE_BLOCK, QUERY_SHARE * itemsize * math.prod(queries.shape))
         found: list[tuple[Array, Array]] = []
         cuts = list(blocks(int(queries.shape[0]), per_query, budget))
         in_threads(find_block, cuts, queries, found.append)
