@@ -163,8 +163,9 @@ class PCAB(TuckerMethod, ComponentClustering):
     max_iter : int, default=250
         The limit on the number of sweeps, the paper's figure.
     tol : float, default=1e-5
-        Stop when a sweep lowers the relative error by less than this, after 14 to 43 sweeps on
-        images. The paper does 250; 0 goes on as long as there is any progress, as the tables do.
+        Stop when a sweep lowers the relative error by less than this, after some dozens of
+        sweeps on images. The paper does 250; 0 goes on as long as there is any progress, as the
+        tables do.
 
     Attributes
     ----------
