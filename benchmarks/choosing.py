@@ -55,6 +55,9 @@ NOISE = {3: 2.15, 4: 2.1, 5: 2.05, 6: 2.0, 7: 1.97, 8: 1.93, 9: 1.9, 10: 1.86, 1
 """Noise at which k-means with the true number just reaches an adjusted Rand index of 0.9, by number
 of planted clusters of 40 samples."""
 
+KINDS = ("default", "pixels", "auto", "oracle")
+"""What is compared for a known number."""
+
 EACH = 40
 """Samples of a planted cluster."""
 
@@ -132,7 +135,25 @@ class Store:
         """Add the result of a task, and write the file."""
         part, title, seed = task[:3]
         self.held[part].setdefault(title, {})[str(seed)] = row
+        self.save()
+
+    def save(self) -> None:
+        """Write the file, with the figures that pages quote."""
+        self.held["summary"] = self.summary()
         self.path.write_text(json.dumps(self.held, indent=1) + "\n", encoding="utf-8")
+
+    def summary(self) -> dict[str, Any]:
+        """Return how many planted numbers are right, and the means of each column."""
+        numbers = [(row["true"], row["found"]) for row in _all(self.rows("planted"))]
+        return {
+            "planted": {"right": sum(a == b for a, b in numbers), "runs": len(numbers)},
+            "known": {
+                title: {
+                    kind: float(np.mean([row[kind] for row in rows.values()])) for kind in KINDS
+                }
+                for title, rows in self.rows("known").items()
+            },
+        }
 
     def rows(self, part: str) -> dict[str, dict[int, dict[str, Any]]]:
         """Return the rows of all columns of a part by draw, columns in their order."""
@@ -182,7 +203,6 @@ def work(task: Task) -> dict[str, Any]:
 
 def table_of_views(store: Store, old: dict[str, list[float]]) -> list[str]:
     """Lay out accuracies for a known number, with paired gains over version 0.1.0."""
-    kinds = ("default", "pixels", "auto", "oracle")
     lines = [
         "| known number | draws | 0.1.0 | default | pixels | auto | oracle | auto − 0.1.0 | |",
         "|---|---|---|---|---|---|---|---|---|",
@@ -190,7 +210,7 @@ def table_of_views(store: Store, old: dict[str, list[float]]) -> list[str]:
     means: dict[str, dict[str, float]] = {}
     for title, by_draw in store.rows("known").items():
         rows = list(by_draw.values())
-        means[title] = {kind: float(np.mean([row[kind] for row in rows])) for kind in kinds}
+        means[title] = {kind: float(np.mean([row[kind] for row in rows])) for kind in KINDS}
         before, gap, mark = "–", "–", ""
         if title in old:
             paired = [old[title][seed] for seed in by_draw if seed < len(old[title])]
@@ -202,7 +222,7 @@ def table_of_views(store: Store, old: dict[str, list[float]]) -> list[str]:
                 error = gaps.std(ddof=1) / len(gaps) ** 0.5
                 gap += f" ± {error:.3f}"
                 mark = "falls" if gaps.mean() < -compare_defaults.TOLERANCE * error else ""
-        cells = " | ".join(f"{means[title][kind]:.3f}" for kind in kinds)
+        cells = " | ".join(f"{means[title][kind]:.3f}" for kind in KINDS)
         lines.append(f"| {title} | {len(rows)} | {before} | {cells} | {gap} | {mark} |")
     groups = {
         "mean": [title for title in means if "0.1.0" in means[title]],
@@ -212,8 +232,8 @@ def table_of_views(store: Store, old: dict[str, list[float]]) -> list[str]:
     }
     for heading, inside in groups.items():
         if inside:
-            kinds_ = ("0.1.0", *kinds)
-            mean = {kind: np.mean([means[title][kind] for title in inside]) for kind in kinds_}
+            kinds = ("0.1.0", *KINDS)
+            mean = {kind: np.mean([means[title][kind] for title in inside]) for kind in kinds}
             cells = " | ".join(f"{value:.3f}" for value in mean.values())
             lines.append(f"| {heading} | | {cells} | {mean['auto'] - mean['0.1.0']:+.3f} | |")
     return lines
@@ -286,6 +306,7 @@ def main() -> None:
         for done in as_completed(running):
             store.add(running[done], done.result())
             print(*running[done][:3], done.result(), flush=True)
+    store.save()
     page = report(store, FOLDER)
     (options.out / "choosing.md").write_text(page, encoding="utf-8")
     print(page)
