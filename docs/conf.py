@@ -34,6 +34,7 @@ autosummary_ignore_module_all = False
 autosummary_imported_members = True
 autodoc_typehints = "none"  # types and shapes stand in the docstrings
 autodoc_member_order = "bysource"
+toc_object_entries_show_parents = "hide"  # names of methods would be clipped beside the text
 numpydoc_show_class_members = False  # the template of a class lists its methods
 numpydoc_class_members_toctree = False
 numpydoc_xref_param_type = False
