@@ -7,6 +7,9 @@ small stand-in, listed here.
 
 from __future__ import annotations
 
+import contextlib
+import json
+import os
 import re
 import shlex
 import textwrap
@@ -167,6 +170,10 @@ def check_datasets(names: dict[str, Any]) -> None:
     assert names["videos"].name == "dynamic-texture stand-in"
 
 
+def check_json(names: dict[str, Any]) -> None:
+    assert json.loads(Path("result.json").read_text())["n_clusters"] == 10
+
+
 def check_features(names: dict[str, Any]) -> None:
     assert np.array_equal(names["model"].predict(names["digits"].X), names["labels"])
     assert Path("photos-clusters/report.html").is_file()
@@ -183,6 +190,7 @@ CHECKS: dict[str, Callable[[dict[str, Any]], None]] = {
     "docs/getting_started.rst": check_labels,
     "docs/datasets.rst": check_datasets,
     "docs/features.rst": check_features,
+    "docs/json.rst": check_json,
     "docs/method/geometry.rst": check_geometry,
 }
 
@@ -203,15 +211,22 @@ def commands(block: Block) -> Iterator[list[str]]:
 def run_command(words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """Run a command of a page, or hold it to what it speaks of where running it is not for a test.
 
-    `pip install` would change the environment and `make` install one: the extras that they name
-    must exist, and so must the targets.
+    `pip install` would change the environment, `make` install one, and Python's scripts here are
+    tests and benchmarks: the extras, targets and files that they name must exist.
     """
+    while re.match(r"[A-Z_]+=", words[0]):
+        words = words[1:]  # for this command only
     program, *rest = words
     if program == "tuckermix":
         main = pytest.importorskip("tuckermix.cli").main
         monkeypatch.setattr("typer.completion._get_shell_name", lambda: "bash")
-        code = main(rest)
+        rest, target = (rest[:-2], rest[-1]) if ">" in rest[-2:-1] else (rest, os.devnull)
+        with open(target, "w") as file, contextlib.redirect_stdout(file):
+            code = main(rest)
         assert code == 0, words
+    elif program == "python":
+        assert _python_target(rest), words
+        assert all((ROOT / word).exists() for word in rest if word.endswith(".py")), words
     elif program == "make":
         targets = re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
         assert set(rest) <= set(targets), words
