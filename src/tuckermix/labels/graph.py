@@ -171,7 +171,9 @@ def adjacency(indices: Array, squares: Array, n_directions: int) -> Any:
     ends = xp.stack([xp.repeat(every, n_neighbors), flat])
     ends, weights = xp.concat([ends, xp.flip(ends, axis=0)], axis=1), xp.reshape(weights, (-1,))
     weights, shape = xp.concat([weights, weights]), (n_samples, n_samples)
-    return xp.sparse_coo_tensor(ends, weights, shape, check_invariants=False).coalesce()
+    # Said aloud that nothing is to be checked, since PyTorch warns where nobody has.
+    with xp.sparse.check_sparse_tensor_invariants(False):
+        return xp.sparse_coo_tensor(ends, weights, shape).coalesce()
 
 
 @describe(GROUPS)
