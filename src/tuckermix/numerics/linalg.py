@@ -11,7 +11,7 @@ import numpy as np
 import scipy.linalg
 from scipy import sparse
 from scipy.sparse.csgraph import reverse_cuthill_mckee
-from scipy.sparse.linalg import ArpackNoConvergence, eigsh
+from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
 from tuckermix._array_api import (
     BLOCK_BYTES,
@@ -419,8 +419,10 @@ def _lanczos(matrix: sparse.csr_array, count: int) -> tuple[np.ndarray, np.ndarr
     start, probe = np.random.default_rng(0).standard_normal((2, size))
     width = min(size, max(int(WIDER * count), count + FURTHER))
     try:
+        # Straight to the product: the detours of SciPy take longer than a small one.
+        product = LinearOperator(matrix.shape, matvec=matrix.__matmul__, dtype=matrix.dtype)
         values, vectors = eigsh(
-            matrix, count, which="LA", v0=start, ncv=width, tol=TOLERANCE, maxiter=RESTARTS
+            product, count, which="LA", v0=start, ncv=width, tol=TOLERANCE, maxiter=RESTARTS
         )
     except ArpackNoConvergence:
         return None

@@ -195,29 +195,31 @@ def _plus_plus(X: Array, n_clusters: int, n_init: int, rng: np.random.Generator)
     draws = asarray_like(rng.random((n_clusters - 1, n_init, n_trials)), X)
     starts = xp.arange(n_init, dtype=xp.int64, device=device(X))
     lower = xp.astype(starts, X.dtype)[:, None]
-    norms = xp.sum(X * X, axis=1)
+    norms = xp.sum(X * X, axis=1, keepdims=True)
+    ones = xp.ones((n_samples, 1), dtype=X.dtype, device=device(X))
+    lines = xp.concat([X, norms, ones], axis=1).T
+    even = xp.arange(1, n_samples + 1, dtype=X.dtype, device=device(X)) / n_samples
+    zero = xp.zeros((), dtype=X.dtype, device=device(X))
     chosen: list[Array] = []
     closest: Any = None
     for step in range(n_clusters):
         if step > 0:
-            total = xp.sum(closest, axis=1, keepdims=True)
+            ends = xp.cumulative_sum(closest, axis=1)
+            total = ends[:, -1:]
             # A start that already holds every distinct sample has no weight left: draw evenly.
-            shares = xp.where(total > 0, closest / xp.where(total > 0, total, 1.0), 1.0 / n_samples)
+            ends = xp.where(total > 0, ends / xp.where(total > 0, total, 1.0), even)
             # All starts share one search: row r covers the interval [r, r + 1].
-            ends = xp.cumulative_sum(shares, axis=1)
-            ends = ends / ends[:, -1:] + lower
             wanted = draws[step - 1, :, :] + lower
             found = xp.searchsorted(
-                xp.reshape(ends, (-1,)), xp.reshape(wanted, (-1,)), side="right"
+                xp.reshape(ends + lower, (-1,)), xp.reshape(wanted, (-1,)), side="right"
             )
-            found = xp.reshape(xp.astype(found, xp.int64), wanted.shape)
-            picks = xp.clip(found - n_samples * starts[:, None], 0, n_samples - 1)
+            picks = xp.reshape(xp.astype(found, xp.int64), wanted.shape) % n_samples
         candidates = xp.take(X, xp.reshape(picks, (-1,)), axis=0)
-        distances = xp.matmul(-2.0 * candidates, X.T)
-        distances += xp.sum(candidates * candidates, axis=1)[:, None]
-        distances += norms[None, :]
+        # The products of [-2c, 1, |c|²] and [x, |x|², 1] are the squared distances.
+        squares = xp.sum(candidates * candidates, axis=1, keepdims=True)
+        rows = xp.concat([-2.0 * candidates, xp.ones_like(squares), squares], axis=1)
         # Rounding must not push a distance below zero.
-        distances = xp.maximum(distances, xp.zeros((), dtype=X.dtype, device=device(X)))
+        distances = xp.maximum(xp.matmul(rows, lines), zero)
         distances = xp.reshape(distances, (n_init, -1, n_samples))
         if step > 0:
             distances = xp.minimum(distances, closest[:, None, :])
