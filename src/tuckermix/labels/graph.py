@@ -321,7 +321,7 @@ def _cut_connected(
     n_clusters: int,
     n_init: int,
     rng: np.random.Generator,
-    allowance: float = CUT_ALLOWANCE,
+    allowance: float | None = None,
 ) -> Array:
     """Cluster a connected graph by k-means on its eigenvectors, rows divided by their norms.
 
@@ -330,6 +330,7 @@ def _cut_connected(
     """
     values, vectors = pair
     xp, n_samples = get_namespace(vectors), len(vectors)
+    allowance = CUT_ALLOWANCE if allowance is None else allowance
     best, cut, modularity = None, math.inf, -math.inf
     # A set of one where there are too few samples for more eigenvectors.
     for n_vectors in sorted({n_clusters, _with_more(n_clusters, n_samples)}):
