@@ -52,7 +52,8 @@ MAX_RAISES = 20
 
 CLEAR = 8
 """A raised component exceeds the others by this many times the rounding of the rows at least: less
-would be a tie again in soft labels, which have their type."""
+would be a tie again in soft labels, which have their type. Distances to centres count as equal
+within as many times their own rounding."""
 
 LEAST_RAISE = 1e-9
 """A raised component exceeds the others by this part where the rounding is finer."""
@@ -333,12 +334,17 @@ class CenterLabels(Labeller):
         center = self.centers[0, :]  # the largest cluster, which is never absent
         centers = xp.where(absent[:, None], 0.0, self.centers - center)
         squares = xp.where(absent, xp.inf, xp.sum(centers * centers, axis=1))
+        largest = xp.max(xp.where(absent, 0.0, squares))
         names = xp.arange(int(centers.shape[0]), device=device(rows))
         parts = []
         for cut in blocks(int(rows.shape[0]), 8 * (3 * int(centers.shape[0]) + int(rows.shape[1]))):
-            scores = squares[None, :] - 2.0 * xp.matmul(double(rows[cut, :]) - center, centers.T)
-            nearest = xp.argmin(scores, axis=1)
+            products = 2.0 * xp.matmul(double(rows[cut, :]) - center, centers.T)
+            scores = squares[None, :] - products
             gaps = scores - xp.min(scores, axis=1, keepdims=True)
+            # Centres that rounding alone tells apart are equally near, and the first has the
+            # sample: the numbers of the clusters enter the rounding, and must not enter the labels.
+            rounding = CLEAR * epsilon(products) * (largest + xp.max(xp.abs(products), axis=1))
+            nearest = xp.argmax(xp.astype(gaps <= rounding[:, None], products.dtype), axis=1)
             sharp = self.scale <= 0
             shares = xp.zeros_like(gaps) if sharp else xp.exp(-gaps / (2.0 * self.scale))
             shares = xp.where(nearest[:, None] == names[None, :], 1.0, shares)
