@@ -52,3 +52,14 @@ def test_an_error_names_the_file(tmp_path):
 
     with pytest.raises(ReadError, match=r"b\.png: it is damaged .*KeyError"):
         stack_files(tmp_path, ["b.png"], fail, Options.checked(), "images")
+
+
+def test_progress_is_logged_with_its_share(tmp_path, caplog):
+    names = [f"{index}.png" for index in range(250)]
+    with caplog.at_level("INFO", logger="tuckermix"):
+        stack_files(tmp_path, names, lambda *_: np.zeros(2), Options.checked(), "images")
+    shares = [record.share for record in caplog.records]
+    assert shares == sorted(shares)
+    assert 0 == shares[0] < shares[-1] < 1
+    assert len(shares) == 125  # about once a percent, however many files there are
+    assert caplog.records[1].getMessage() == "2 of 250 images"
