@@ -87,3 +87,12 @@ def test_one_group_that_stands_apart_does_not_hide_the_others():
     # Of two clear partitions the finer one leads.
     finer = Trial(3, "a", 1.0, 0.66, 20, within=0.995)
     assert by_merit([apart, finer, every])[0] is finer
+
+
+def test_a_clear_partition_that_is_far_behind_does_not_lead():
+    """Persons of whom one stands apart in all pictures, as they were seen: the others count too."""
+    apart = Trial(2, "scattering", 1.0, 0.416, 20, within=0.998)
+    persons = Trial(10, "pixels", 0.954, 0.76, 20, within=0.868)
+    assert apart.clear
+    assert apart.share_of_possible > persons.share_of_possible
+    assert by_merit([apart, persons])[0] is persons
