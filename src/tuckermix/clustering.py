@@ -45,7 +45,14 @@ from tuckermix._validation import (
 )
 from tuckermix.decomposition import INITS, SOLVERS
 from tuckermix.decomposition.fit import decompose_source
-from tuckermix.decomposition.missing import Filling, fill_gaps, filling_of, impute, split_gaps
+from tuckermix.decomposition.missing import (
+    Filling,
+    fill_chunks,
+    fill_gaps,
+    filling_of,
+    impute,
+    split_gaps,
+)
 from tuckermix.decomposition.result import Decomposition, SweepRecord
 from tuckermix.decomposition.stream import Summary, decompose_summary
 from tuckermix.labels import LABELLINGS, GraphLabels, fit_labels
@@ -482,9 +489,11 @@ class TuckerClustering(
         Returns
         -------
         filled : array of shape (n_samples, d_1, ...)
-            The samples; what was observed is as it was.
+            The samples; what was observed is as it was. Lazy where `X` is a Dask array.
         """
         samples = self._samples(X, "fill_missing")
+        if samples.lazy:
+            return samples.map(_unchanged)
         return samples.take(np.arange(samples.n_samples))
 
     @explain_shortage
@@ -755,11 +764,13 @@ class TuckerClustering(
 
     def _samples(self, X: Any, method: str) -> Blocks:
         """Validate new samples and bring them to the library and type of the model."""
-        observed = None
-        if hasattr(self, "_filling_"):
-            X, observed = split_gaps(X, type(self).__name__)
+        observed, owner = None, type(self).__name__
+        if hasattr(self, "_filling_") and is_dask(X):
+            X = fill_chunks(X, self._filling_, owner)
+        elif hasattr(self, "_filling_"):
+            X, observed = split_gaps(X, owner)
         X = check_tensor(self, X, reset=False, lazy=True)
-        check_same_library(X, self.core_, f"{type(self).__name__}.{method}()")
+        check_same_library(X, self.core_, f"{owner}.{method}()")
         X = X.astype(self.core_.dtype) if is_dask(X) else asarray_like(X, self.core_)
         if observed is not None:
             X = fill_gaps(X, observed, self._filling_)
@@ -773,3 +784,7 @@ class TuckerClustering(
         tags.array_api_support = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+
+def _unchanged(block: Array) -> Array:
+    return block

@@ -97,3 +97,30 @@ def test_outliers_are_labelled_as_they_were_in_the_fit(run, saved, tmp_path, sum
     model = tmp_path / "out" / "model.tuckermix"
     _, again, _ = run("predict", model, tmp_path / "all.npy", "-q")
     assert [row["label"] for row in table(again)] == [row["label"] for row in rows]
+
+
+def test_a_model_of_pixels_takes_scenes_and_spectra(run, tmp_path):
+    rng = np.random.default_rng(0)
+    truth = np.repeat([0, 1, 2], 40).reshape(10, 12)
+    spectra = rng.random((3, 8))
+    scene, other = (spectra[truth] + 0.01 * rng.standard_normal((10, 12, 8)) for _ in range(2))
+    np.savez(tmp_path / "scene.npz", cube=scene)
+    np.savez(tmp_path / "other.npz", cube=other[:4])
+    np.save(tmp_path / "rows.npy", other[:4].reshape(-1, 8))
+    np.save(tmp_path / "cube.npy", np.ones((2, 3, 4, 8)))
+    out = tmp_path / "out"
+    options = ("--key", "cube", "--pixels", "-k", "3", "-o", out, "-q")
+    assert run("cluster", tmp_path / "scene.npz", *options)[0] == 0
+    code, again, _ = run("predict", out / "model.tuckermix", tmp_path / "scene.npz", "-q")
+    assert code == 0
+    assert again == (out / "labels.csv").read_text()
+    code, text, _ = run("predict", out / "model.tuckermix", tmp_path / "other.npz", "-q")
+    assert code == 0
+    rows = table(text)
+    assert [row["name"] for row in rows[:13]] == [f"0,{k}" for k in range(12)] + ["1,0"]
+    code, flat, _ = run("predict", out / "model.tuckermix", tmp_path / "rows.npy", "-q")
+    assert code == 0
+    assert [row["label"] for row in table(flat)] == [row["label"] for row in rows]
+    code, _, err = run("predict", out / "model.tuckermix", tmp_path / "cube.npy", "-q")
+    assert code == 2
+    assert "--pixels needs a scene" in err

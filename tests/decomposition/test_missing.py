@@ -294,11 +294,24 @@ def test_other_libraries_agree_with_numpy(xp, dtype, with_gaps):
     )
 
 
-def test_dask_arrays_are_refused():
+def test_dask_arrays_are_refused_in_a_fit():
     da = pytest.importorskip("dask.array")
     model = TuckerClustering(4, missing="impute")
-    with pytest.raises(TypeError, match="needs the samples in memory"):
+    with pytest.raises(TypeError, match="needs the samples in memory to learn"):
         model.fit(da.ones((20, 4, 4), chunks=5))
+
+
+def test_a_fitted_model_fills_dask_arrays(with_gaps, seed):
+    da = pytest.importorskip("dask.array")
+    data, observed = with_gaps
+    X = np.where(observed, data.X, np.nan)
+    model = TuckerClustering(4, missing="impute", random_state=seed).fit(X)
+    lazy = da.from_array(X, chunks=(30, 5, 7))
+    np.testing.assert_allclose(model.fill_missing(lazy).compute(), model.fill_missing(X), atol=1e-8)
+    np.testing.assert_array_equal(model.predict(lazy).compute(), model.labels_)
+    np.testing.assert_allclose(
+        model.predict_proba(lazy).compute(), model.predict_proba(X), atol=1e-8
+    )
 
 
 def test_samples_without_any_entry_are_refused(with_gaps):

@@ -116,7 +116,9 @@ def refuse_mixed_depths(data: Dataset, scale: str) -> None:
     )
 
 
-def reading_of(source: str, data: Dataset, options: dict[str, Any]) -> dict[str, Any]:
+def reading_of(
+    source: str, data: Dataset, options: dict[str, Any], *, pixels: bool = False
+) -> dict[str, Any]:
     """Return how the input was read, to be stored with the model: what was asked for or found."""
     found = {
         key: value for key, value in options.items() if value is not None and key not in OF_THE_RUN
@@ -126,7 +128,14 @@ def reading_of(source: str, data: Dataset, options: dict[str, Any]) -> dict[str,
         colour = len(data.sample_shape) == 3 and data.sample_shape[-1] in (3, 4)
         if colour or len(data.sample_shape) == 2:
             found["grey"] = not colour
+    if pixels:
+        found["pixels"] = True
     return {"suffix": Path(source).suffix.lower(), **found}
+
+
+def reads_pixels(model: Any) -> bool:
+    """Tell whether the samples of a model are the pixels of a scene."""
+    return bool((getattr(model, "reading_", None) or {}).get("pixels"))
 
 
 def reading_as_before(model: Any, source: str, options: dict[str, Any]) -> dict[str, Any]:

@@ -273,7 +273,7 @@ def cluster(
                 console.note(line)
         # Transformers convert integers piece by piece.
         X = data.X if _features.is_pipeline(whole) else _input.floating(data.X)
-        whole.reading_ = _features.reading_of(source, data, reading)
+        whole.reading_ = _features.reading_of(source, data, reading, pixels=pixels)
         drawn = _input.picture_kind_of(data) if kind == "auto" else kind
         with _input.naming(data):
             code = fit_and_write(

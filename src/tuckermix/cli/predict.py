@@ -51,7 +51,7 @@ def predict(
     """Label new samples with a saved model.
 
     Writes name or index, label, confidence and soft labels as CSV, or with --json as JSON. On the
-    samples of the fit this gives the same labels.csv again.
+    samples of the fit this gives the same labels.csv again. Models made with --pixels take scenes.
     """
     from tuckermix._array_api import to_numpy
     from tuckermix._files import write_text
@@ -71,6 +71,8 @@ def predict(
     with console.stage(f"Reading {source}"):
         reading = _features.reading_as_before(model, source, reading)
         data = _input.read_input(source, **reading)
+        if _features.reads_pixels(model) and data.X.ndim != 2:  # else spectra as rows
+            data, _ = _input.pixels_of(data)
         _features.refuse_mixed_depths(data, _features.scale_of(model))
         X = data.X if _features.is_pipeline(model) else _input.floating(data.X)
     _input.tell(console, data)

@@ -41,7 +41,15 @@ from tuckermix.numerics.points import nearest_neighbors
 from tuckermix.numerics.tensor import multi_mode_dot, squared_norm
 from tuckermix.sources import as_source
 
-__all__ = ["Filling", "Imputation", "fill_gaps", "filling_of", "impute", "split_gaps"]
+__all__ = [
+    "Filling",
+    "Imputation",
+    "fill_chunks",
+    "fill_gaps",
+    "filling_of",
+    "impute",
+    "split_gaps",
+]
 
 HIDDEN_SHARE = 0.1
 """Share of the samples of which entries are hidden to judge the model."""
@@ -199,8 +207,9 @@ def split_gaps(X: Any, owner: str) -> tuple[Any, Array | None]:
     """
     if is_dask(X):
         raise TypeError(
-            f"{owner} with missing='impute' needs the samples in memory, but X is a Dask array: "
-            "call X.compute() first, or fill its gaps chunk by chunk with a fitted model."
+            f"{owner} with missing='impute' needs the samples in memory to learn from them, but X "
+            "is a Dask array: call X.compute() first, or fit to some of the samples in memory; "
+            "the fitted model takes Dask arrays with gaps in predict and fill_missing."
         )
     covered = None
     if isinstance(X, np.ma.MaskedArray):
@@ -634,3 +643,30 @@ def fill_gaps(X: Array, observed: Array, filling: Filling) -> Array:
         offsets = filling.own_share * offsets + (1.0 - filling.own_share) * near
     rebuilt = xp.matmul(offsets, directions.T) + mean
     return xp.reshape(xp.where(observed, X, rebuilt), shape)
+
+
+def fill_chunks(X: Any, filling: Filling, owner: str) -> Any:
+    """Fill the gaps of samples in a Dask array, chunk by chunk and lazily.
+
+    Parameters
+    ----------
+    X : dask.array.Array of shape (n_samples, d_1, ...)
+        The samples, with NaN in the gaps.
+    filling : Filling
+        What fills them.
+    owner : str
+        Who asks, for messages.
+
+    Returns
+    -------
+    filled : dask.array.Array of shape (n_samples, d_1, ...)
+        The samples without gaps, in the type of the model.
+    """
+    dtype = filling.mean.dtype
+    X = X.rechunk(dict.fromkeys(range(1, X.ndim), -1)).astype(dtype)
+    return X.map_blocks(_fill_chunk, filling=filling, owner=owner, dtype=dtype)
+
+
+def _fill_chunk(chunk: Array, filling: Filling, owner: str) -> Array:
+    chunk, observed = split_gaps(chunk, owner)
+    return chunk if observed is None else fill_gaps(chunk, observed, filling)
