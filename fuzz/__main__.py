@@ -136,15 +136,15 @@ def fuzz(
 
 
 def table(outcomes: Outcomes) -> str:
-    """Lay the counts out by reader and outcome."""
+    """Lay the counts out by reader and outcome, as the documentation shows them."""
     columns = [*FINE, *sorted({outcome for _, outcome in outcomes} - set(FINE))]
-    lines = [f"{'reader':10}{'inputs':>9}" + "".join(f"{column:>10}" for column in columns)]
+    lines = [["reader", "inputs", *columns], ["---", *["---:"] * (len(columns) + 1)]]
     readers = sorted({reader for reader, _ in outcomes})
     for reader in [*readers, "all"]:
         mine = readers if reader == "all" else [reader]
         counts = [sum(outcomes[one, column] for one in mine) for column in columns]
-        lines.append(f"{reader:10}{sum(counts):9}" + "".join(f"{count:10}" for count in counts))
-    return "\n".join(lines)
+        lines.append([reader, *(f"{count:,}" for count in (sum(counts), *counts))])
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def main() -> int:
