@@ -28,7 +28,7 @@ def test_random_fits_hold_what_is_promised(first):
 @pytest.mark.parametrize("seed", [1825, 3154, 3987, 4459, 4741, 9869])
 def test_no_label_is_lost_to_rounding(seed):
     # Argmax: components raised by less than the rounding of float32, or that share a sample; graph:
-    # landmarks that are much nearer to each other than to their mean.
+    # landmarks that are much nearer to each other than to their mean; subspace: centres likewise.
     fits.check(seed)
 
 

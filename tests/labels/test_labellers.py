@@ -272,6 +272,19 @@ def test_argmax_raises_components_that_are_nobodys_largest(xp, seed):
     np.testing.assert_array_equal(to_numpy(labeller.order)[labels][kept], U.argmax(axis=1)[kept])
 
 
+@pytest.mark.parametrize("method", ["subspace", "memberships"])
+def test_centres_that_rounding_cannot_tell_apart_are_one(xp, rng, method):
+    # Which of them is nearer would hang on the numbers of the labels, and with it their sizes.
+    places = np.array([[0.6, 0.8, 0.0], [0.6, 0.0, 0.8], [0.6, 1e-9, 0.8]])
+    rows = np.repeat(places, [13, 10, 10], axis=0)
+    given = xp.asarray(rows[rng.permutation(33)])
+    with pytest.warns(ConvergenceWarning, match="Only 2 of n_clusters=3 clusters have samples"):
+        labeller = fit_labels(method, given, 3, rng=rng)
+    for order in ([0, 1, 2], [1, 0, 2]):
+        labels = labels_of(labeller.renumbered(np.array(order)), given)
+        assert np.bincount(labels, minlength=3)[np.argsort(order)].tolist() == [20, 13, 0]
+
+
 def test_argmax_raises_components_clearly_in_float32_too(xp, seed):
     # A raise by less than their rounding would leave a tie in the soft labels.
     rng = np.random.default_rng(seed)

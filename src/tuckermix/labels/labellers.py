@@ -55,6 +55,10 @@ CLEAR = 8
 would be a tie again in soft labels, which have their type. Distances to centres count as equal
 within as many times their own rounding."""
 
+TOLD_APART = 1e-7
+"""Centres nearer to each other than this part of their size are one: the distances of samples to
+them come from products, whose rounding is the square of a tenth of it."""
+
 LEAST_RAISE = 1e-9
 """A raised component exceeds the others by this part where the rounding is finer."""
 
@@ -491,7 +495,7 @@ def _fit_centers(
     # Which of two equal centres is nearer is a matter of rounding: one of them has to go.
     gaps = np.linalg.norm(centers[:, None, :] - centers[None, :, :], axis=2)
     size = np.abs(centers).max(initial=0.0)
-    equal = gaps <= epsilon(rows) ** COPY_POWER * size
+    equal = gaps <= max(TOLD_APART, epsilon(rows) ** COPY_POWER) * size
     centers[np.triu(equal, 1).any(axis=0)] = np.nan
     scale = result.inertia / (int(rows.shape[0]) * max(1, int(rows.shape[1])))
     labeller = CenterLabels(asarray_like(centers, result.centers), scale, uses)
