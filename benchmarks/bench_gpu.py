@@ -85,9 +85,16 @@ def agreement(truth: torch.Tensor, found: torch.Tensor) -> float:
     return clustering_accuracy(truth.cpu().numpy(), found.cpu().numpy())
 
 
-def run(case: dict, repeats: int) -> dict:
-    X, truth = planted(case["shape"], case["ranks"], case["n_clusters"])
-    return measured(case, X, truth, repeats)
+def planted_cases(repeats: int) -> list[dict]:
+    """Measure planted samples of several shapes."""
+    rows = []
+    for case in CASES:
+        X, truth = planted(case["shape"], case["ranks"], case["n_clusters"])
+        rows.append(measured(case, X, truth, repeats))
+        print(json.dumps(rows[-1]), flush=True)
+        del X, truth
+        torch.cuda.empty_cache()
+    return rows
 
 
 def real(repeats: int) -> list[dict]:
@@ -307,39 +314,37 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results"))
     parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--only", default="", help="part of a name: MNIST, videos, cores, ...")
+    parser.add_argument("--only", default="", help="MNIST, planted, scattering or cores")
     options = parser.parse_args()
-    rows = []
-    if options.only in "MNIST":
-        try:
-            rows += real(options.repeats)
-        except DatasetNotFound as error:
-            print(f"skipped: {error}")
-        torch.cuda.empty_cache()
-    for case in CASES:
-        if options.only in case["name"]:
-            rows.append(run(case, options.repeats))
-            print(json.dumps(rows[-1]), flush=True)
-            torch.cuda.empty_cache()
-    features = []
-    if options.only in "scattering":
-        try:
-            features = scattering(options.repeats)
-        except DatasetNotFound as error:
-            print(f"skipped: {error}")
-    options.out.mkdir(parents=True, exist_ok=True)
-    device = torch.cuda.get_device_name()
-    document = {"device": device, "rows": rows, "features": features}
-    (options.out / "gpu.json").write_text(json.dumps(document, indent=1))
-    text = table(rows, device) + (scattering_table(features) if features else "")
-    for row in rows:
-        if "landmarks" in row:
-            text += landmarks_table(row)
-    (options.out / "gpu.md").write_text(text)
-    print(text)
-    if options.only in "cores":
-        command = [sys.executable, str(Path(__file__).with_name("bench_cores.py"))]
-        subprocess.run([*command, "--out", str(options.out)], check=True)
+    rows, features = [], []
+
+    def store() -> None:
+        options.out.mkdir(parents=True, exist_ok=True)
+        device = torch.cuda.get_device_name()
+        document = {"device": device, "rows": rows, "features": features}
+        (options.out / "gpu.json").write_text(json.dumps(document, indent=1) + "\n")
+        text = table(rows, device) + (scattering_table(features) if features else "")
+        text += "".join(landmarks_table(row) for row in rows if "landmarks" in row)
+        (options.out / "gpu.md").write_text(text)
+
+    try:
+        for name, measure, found in (
+            ("MNIST", real, rows),
+            ("planted", planted_cases, rows),
+            ("scattering", scattering, features),
+        ):
+            if options.only in name:
+                try:
+                    found += measure(options.repeats)
+                except DatasetNotFound as error:
+                    print(f"skipped: {error}")
+                torch.cuda.empty_cache()
+                store()
+        print((options.out / "gpu.md").read_text(), flush=True)
+    finally:  # what the processors do is worth knowing whatever happens on the device
+        if options.only in "cores":
+            command = [sys.executable, str(Path(__file__).with_name("bench_cores.py"))]
+            subprocess.run([*command, "--out", str(options.out)], check=True)
 
 
 if __name__ == "__main__":

@@ -59,7 +59,7 @@ STEP_BLOCK = 2 * 2**20
 """Bytes of a block of a step of k-means on NumPy: a few blocks for each thread even of the some
 thousand samples that are met most."""
 
-DEVICE_BLOCK = 192 * 2**20
+DEVICE_BLOCK = 448 * 2**20
 """Bytes of a block of distances elsewhere: enough work for each of the few calls of a block, and
 little beside the samples that fill such a device."""
 
@@ -67,7 +67,7 @@ DROWNED = 64
 """Scores are rounded by some machine epsilons of the squared distance |x|² of a query from the mean
 of the points. Neighbours whose squared distance is below 64 of them are sought with more digits."""
 
-QUERY_SHARE = 8
+QUERY_SHARE = 32
 """Elsewhere many queries come with many samples, and blocks may grow with them: up to so many times
 the size of the queries, which are a small part of the samples."""
 
