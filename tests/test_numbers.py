@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -52,10 +53,10 @@ def test_every_figure_with_a_source_is_what_is_stored(check):
     assert problems == []
 
 
-@pytest.mark.parametrize("figure", ["4.6 times", "31,", "1.4 s"])
-def test_a_changed_figure_of_the_readme_fails(check, figure):
+@pytest.mark.parametrize("pattern", [r"[\d.]+ times", r"31,", r"[\d.]+ s with labels"])
+def test_a_changed_figure_of_the_readme_fails(check, pattern):
     text = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert figure in text
+    figure = re.search(pattern, text).group()
     digit = "9" if figure[0] != "9" else "8"
     assert check.check_text(text.replace(figure, digit + figure[1:]), "README.md")
 
