@@ -3,11 +3,13 @@
 import json
 import re
 import shutil
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from tuckermix import TuckerClustering
 from tuckermix.datasets import make_tensor_clusters, read
 
 Image = pytest.importorskip("PIL.Image", reason="pillow is not installed")
@@ -273,7 +275,59 @@ def test_classes_are_shown_for_many_clusters(run, desk):
     assert "Clusters against known classes" in page
 
 
+def test_ticks_of_the_cost_differ(run, desk):
+    X = 1e4 * make_tensor_clusters(60, (8, 7), 3, noise=0.5, random_state=0).X  # costs of 1e8
+    np.save("large.npy", X)
+    assert run("cluster", "large.npy", "-k", 3, "-q")[0] == 0
+    page = (desk / "large.npy-clusters" / "report.html").read_text()
+    charts = re.findall(r'<svg class="chart".*?</svg>', page, re.DOTALL)
+    assert charts
+    for chart in charts:
+        ticks = re.findall(r'<text class="y"[^>]*>([^<]+)</text>', chart)
+        assert len(set(ticks)) == len(ticks) >= 2
+
+
+def test_headings_keep_what_they_head_in_print(run, desk, cells):
+    np.save("cells.npy", cells[0])
+    assert run("cluster", "cells.npy", "-k", 4, "-q")[0] == 0
+    page = (desk / "cells.npy-clusters" / "report.html").read_text()
+    in_print = page[page.index("@media print") :]
+    assert re.search(r"\bh2\b[^}]*\{[^}]*break-after: avoid", in_print)
+    assert re.search(r"#map\b[^}]*\{[^}]*break-inside: avoid", in_print)
+
+
+# --- fits beside each other ----------------------------------------------------------------------
+
+
+def test_fits_in_threads_give_the_libraries_their_threads_back(cells):
+    pool = pytest.importorskip("threadpoolctl")
+    X = cells[0].astype(float)
+
+    def numbers():
+        return [
+            info["num_threads"] for info in pool.threadpool_info() if info["user_api"] == "blas"
+        ]
+
+    with pool.threadpool_limits(2, user_api="blas"), ThreadPoolExecutor(4) as threads:
+        before = numbers()
+        models = [TuckerClustering(4, random_state=0) for _ in range(8)]
+        fitted = list(threads.map(lambda model: model.fit(X), models))
+        assert numbers() == before
+    assert all(np.array_equal(model.labels_, fitted[0].labels_) for model in fitted)
+
+
 # --- documentation -------------------------------------------------------------------------------
+
+
+def test_the_landing_page_has_a_picture_and_figures_say_what_a_clone_runs():
+    landing = (ROOT / "docs" / "index.rst").read_text(encoding="utf-8")
+    (picture,) = re.findall(r"^\.\. image:: (\S+)", landing, re.MULTILINE)[:1]
+    assert (ROOT / "docs" / picture).stat().st_size > 0
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    rows = [line for line in readme.splitlines() if line.startswith("|") and "`make bench`" in line]
+    assert rows
+    assert all("`make bench` ¹" in line for line in rows)
+    assert re.search(r"^¹ .*in a bare clone", readme, re.MULTILINE)
 
 
 def test_pages_install_from_where_the_package_can_be_had():
