@@ -50,7 +50,7 @@ test-all: $(STAMPS)/test-all
 
 stress: $(STAMPS)/test
 	$(BIN)/python -m stress.fits
-	$(BIN)/python -m stress.interrupts
+	OMP_NUM_THREADS=1 $(BIN)/python -m stress.interrupts
 	$(BIN)/python -m stress.kills
 
 lint: $(STAMPS)/lint
