@@ -148,7 +148,11 @@ def test_frames_larger_than_the_head_says(tmp_path, monkeypatch):
     assert seen[0] == (120, 80)
 
 
-def test_a_table_of_any_length_is_refused(tmp_path):
+@pytest.mark.parametrize(
+    ("box", "place", "claimed", "what"),
+    [("stts", 8, 2**31 - 1, "table"), ("stsz", 24, 2**29, "packet")],
+)
+def test_a_table_or_packet_of_any_length_is_refused(tmp_path, box, place, claimed, what):
     with av.open(str(tmp_path / "a.mp4"), "w") as container:
         stream = container.add_stream("mpeg4", rate=5)
         stream.width, stream.height, stream.pix_fmt = 32, 32, "yuv420p"
@@ -158,8 +162,8 @@ def test_a_table_of_any_length_is_refused(tmp_path):
         container.mux(stream.encode())
     content = bytearray((tmp_path / "a.mp4").read_bytes())
     assert read(tmp_path / "a.mp4").X.shape[0] == 4
-    count = content.index(b"stts") + 8
-    content[count : count + 4] = (2**31 - 1).to_bytes(4, "big")
+    size = content.index(box.encode()) + place
+    content[size : size + 4] = claimed.to_bytes(4, "big")
     (tmp_path / "a.mp4").write_bytes(content)
-    with pytest.raises(ReadError, match="declares a table that does not fit into memory"):
+    with pytest.raises(ReadError, match=f"declares a {what} that does not fit into memory"):
         read(tmp_path / "a.mp4")

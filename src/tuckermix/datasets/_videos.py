@@ -126,7 +126,7 @@ def _frames(path: Path, options: Options) -> Iterator[np.ndarray]:
         # What the head of a file says need not hold for its frames: the decoder must know too.
         most = options.max_bytes // BYTES_PER_PIXEL + SPARE_PIXELS
         stream.codec_context.options = {"max_pixels": str(min(most, MAX_PIXELS))}
-        for frame in container.decode(stream):
+        for frame in _decoded(container, stream):
             _check_frame(path, frame.width, frame.height, options)
             if grey or options.grey:
                 yield frame.to_ndarray(format="gray")
@@ -140,3 +140,11 @@ def _container(av: Any, raw: BinaryIO, settings: dict[str, Any]) -> Any:
         return av.open(raw, mode="r", **settings)
     except MemoryError as error:
         raise ValueError("it declares a table that does not fit into memory") from error
+
+
+def _decoded(container: Any, stream: Any) -> Iterator[Any]:
+    """Decode frames. FFmpeg refuses packets beyond its limits as if memory had run out, too."""
+    try:
+        yield from container.decode(stream)
+    except MemoryError as error:
+        raise ValueError("it declares a packet that does not fit into memory") from error
