@@ -651,13 +651,12 @@ class TuckerClustering(
             labeller = self._calibrated(model, labeller, chosen, rng)
         model = replace(model, labeller=labeller)
         if self.outliers == "label":
-            _ = model.reference  # here, and in what follows: once, and not by every worker
+            _ = model.reference  # once, and not by every worker
             scores = to_numpy(as_blocks(chosen).map(model.outlier_scores))
             model = replace(model, threshold=threshold_at(scores, self.false_alarms))
         count = partial(model.cluster_sums, n_clusters=self.n_clusters)
         for last in (*[False] * RENUMBERINGS, True):
-            _ = model.threshold is not None and model.reference
-            labels = samples.map(model.label)
+            labels = samples.map(model.ready().label)
             sums, counts = samples.reduce(count, add_parts, labels)
             # The largest cluster comes first, by the labels of all samples and not of landmarks.
             order = np.argsort(-to_numpy(counts), kind="stable")
@@ -673,8 +672,7 @@ class TuckerClustering(
                 sums, counts = xp.take(sums, places, axis=0), xp.take(counts, places, axis=0)
                 # Soft labels of k-means round otherwise, and -1 has no place to change.
                 if samples.lazy or not way.looks_beyond or model.threshold is not None:
-                    _ = model.threshold is not None and model.reference
-                    labels = samples.map(model.label)
+                    labels = samples.map(model.ready().label)
                 else:
                     labels = xp.take(asarray_like(np.argsort(order), labels), labels, axis=0)
                 break
@@ -774,7 +772,7 @@ class TuckerClustering(
         X = X.astype(self.core_.dtype) if is_dask(X) else asarray_like(X, self.core_)
         if observed is not None:
             X = fill_gaps(X, observed, self._filling_)
-        _ = self._model_.threshold is not None and self._model_.reference
+        self._model_.ready()
         return as_blocks(X)
 
     def __sklearn_tags__(self) -> Any:

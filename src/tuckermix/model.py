@@ -304,6 +304,12 @@ class Model(Record):
             return labels
         return xp.where(self.outlier_scores(X) > self.threshold, -1, labels)
 
+    def ready(self) -> Model:
+        """Learn what `label` needs beside the model, once and not by every worker; return self."""
+        if self.threshold is not None:
+            _ = self.reference
+        return self
+
     def leftovers(self, X: Array) -> Array:
         """Return the squares of the parts of samples outside the view, in units of `spread`."""
         xp = get_namespace(X)
