@@ -31,6 +31,7 @@ from tuckermix._array_api import (
 )
 from tuckermix._callbacks import CallbackSupportMixin, with_callbacks
 from tuckermix._declaration import FIT, LABELS, PREDICT, SOFT_LABELS, declare, describe
+from tuckermix._names import MISSING
 from tuckermix._records import StopReason
 from tuckermix._resources import all_or_nothing, count_threads, explain_shortage, one_blas_thread
 from tuckermix._validation import (
@@ -558,7 +559,7 @@ class TuckerClustering(
                 f"outside={self.outside!r} with memberships={self.memberships!r}."
             )
         if self.missing is not None:
-            check_option(self.missing, "missing", name, ("impute",))
+            check_option(self.missing, "missing", name, MISSING)
         if self.memory is not None:
             check_real(self.memory, "memory", name, strict=True)
         check_option(self.assign_labels, "assign_labels", name, LABELLINGS)

@@ -147,7 +147,7 @@ def test_a_broken_file_is_skipped_and_listed(run, fails, desk, cells, summary):
     words = ("cluster", "photos", "-k", 4, "-o", "other", "-q", "--on-error", "stop")
     assert "Cannot read photos/05.png: it is damaged" in fails(*words)
     words = (*words[:-1], "carry on")
-    assert "--on-error must be skip or stop. Got 'carry on'." in fails(*words)
+    assert "--on-error must be stop or skip. Got 'carry on'." in fails(*words)
 
 
 @pytest.mark.parametrize("how", ["mp4", "npy", "axes"])

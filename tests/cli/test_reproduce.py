@@ -93,6 +93,41 @@ def test_a_file_in_use_is_told(fails, tmp_path):
         assert "Another run is writing to" in fails("reproduce", *words)
 
 
+def test_without_any_data_nothing_is_done_and_said_so(tmp_path, monkeypatch):
+    """A newcomer has none of the datasets: a table of empty cells is no success."""
+    monkeypatch.delenv("TUCKERMIX_DATA", raising=False)
+    words = ("table3", "--runs", 1, "--methods", "k-means", "--jobs", 0, "--db", tmp_path / "r")
+    done = call(*words, "--data", tmp_path)
+    assert done.exit_code == 2
+    assert "8 lack their data" in done.output
+    assert "tuckermix: 1 dataset was not found: mnist. " in done.output
+    assert f"Put it into {tmp_path}" in done.output
+    assert "with --data" in done.output
+    assert "--quick computes" in done.output
+    again = call(*words, "--data", tmp_path)  # what lacks its data is tried again
+    assert again.exit_code == 2
+
+
+def test_without_some_of_the_data_the_rest_is_done(tmp_path, monkeypatch):
+    from tuckermix.experiments import cells
+
+    whole, missing = cells.draw, iter([True, False, False, False])
+
+    def draw(*where, **options):
+        if next(missing):
+            raise FileNotFoundError("The dataset 'digits' is not in the folder.")
+        return whole(*where, **options)
+
+    monkeypatch.setattr(cells, "draw", draw)
+    words = ("table3", "--quick", "--jobs", 0, "--methods", "k-means", "--db", tmp_path / "r")
+    done = call(*words)
+    assert "4 cells computed, 0 were stored before, 1 lack their data" in done.output
+    assert "1 dataset was not found: " in done.output
+    assert done.exit_code == 3
+    monkeypatch.setattr(cells, "draw", whole)
+    assert call(*words).exit_code == 0  # now it is there
+
+
 def test_an_interrupted_run_says_so(tmp_path, monkeypatch):
     def interrupt(progress):
         if progress.last is not None:

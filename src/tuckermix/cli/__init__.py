@@ -25,8 +25,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns
     -------
     code : int
-        0 done, 1 failed, 2 wrong use or unreadable input, 3 done but not converged,
-        130 interrupted.
+        0 done, 1 failed, 2 wrong use or unreadable input, 3 done but not converged or
+        without some of the data, 130 interrupted.
     """
     for package in ("typer", "rich"):
         try:

@@ -38,14 +38,17 @@ NOT_ALLOWED = (errno.EACCES, errno.EPERM, errno.EROFS)
 TRACEBACK = "TUCKERMIX_TRACEBACK"
 """Set this variable to see where an unexpected error comes from."""
 
+COMPLETED = ("COMP_WORDS", "_TYPER_COMPLETE_ARGS")
+"""Where bash, and the other shells, put the words that Tab is to complete."""
+
 REPRODUCE_HELP = "Compute the tables and figures of the paper anew."
 INTERRUPTED = "Interrupted; nothing half-written is left behind."
 
 HELP = """Cluster stacks of images, videos, volumes and other N-way arrays.
 
-Start with 'tuckermix demo', or 'tuckermix cluster FOLDER -k 10' on images of your own. Progress
-goes to stderr, results to stdout. Exit codes: 0 done, 1 failed, 2 wrong use or unreadable input,
-3 done but not converged, 130 interrupted.
+Start with 'tuckermix demo', or 'tuckermix cluster FOLDER' on images of your own. Progress goes to
+stderr, results to stdout. Exit codes: 0 done, 1 failed, 2 wrong use or unreadable input, 3 done but
+not converged or without some of the data, 130 interrupted.
 """
 
 
@@ -110,9 +113,9 @@ def _never() -> None:
 
 def run(arguments: list[str]) -> int:
     """Run the program and turn every way to fail into one line and an exit code."""
-    completing = any(name.endswith("_COMPLETE") and "TUCKERMIX" in name for name in os.environ)
+    completed = (word for name in COMPLETED for word in os.environ.get(name, "").split())
     try:
-        app = build("reproduce" in arguments[:1] or completing)
+        app = build("reproduce" in (*arguments[:1], *completed))
         code = typer.main.get_command(app).main(
             arguments, prog_name="tuckermix", standalone_mode=False
         )

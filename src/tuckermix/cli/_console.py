@@ -15,7 +15,9 @@ from typing import Any
 EXIT_DONE = 0
 EXIT_FAILED = 1
 EXIT_USAGE = 2
-EXIT_NOT_CONVERGED = 3
+EXIT_NOT_WHOLE = 3
+"""Done and written, but something is left: the solver did not converge, or data were missing."""
+
 EXIT_INTERRUPTED = 130
 """What shells report for a program that Ctrl-C ended."""
 

@@ -8,13 +8,11 @@ from typing import Any
 import numpy as np
 
 from tuckermix._array_api import is_dask
+from tuckermix._names import FEATURES, LOG_SCATTERING, PIXELS, SCALES
 from tuckermix._reading import default_limit
 from tuckermix.cli._console import UsageError
+from tuckermix.cli._options import AUTO, NONE, check
 from tuckermix.datasets import Dataset
-
-PIXELS, AUTO = "pixels", "auto"
-FEATURES = ("pixels", "scattering", "log-scattering", "auto")
-NONE, SCALES = "none", ("none", "sample", "dataset", "unit")
 
 SAME_KIND = ("key", "sample_axis", "sample_shape", "axes")
 """Options for reading that speak of a file's inside: they serve for files of the same kind."""
@@ -29,12 +27,11 @@ def with_features(model: Any, features: str, scale: str) -> Any:
 
     from tuckermix.features import Scale, Scattering
 
-    for option, value, allowed in (("features", features, FEATURES), ("scale", scale, SCALES)):
-        if value not in allowed:
-            raise UsageError(f"--{option} must be one of {', '.join(allowed)}. Got {value!r}.")
+    check("--features", features, (*FEATURES, AUTO))
+    check("--scale", scale, (NONE, *SCALES))
     steps: list[Any] = [] if scale == NONE else [Scale(scale)]
     if features not in (PIXELS, AUTO):
-        steps.append(Scattering(log=features == "log-scattering"))
+        steps.append(Scattering(log=features == LOG_SCATTERING))
     return make_pipeline(*steps, model) if steps else model
 
 
@@ -59,9 +56,7 @@ def choose(
 
     names = [features]
     if features == AUTO:
-        names = ["pixels", "scattering", "log-scattering"]
-        if not is_image(tuple(X.shape[1:])):
-            names = ["pixels"]
+        names = list(FEATURES) if is_image(tuple(X.shape[1:])) else [PIXELS]
     candidates = [(name, with_features(clone(model), name, scale)) for name in names]
     chooser = AutoClustering(
         "auto" if n_clusters is None else n_clusters, candidates=candidates, random_state=seed

@@ -2,19 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand
 
+from tuckermix._names import ON_ERROR
 from tuckermix.cli._console import UsageError
+
+AUTO, NONE = "auto", "none"
+"""What several options take beside the words of the library: let the data decide, leave it out."""
 
 
 def one_of(*values: str) -> Callable[[str], list[str]]:
     """Complete a value by Tab."""
     return lambda incomplete: [value for value in values if value.startswith(incomplete)]
+
+
+def listed(values: Sequence[str]) -> str:
+    """Write values as people list them: "graph, subspace or argmax"."""
+    *first, last = values
+    return f"{', '.join(first)} or {last}" if first else last
+
+
+def check(option: str, value: str, values: Sequence[str]) -> None:
+    """Raise where an option has a value that it does not take."""
+    if value not in values:
+        raise UsageError(f"{option} must be {listed(values)}. Got {value!r}.")
 
 
 Input = Annotated[
@@ -72,7 +88,7 @@ OnError = Annotated[
     str,
     typer.Option(
         help="At a file of a folder that cannot be read: skip it and list it, or stop.",
-        autocompletion=one_of("skip", "stop"),
+        autocompletion=one_of(*ON_ERROR),
         rich_help_panel=READING,
     ),
 ]
@@ -135,8 +151,7 @@ def reading(
     on_error: str,
 ) -> dict[str, Any]:
     """Return the options for reading as arguments of `tuckermix.datasets.read`."""
-    if on_error not in ("skip", "stop"):
-        raise UsageError(f"--on-error must be skip or stop. Got {on_error!r}.")
+    check("--on-error", on_error, ON_ERROR)
     return {
         "key": key,
         "sample_axis": sample_axis,

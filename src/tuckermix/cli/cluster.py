@@ -11,9 +11,9 @@ from typing import Annotated, Any
 
 import typer
 
-from tuckermix._array_api import to_numpy
+from tuckermix import _names
 from tuckermix.cli import _options as options
-from tuckermix.cli._console import EXIT_DONE, EXIT_NOT_CONVERGED, Console, UsageError, in_options
+from tuckermix.cli._console import EXIT_DONE, EXIT_NOT_WHOLE, Console, in_options
 
 HELP = """Cluster samples; write labels, model and report to a folder.
 
@@ -33,9 +33,6 @@ Examples:
 
 MODEL, COMPUTING, OUTPUT = "The model", "Computing", "Output"
 """Headings of the help, beside that for reading."""
-
-KINDS = ("auto", "signal", "image", "colour", "channels", "volume", "video")
-"""Ways to draw a sample."""
 
 
 def cluster(
@@ -84,7 +81,7 @@ def cluster(
         typer.Option(
             help="What is clustered: pixels, scattering (strokes and edges, which may move a "
             "little), log-scattering (their contrast by its ratio), or auto (the most stable).",
-            autocompletion=options.one_of("pixels", "scattering", "log-scattering", "auto"),
+            autocompletion=options.one_of(*_names.FEATURES, options.AUTO),
             rich_help_panel=MODEL,
         ),
     ] = "pixels",
@@ -93,7 +90,7 @@ def cluster(
         typer.Option(
             help="Intensities first: none (as they are), sample (each from 0 to 1), dataset (all "
             "from 0 to 1) or unit (norm one).",
-            autocompletion=options.one_of("none", "sample", "dataset", "unit"),
+            autocompletion=options.one_of(options.NONE, *_names.SCALES),
             rich_help_panel=MODEL,
         ),
     ] = "none",
@@ -112,32 +109,32 @@ def cluster(
     solver: Annotated[
         str,
         typer.Option(
-            help="exact, trust-region or joint.",
-            autocompletion=options.one_of("exact", "trust-region", "joint"),
+            help=f"{options.listed(_names.SOLVERS)}.",
+            autocompletion=options.one_of(*_names.SOLVERS),
             rich_help_panel=MODEL,
         ),
     ] = "exact",
     init: Annotated[
         str,
         typer.Option(
-            help="hosvd, hosvd-samples or random.",
-            autocompletion=options.one_of("hosvd", "hosvd-samples", "random"),
+            help=f"{options.listed(_names.INITS)}.",
+            autocompletion=options.one_of(*_names.INITS),
             rich_help_panel=MODEL,
         ),
     ] = "hosvd",
     memberships: Annotated[
         str,
         typer.Option(
-            help="Which simplex gives the mixing weights: anchored, min-volume or archetypes.",
-            autocompletion=options.one_of("anchored", "min-volume", "archetypes"),
+            help=f"Which simplex gives the mixing weights: {options.listed(_names.SIMPLICES)}.",
+            autocompletion=options.one_of(*_names.SIMPLICES),
             rich_help_panel=MODEL,
         ),
     ] = "anchored",
     assign_labels: Annotated[
         str,
         typer.Option(
-            help="graph, subspace, memberships or argmax.",
-            autocompletion=options.one_of("graph", "subspace", "memberships", "argmax"),
+            help=f"{options.listed(_names.LABELLINGS)}.",
+            autocompletion=options.one_of(*_names.LABELLINGS),
             rich_help_panel=MODEL,
         ),
     ] = "graph",
@@ -153,7 +150,7 @@ def cluster(
         str,
         typer.Option(
             help="keep (all samples get a cluster) or label (-1 for those that fit none).",
-            autocompletion=options.one_of("keep", "label"),
+            autocompletion=options.one_of(*_names.OUTLIERS),
             rich_help_panel=MODEL,
         ),
     ] = "keep",
@@ -161,7 +158,7 @@ def cluster(
         str,
         typer.Option(
             help="At gaps (NaN): none refuses them, impute fills them by the model.",
-            autocompletion=options.one_of("none", "impute"),
+            autocompletion=options.one_of(options.NONE, *_names.MISSING),
             rich_help_panel=MODEL,
         ),
     ] = "none",
@@ -202,8 +199,8 @@ def cluster(
     kind: Annotated[
         str,
         typer.Option(
-            help=f"How the report draws a sample: {', '.join(KINDS)}.",
-            autocompletion=options.one_of(*KINDS),
+            help=f"How the report draws a sample: {options.listed(_names.KINDS)}.",
+            autocompletion=options.one_of(*_names.KINDS),
             rich_help_panel=OUTPUT,
         ),
     ] = "auto",
@@ -230,7 +227,7 @@ def cluster(
         n_init=n_init,
         max_iter=max_iter,
         tol=tol,
-        missing=None if missing == "none" else missing,
+        missing=None if missing == options.NONE else missing,
         random_state=seed,
     )
     model.check_params()  # before minutes of reading
@@ -238,8 +235,7 @@ def cluster(
     reading = options.reading(
         key, sample_axis, sample_shape, size, grey, frames, channels, axes, on_error
     )
-    if kind not in KINDS:
-        raise UsageError(f"--kind must be one of {', '.join(KINDS)}. Got {kind!r}.")
+    options.check("--kind", kind, _names.KINDS)
     require_packages()  # before minutes of fitting
     console = Console(quiet)
     name = Path(os.path.abspath(source)).name or "input"
@@ -264,7 +260,7 @@ def cluster(
         if truth is None and data.labels is not None:
             console.note("The input carries labels: add --truth labels to compare with them.")
         selection = None
-        if n_clusters is None or features == _features.AUTO:
+        if n_clusters is None or features == options.AUTO:
             with console.stage("Choosing"), _input.naming(data):
                 whole, selection = _features.choose(
                     model, data.X, features, scale, n_clusters, seed
@@ -312,6 +308,7 @@ def fit_and_write(
 
     What is known `about` the samples goes to `write_results`.
     """
+    from tuckermix._array_api import to_numpy
     from tuckermix.cli import _features, _input, _large, _results
 
     moved = _input.to_device(X, device)
@@ -333,5 +330,5 @@ def fit_and_write(
     console.result(values, _results.summary_rows(summary, folder), as_json)
     if not summary.converged:
         console.note(f"The solver stopped by {summary.stop_reason} before it converged.")
-        return EXIT_NOT_CONVERGED
+        return EXIT_NOT_WHOLE
     return EXIT_DONE

@@ -11,7 +11,14 @@ from typing import Annotated, Any
 
 import typer
 
-from tuckermix.cli._console import EXIT_INTERRUPTED, UsageError, logging_to
+from tuckermix.cli._console import (
+    EXIT_INTERRUPTED,
+    EXIT_NOT_WHOLE,
+    EXIT_USAGE,
+    UsageError,
+    logging_to,
+    visible,
+)
 from tuckermix.cli._options import one_of
 from tuckermix.experiments import (
     DEFAULT_DB,
@@ -25,6 +32,7 @@ from tuckermix.experiments import (
 )
 from tuckermix.experiments import reproduce as run_reproduction
 from tuckermix.experiments import show as show_results
+from tuckermix.experiments.cells import MISSING
 from tuckermix.experiments.render import FORMATS
 
 __all__ = ["app", "reproduce"]
@@ -160,7 +168,8 @@ def reproduce(
     """Compute the paper's tables and figures; `reproduce show` renders what is stored.
 
     One record a cell and run goes into the file --db as soon as it is done. Stop it when you like
-    and start it again: it continues.
+    and start it again: it continues. Cells whose data are missing are named; the exit code is 3
+    then, and 2 where that holds for all of them.
     """
     if records is not None:
         count = import_records(records, db)
@@ -168,8 +177,15 @@ def reproduce(
     if targets[0] == SHOW:
         _show(targets[1:] or ["all"], db=db, formats=formats, out=out, quick=quick)
         return
+    absent: dict[str, str] = {}
     try:
-        with _display() as progress:
+        with _display() as display:
+
+            def progress(now: Progress) -> None:
+                if now.last is not None and now.last.status == MISSING:
+                    absent[now.last.dataset] = now.last.error or ""
+                display(now)
+
             report = run_reproduction(
                 targets,
                 data=data,
@@ -186,8 +202,23 @@ def reproduce(
     except RuntimeError as error:  # the file is in use
         raise UsageError(str(error)) from error
     typer.echo(_summary(report))
+    if absent:
+        typer.echo(visible(_directions(absent)), err=True)
     if report.interrupted:
         raise typer.Exit(EXIT_INTERRUPTED)
+    if report.missing:
+        nothing = report.missing == report.computed and not report.skipped
+        raise typer.Exit(EXIT_USAGE if nothing else EXIT_NOT_WHOLE)
+
+
+def _directions(absent: dict[str, str]) -> str:
+    """Say which datasets were not found, where the first may be had, and what needs none."""
+    count = "1 dataset was" if len(absent) == 1 else f"{len(absent)} datasets were"
+    first = next(iter(absent.values())).replace("as data_home", "with --data")
+    return (
+        f"tuckermix: {count} not found: {', '.join(absent)}. {first} 'tuckermix datasets NAME' "
+        "says this of each. --quick computes miniature tables on data that everybody has."
+    )
 
 
 def _show(targets: list[str], *, db: Path, formats: str, out: Path | None, quick: bool) -> None:

@@ -10,9 +10,10 @@ from pathlib import Path
 
 import numpy as np
 
+from tuckermix._names import SKIP
 from tuckermix._reading import ReadError, read_error, reading
 from tuckermix.datasets._dataset import Dataset
-from tuckermix.datasets._options import SKIP, Options
+from tuckermix.datasets._options import Options
 
 __all__ = ["files_in", "natural_key", "stack_files"]
 

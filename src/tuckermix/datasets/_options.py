@@ -7,14 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from tuckermix._names import ON_ERROR, STOP
 from tuckermix._reading import default_limit
 from tuckermix._validation import check_integer
 from tuckermix.datasets._axes import ORDER, check_axes
 
-__all__ = ["SKIP", "STOP", "Options"]
-
-STOP, SKIP = "stop", "skip"
-"""What to do at a file of a folder that cannot be read."""
+__all__ = ["Options"]
 
 
 @dataclass(frozen=True)
@@ -51,7 +49,7 @@ class Options:
             raise _wrong("grey", "None, True or False", given["grey"])
         if given.get("lazy", False) not in (True, False, "auto"):
             raise _wrong("lazy", "True, False or 'auto'", given["lazy"])
-        if given.get("on_error", STOP) not in (STOP, SKIP):
+        if given.get("on_error", STOP) not in ON_ERROR:
             raise _wrong("on_error", "'stop' or 'skip'", given["on_error"])
         given["axes"] = _letters(given.get("axes"))
         given["channels"] = _channels(given.get("channels"))

@@ -16,6 +16,7 @@ import numpy as np
 
 from tuckermix._array_api import Array, asarray_like, is_dask, to_numpy
 from tuckermix._declaration import describe
+from tuckermix._names import EXACT, INITS, JOINT, TRUST_REGION
 from tuckermix._optional import require
 from tuckermix._records import Record
 from tuckermix._resources import explain_shortage, one_blas_thread
@@ -46,8 +47,6 @@ __all__ = [
     "ranks_from_energy",
     "start_factors",
 ]
-
-INITS = ("hosvd", "hosvd-samples", "random")
 
 SAMPLES_LOOPS = 3
 """Rounds of the second initialisation; its factors hardly move after the second."""
@@ -109,11 +108,11 @@ class Solver(Record):
 
 
 SOLVERS: dict[str, Solver] = {
-    "exact": Solver("tuckermix.decomposition.exact:solve_exact", from_part=True),
-    "trust-region": Solver(
+    EXACT: Solver("tuckermix.decomposition.exact:solve_exact", from_part=True),
+    TRUST_REGION: Solver(
         "tuckermix.decomposition.alternating:solve_alternating", gives="memberships"
     ),
-    "joint": Solver(
+    JOINT: Solver(
         "tuckermix.decomposition.joint:solve_joint", gives="memberships", package="pymanopt"
     ),
 }

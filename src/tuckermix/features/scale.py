@@ -13,13 +13,12 @@ from sklearn.base import BaseEstimator, TransformerMixin
 
 from tuckermix._array_api import Array, asarray_like, get_namespace
 from tuckermix._declaration import FIT, PREDICT, declare, describe
+from tuckermix._names import SCALES
 from tuckermix._validation import check_option
 from tuckermix.features._input import check_samples, check_stored_samples, map_rows, over_chunks
 from tuckermix.features._ranges import dataset_range, sample_ranges
 
 __all__ = ["Scale"]
-
-MODES = ("sample", "dataset", "unit")
 
 
 @declare
@@ -82,7 +81,7 @@ class Scale(TransformerMixin, BaseEstimator):
         self : Scale
             The fitted transformer.
         """
-        check_option(self.mode, "mode", type(self).__name__, MODES)
+        check_option(self.mode, "mode", type(self).__name__, SCALES)
         percentiles = self._percentiles()
         X = check_samples(self, X, reset=True)
         self.range_ = dataset_range(X, percentiles) if self.mode == "dataset" else None
@@ -105,7 +104,7 @@ class Scale(TransformerMixin, BaseEstimator):
 
     def _check_state(self) -> None:
         """Raise if what a file gave cannot be what `fit` sets."""
-        check_option(self.mode, "mode", type(self).__name__, MODES)
+        check_option(self.mode, "mode", type(self).__name__, SCALES)
         self._percentiles()
         check_stored_samples(self)
         found: Any = getattr(self, "range_", None)

@@ -27,6 +27,7 @@ from tuckermix._array_api import (
     get_namespace,
     to_numpy,
 )
+from tuckermix._names import ARGMAX, GRAPH, MEMBERSHIPS, SUBSPACE
 from tuckermix._records import Record
 from tuckermix._resources import one_blas_thread
 from tuckermix._validation import check_integer, check_option, check_real, check_stored
@@ -570,10 +571,10 @@ class Labelling(Record):
 
 
 LABELLINGS: dict[str, Labelling] = {
-    "graph": Labelling(_fit_graph, "points", per_cluster=2, further=1, looks_beyond=True),
-    "subspace": Labelling(partial(_fit_centers, uses="points"), "points"),
-    "memberships": Labelling(partial(_fit_centers, uses="weights"), "weights"),
-    "argmax": Labelling(_fit_argmax, "weights"),
+    GRAPH: Labelling(_fit_graph, "points", per_cluster=2, further=1, looks_beyond=True),
+    SUBSPACE: Labelling(partial(_fit_centers, uses="points"), "points"),
+    MEMBERSHIPS: Labelling(partial(_fit_centers, uses="weights"), "weights"),
+    ARGMAX: Labelling(_fit_argmax, "weights"),
 }
 """The ways of labelling by name. Another one is another entry."""
 

@@ -31,15 +31,13 @@ from tuckermix._array_api import (
     is_dask,
     to_numpy,
 )
+from tuckermix._names import OUTLIERS
 from tuckermix._records import Record
 from tuckermix._validation import check_option, check_real
 from tuckermix.labels.graph import COPY_POWER
 from tuckermix.numerics.points import NearestPoints
 
 __all__ = ["OUTLIERS", "Reference", "check_outliers", "fade", "learn_reference", "threshold_at"]
-
-OUTLIERS = ("keep", "label")
-"""What is done with outliers: they get the label of a cluster, or -1."""
 
 CORE = 0.85
 """The share of the samples in the core. With 5 to 10 % outliers none is left in it; with a smaller

@@ -28,6 +28,7 @@ from tuckermix._array_api import (
     to_numpy,
 )
 from tuckermix._declaration import describe
+from tuckermix._names import ANCHORED, ARCHETYPES, MIN_VOLUME
 from tuckermix._records import Record
 from tuckermix.memberships.archetypes import find_archetypes
 from tuckermix.memberships.min_volume import smallest_simplex
@@ -164,9 +165,9 @@ def archetype_simplex(
 
 
 SIMPLICES: dict[str, Callable[..., Simplex]] = {
-    "anchored": anchored_simplex,
-    "min-volume": smallest_enclosing,
-    "archetypes": archetype_simplex,
+    ANCHORED: anchored_simplex,
+    MIN_VOLUME: smallest_enclosing,
+    ARCHETYPES: archetype_simplex,
 }
 """The ways to choose a simplex by name. Another one is another entry."""
 

@@ -1,16 +1,17 @@
-"""The samples nearest to and farthest from each centroid."""
+"""Which members of a cluster are typical, which doubtful, and a display of both."""
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+import warnings
 from typing import Any
 
 import numpy as np
 
+from tuckermix._array_api import to_numpy
 from tuckermix._declaration import describe
 from tuckermix._validation import check_integer
 from tuckermix.plots.centroids import draw_tiles, figure_size
-from tuckermix.plots.fitted import centroids_of, distances_to, labels_of, rows_of
+from tuckermix.plots.fitted import as_fitted, centroids_of, distances_to, labels_of, rows_of
 from tuckermix.plots.pictures import picture, value_range
 from tuckermix.plots.style import DRAWN, INK, Display, axes_for, require_matplotlib
 
@@ -19,18 +20,39 @@ HEAD_INCHES = 0.2
 """Room for the line between the title and the first row."""
 
 
-def extreme_members(
-    labels: np.ndarray, distances: np.ndarray, n_clusters: int, n_members: int
-) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    """Choose the nearest and the farthest members of each cluster.
+def confidence_of(estimator: Any, X: Any, labels: np.ndarray) -> np.ndarray:
+    """Return the soft label of each sample for its own cluster; ones where there are none.
 
-    A cluster with fewer than twice `n_members` samples shows none of them twice: the nearest come
-    first, the farthest take what is left.
+    Outliers, of label -1, get the largest of their soft labels.
+    """
+    if not hasattr(estimator, "predict_proba"):
+        return np.ones(len(labels))
+    proba = to_numpy(estimator.predict_proba(as_fitted(estimator, X)))
+    return proba[np.arange(len(labels)), np.where(labels < 0, proba.argmax(axis=1), labels)]
+
+
+def typical_members(
+    labels: np.ndarray,
+    confidence: np.ndarray,
+    distances: np.ndarray,
+    n_clusters: int,
+    n_members: int,
+) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """Choose the typical and the doubtful members of each cluster.
+
+    Typical members have the largest soft label for their cluster and, among equals, lie nearest
+    to its centroid; doubtful ones have the smallest and, among equals, lie farthest. This is what
+    the two words mean everywhere: in displays, in the report and in the documentation.
+
+    A cluster with fewer than twice `n_members` samples shows none of them twice: the typical come
+    first, the doubtful take what is left.
 
     Parameters
     ----------
     labels : array of shape (n,)
         The cluster of each sample.
+    confidence : array of shape (n,)
+        The soft label of each sample for its cluster.
     distances : array of shape (n,)
         The distance of each sample from its centroid.
     n_clusters, n_members : int
@@ -38,33 +60,35 @@ def extreme_members(
 
     Returns
     -------
-    nearest, farthest : lists of arrays
-        For each cluster the sample indices, the most extreme first.
+    typical, doubtful : lists of arrays
+        For each cluster the sample indices, the most typical or doubtful first.
     """
-    nearest, farthest = [], []
+    typical, doubtful = [], []
     for cluster in range(n_clusters):
         members = np.flatnonzero(labels == cluster)
-        members = members[np.argsort(distances[members], kind="stable")]
-        nearest.append(members[:n_members])
-        farthest.append(members[n_members:][::-1][:n_members])
-    return nearest, farthest
+        order = members[np.lexsort((distances[members], -confidence[members]))]
+        typical.append(order[:n_members])
+        doubtful.append(order[n_members:][::-1][:n_members])
+    return typical, doubtful
 
 
-@dataclass(eq=False, repr=False)
 class MemberDisplay(Display):
-    """Show the samples nearest to and farthest from the centroid of each cluster.
+    """Show the centroid of each cluster, its typical members and its doubtful ones.
 
-    The distance is ‖x − c_k‖ in the space of the samples. What is near shows what the cluster is
-    about; what is far shows where it is doubtful.
+    Typical members have the largest soft label and, among equals, lie nearest to the centroid:
+    they show what the cluster is about. Doubtful ones have the smallest and, among equals, lie
+    farthest. Of an estimator without `predict_proba` all are equal, and the distance decides.
 
     Parameters
     ----------
     centroids : array of shape (n_clusters, d_1, ...)
         The centroids.
-    nearest, farthest : sequences of arrays of shape (n_k, d_1, ...)
-        For each cluster the chosen samples, the most extreme first.
+    typical, doubtful : sequences of arrays of shape (n_k, d_1, ...)
+        For each cluster the chosen samples, the most typical or doubtful first.
     kind : str, default="auto"
         How a sample is shown; videos by their middle frame, volumes by a middle slice.
+    nearest, farthest : sequences of arrays, default=None
+        Earlier names of `typical` and `doubtful`; they go with version 0.3.
 
     Attributes
     ----------
@@ -74,11 +98,34 @@ class MemberDisplay(Display):
         Where they are.
     """
 
-    centroids: Any
-    nearest: Any
-    farthest: Any
-    _: KW_ONLY
-    kind: str = "auto"
+    def __init__(
+        self,
+        centroids: Any,
+        typical: Any = None,
+        doubtful: Any = None,
+        *,
+        kind: str = "auto",
+        nearest: Any = None,
+        farthest: Any = None,
+    ) -> None:
+        if nearest is not None or farthest is not None:
+            warnings.warn(
+                "The parameters nearest and farthest of MemberDisplay go with version 0.3: pass "
+                "typical and doubtful.",
+                DeprecationWarning,
+                stacklevel=2,
+            )
+            typical = nearest if typical is None else typical
+            doubtful = farthest if doubtful is None else doubtful
+        if typical is None or doubtful is None:
+            raise TypeError(
+                "MemberDisplay needs typical and doubtful, the chosen samples of each cluster: "
+                "pass both, or use MemberDisplay.from_estimator."
+            )
+        self.centroids = centroids
+        self.typical = typical
+        self.doubtful = doubtful
+        self.kind = kind
 
     @classmethod
     @describe(DRAWN)
@@ -97,44 +144,52 @@ class MemberDisplay(Display):
         check_integer(n_members, "n_members", cls.__name__)
         centroids = centroids_of(estimator, cls.__name__)
         labels = labels_of(estimator, X, cls.__name__)
-        distances = distances_to(X, centroids, labels)
-        nearest, farthest = extreme_members(labels, distances, len(centroids), n_members)
+        typical, doubtful = typical_members(
+            labels,
+            confidence_of(estimator, X, labels),
+            distances_to(X, centroids, labels),
+            len(centroids),
+            n_members,
+        )
         return cls(
             centroids,
-            [rows_of(X, indices) for indices in nearest],
-            [rows_of(X, indices) for indices in farthest],
+            [rows_of(X, indices) for indices in typical],
+            [rows_of(X, indices) for indices in doubtful],
             kind=kind,
         ).plot(ax)
 
     def _draw(self, ax: Any) -> Any:
-        """Draw one row for each cluster: its centroid, the nearest, the farthest."""
+        """Draw one row for each cluster: its centroid, the typical, the doubtful."""
         owner = type(self).__name__
         require_matplotlib(owner)
         centroids = np.asarray(self.centroids)
-        n_near = max(len(chosen) for chosen in self.nearest)
-        n_far = max((len(chosen) for chosen in self.farthest), default=0)
-        limits = value_range(np.concatenate([centroids, *self.nearest]))
+        n_typical = max(len(chosen) for chosen in self.typical)
+        n_doubtful = max((len(chosen) for chosen in self.doubtful), default=0)
+        limits = value_range(np.concatenate([centroids, *self.typical]))
         middle = picture(centroids, self.kind, limits)
         blank = np.ones((1, *middle.shape[1:]), dtype=np.float32)
         rows = []
         for cluster in range(len(centroids)):
             row = [middle[cluster : cluster + 1], blank]
-            for chosen, count in ((self.nearest[cluster], n_near), (self.farthest[cluster], n_far)):
+            for chosen, count in (
+                (self.typical[cluster], n_typical),
+                (self.doubtful[cluster], n_doubtful),
+            ):
                 if len(chosen):
                     row.append(picture(chosen, self.kind, limits))
                 row.extend([blank] * (count - len(chosen) + 1))
             rows.append(np.concatenate(row[:-1]))
         tiles = np.concatenate(rows)
-        columns = n_near + n_far + 3
+        columns = n_typical + n_doubtful + 3
         height, width = tiles.shape[1:3]
         wide, high = figure_size(tiles, columns, False, TILE_INCHES)
         ax = axes_for(owner, ax, (wide, high + HEAD_INCHES))
         names = [str(cluster) for cluster in range(len(centroids))]
         self.image_ = draw_tiles(ax, tiles, columns, names, [])
         step = width + max(1, round(max(height, width) / 12))
-        heads = [("centroid", 0.5), ("nearest first", 2 + n_near / 2)]
-        if n_far:
-            heads.append(("farthest first", 3 + n_near + n_far / 2))
+        heads = [("centroid", 0.5), ("most typical first", 2 + n_typical / 2)]
+        if n_doubtful:
+            heads.append(("most doubtful first", 3 + n_typical + n_doubtful / 2))
         for text, column in heads:
             ax.text(
                 column * step,

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from tuckermix._names import KINDS
 from tuckermix._validation import check_option
 
-KINDS = ("auto", "signal", "image", "colour", "channels", "volume", "video")
 COLOUR_CHANNELS = (3, 4)
 """A last axis of this length, after two longer ones, is taken for red, green, blue (and alpha)."""
 

@@ -14,6 +14,7 @@ from tuckermix.metrics import matched_table
 from tuckermix.plots.convergence import history_column
 from tuckermix.plots.fitted import distances_to, even_subsample, rows_of, subspace_of
 from tuckermix.plots.layout import neighbor_map
+from tuckermix.plots.members import typical_members
 from tuckermix.plots.pictures import picture, resized, value_range, views
 from tuckermix.plots.style import COLOURS
 from tuckermix.report import _images, _svg
@@ -106,15 +107,15 @@ def shown_samples(subject: Subject) -> tuple[Any, tuple[float, float]]:
 def cards(subject: Subject) -> list[Card]:
     """Describe each cluster.
 
-    Typical members have the largest soft label and, among equals, lie nearest to the centroid;
-    doubtful ones have the smallest and, among equals, lie farthest. Where there are images
-    beside the features, each cluster is shown by the mean of its images.
+    Which members are typical and which doubtful, `tuckermix.plots.members` says. Where there are
+    images beside the features, each cluster is shown by the mean of its images.
     """
     X, labels, truth, kind = subject.X, subject.labels, subject.truth, subject.kind
     centroids = to_numpy(subject.model.centroids_)
     confidence = subject.proba[np.arange(len(labels)), labels]
     unit = "sure" if getattr(subject.model, "calibrate", False) else "of votes"
     distances = distances_to(X, centroids, labels)
+    typical, doubtful = typical_members(labels, confidence, distances, len(centroids), N_MEMBERS)
     if subject.images is not None:
         centroids = mean_images(subject.images, labels, len(centroids))
     X, limits = shown_samples(subject)
@@ -123,8 +124,6 @@ def cards(subject: Subject) -> list[Card]:
     result = []
     for cluster in range(len(centroids)):
         members = np.flatnonzero(labels == cluster)
-        order = members[np.lexsort((distances[members], -confidence[members]))]
-        typical, doubtful = order[:N_MEMBERS], order[N_MEMBERS:][::-1][:N_MEMBERS]
 
         def describe(chosen: np.ndarray) -> list[Member]:
             if not len(chosen):
@@ -147,8 +146,8 @@ def cards(subject: Subject) -> list[Card]:
                 share=len(members) / len(labels),
                 confidence=float(confidence[members].mean()) if len(members) else 0.0,
                 centroid=[_images.picture_address(view, side) for view in shown[cluster]],
-                typical=describe(typical),
-                doubtful=describe(doubtful),
+                typical=describe(typical[cluster]),
+                doubtful=describe(doubtful[cluster]),
                 truth=_majority(truth, members),
                 shape=_svg.mark(cluster, 6),
             )

@@ -1,0 +1,42 @@
+"""The words by which ways of computing are called, each declared once.
+
+Tables such as `tuckermix.decomposition.SOLVERS` have them as keys; the command line shows and
+completes them. Nothing is imported here, so that ``tuckermix --help`` needs no numerical library.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "FEATURES",
+    "INITS",
+    "KINDS",
+    "LABELLINGS",
+    "MISSING",
+    "ON_ERROR",
+    "OUTLIERS",
+    "SCALES",
+    "SIMPLICES",
+    "SOLVERS",
+]
+
+EXACT, TRUST_REGION, JOINT = SOLVERS = ("exact", "trust-region", "joint")
+INITS = ("hosvd", "hosvd-samples", "random")
+ANCHORED, MIN_VOLUME, ARCHETYPES = SIMPLICES = ("anchored", "min-volume", "archetypes")
+GRAPH, SUBSPACE, MEMBERSHIPS, ARGMAX = LABELLINGS = ("graph", "subspace", "memberships", "argmax")
+OUTLIERS = ("keep", "label")
+"""What is done with outliers: they get the label of a cluster, or -1."""
+
+(IMPUTE,) = MISSING = ("impute",)
+"""What is done with gaps, where they are not refused."""
+
+SCALES = ("sample", "dataset", "unit")
+"""Over what intensities are brought to one range."""
+
+PIXELS, SCATTERING, LOG_SCATTERING = FEATURES = ("pixels", "scattering", "log-scattering")
+"""The views of a sample that a report can show."""
+
+STOP, SKIP = ON_ERROR = ("stop", "skip")
+"""What to do at a file of a folder that cannot be read."""
+
+KINDS = ("auto", "signal", "image", "colour", "channels", "volume", "video")
+"""Ways to draw a sample; "auto" goes by its shape."""
