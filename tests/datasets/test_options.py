@@ -18,6 +18,7 @@ from tuckermix.datasets._options import Options
         ({"grey": "yes"}, "'grey' parameter of read must be None, True or False"),
         ({"frames": 0}, "'frames' parameter of read must be an integer >= 1"),
         ({"lazy": "maybe"}, "'lazy' parameter of read must be True, False or 'auto'"),
+        ({"remember": 1}, "'remember' parameter of read must be None or a function"),
         ({"on_error": "go on"}, "'on_error' parameter of read must be 'stop' or 'skip'"),
         ({"axes": "NQ"}, "'axes' parameter of read must be some of the letters NTZYXC"),
         ({"axes": 3}, "'axes' parameter of read must be some of the letters NTZYXC"),

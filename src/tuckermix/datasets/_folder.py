@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import re
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +13,7 @@ import numpy as np
 from tuckermix._names import SKIP
 from tuckermix._reading import ReadError, read_error, reading
 from tuckermix.datasets._dataset import Dataset
-from tuckermix.datasets._options import Options
+from tuckermix.datasets._options import OneReader, Options
 
 __all__ = ["files_in", "natural_key", "stack_files"]
 
@@ -60,7 +60,7 @@ def _walk(folder: Path, prefix: str, suffixes: tuple[str, ...], seen: set[str]) 
 def stack_files(
     folder: Path,
     names: Sequence[str],
-    read_one: Callable[[Path, Options], np.ndarray],
+    read_one: OneReader,
     options: Options,
     kind: str,
 ) -> Dataset:
@@ -73,7 +73,7 @@ def stack_files(
     names : sequence of str
         Their paths relative to `folder`.
     read_one : callable
-        Reads one file, given its path and the options.
+        Reads one file, given its path and the options; returns the sample and how it is drawn.
     options : Options
         What the caller asked for.
     kind : str
@@ -86,8 +86,11 @@ def stack_files(
     """
     X: np.ndarray | None = None
     dtypes: dict[str, str] = {}
+    drawn: set[str] = set()
     read: list[str] = []
     skipped: list[tuple[str, str]] = []
+    if options.remember is not None:
+        read_one = options.remember(read_one)
     for index, name in enumerate(names):
         if index % max(1, len(names) // LOGGED) == 0:
             done = {"share": index / len(names)}
@@ -95,7 +98,7 @@ def stack_files(
         path = folder / name
         try:
             with reading(path):
-                sample = read_one(path, options)
+                sample, as_what = read_one(path, options)
         except ReadError as error:
             if options.on_error != SKIP:
                 raise
@@ -110,6 +113,7 @@ def stack_files(
             X = X.astype(np.result_type(sample.dtype, X.dtype))
         X[len(read)] = sample
         read.append(name)
+        drawn.add(as_what)
         dtypes.setdefault(str(sample.dtype), name)
     if X is None:
         first, problem = skipped[0]
@@ -128,7 +132,12 @@ def stack_files(
         name=folder.resolve().name,
         # Which types of numbers there were, each with the first file that has it: values of files
         # with 8 and with 16 bits cannot be compared as they are.
-        extra={"dtypes": dtypes, "skipped": skipped, "notes": notes},
+        extra={
+            "dtypes": dtypes,
+            "skipped": skipped,
+            "notes": notes,
+            "kind": drawn.pop() if len(drawn) == 1 else "auto",
+        },
     )
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import warnings
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -44,16 +43,7 @@ HEAD_BYTES = 30
 
 def read_image_folder(path: Path, names: list[str], options: Options) -> Dataset:
     """Read a folder of images, one sample each; subfolders are classes."""
-    kinds = set()
-
-    def read_one(file: Path, options: Options) -> np.ndarray:
-        image, axes = _with_axes(file, options)
-        kinds.add(kind_of(axes, image.shape))
-        return image
-
-    data = stack_files(path, names, read_one, options, "images")
-    kind = kinds.pop() if len(kinds) == 1 else "auto"
-    return replace(data, extra={**data.extra, "kind": kind})
+    return stack_files(path, names, read_image, options, "images")
 
 
 def read_tiff(path: Path, options: Options) -> Dataset:
@@ -76,13 +66,16 @@ def read_tiff(path: Path, options: Options) -> Dataset:
     return Dataset(X=X, name=path.name, extra=extra)
 
 
-def read_image(path: Path, options: Options) -> np.ndarray:
-    """Read one image: (height, width), colours in a last axis of 3, pages of a volume first."""
-    return _with_axes(path, options)[0]
+def read_image(path: Path, options: Options) -> tuple[np.ndarray, str]:
+    """Read one image: (height, width), colours in a last axis of 3, pages of a volume first.
 
-
-def _with_axes(path: Path, options: Options) -> tuple[np.ndarray, str]:
-    """Read one image with the letters of its axes."""
+    Returns
+    -------
+    image : array
+        The image.
+    kind : str
+        How it is drawn.
+    """
     with open_regular(path) as stream:
         head = stream.read(HEAD_BYTES)
     if is_tiff(head):
@@ -99,7 +92,8 @@ def _with_axes(path: Path, options: Options) -> tuple[np.ndarray, str]:
     image, axes = arrange(image, axes)
     if options.channels is not None:
         image, axes = take_channels(path, image, axes, options.channels, names)
-    return _fitted(path, image, axes, colour, options)
+    image, axes = _fitted(path, image, axes, colour, options)
+    return image, kind_of(axes, image.shape)
 
 
 def _stack(path: Path, options: Options) -> tuple[np.ndarray, str, bool, list[str]]:

@@ -15,7 +15,7 @@ from tuckermix._reading import open_regular, read_error, reading
 from tuckermix.datasets._dataset import Dataset
 from tuckermix.datasets._folder import files_in, natural_key, stack_files
 from tuckermix.datasets._images import IMAGE_SUFFIXES, read_image
-from tuckermix.datasets._options import Options
+from tuckermix.datasets._options import OneReader, Options
 from tuckermix.datasets._read import join, read
 from tuckermix.datasets._videos import VIDEO_SUFFIXES, read_video
 
@@ -173,7 +173,7 @@ def videos(n_frames: int, size: tuple[int, int], path: Path) -> Dataset:
     number in the names of the files.
     """
     options = Options.checked(size=size, grey=True, frames=n_frames)
-    readers: list[tuple[frozenset[str], Callable[[Path, Options], np.ndarray]]] = [
+    readers: list[tuple[frozenset[str], OneReader]] = [
         (VIDEO_SUFFIXES, read_video),
         (ARRAY_SUFFIXES, partial(_clip_array, (n_frames, *size))),
     ]
@@ -188,28 +188,27 @@ def videos(n_frames: int, size: tuple[int, int], path: Path) -> Dataset:
             path, "the folder holds no clips", "Keep one folder a class, with its videos in it"
         )
 
-    def read_frames(folder: Path, options: Options) -> np.ndarray:
+    def read_frames(folder: Path, options: Options) -> tuple[np.ndarray, str]:
         files = frames[folder.relative_to(path).as_posix()][:n_frames]
         if len(files) < n_frames:
             raise read_error(
                 folder, f"it has {len(files)} frames and not {n_frames}", "Get the folder anew"
             )
-        return np.stack([read_image(path / file, options) for file in files])
+        return np.stack([read_image(path / file, options)[0] for file in files]), "video"
 
     clips = sorted(frames, key=natural_key)
     return _with_classes(stack_files(path, clips, read_frames, options, "clips"), path)
 
 
-def _clip_array(shape: tuple[int, ...], path: Path, options: Options) -> np.ndarray:
+def _clip_array(shape: tuple[int, ...], path: Path, options: Options) -> tuple[np.ndarray, str]:
     clip = read(path, label_key=False).X
     if clip.shape != shape:
         raise read_error(path, f"it has shape {clip.shape} and not {shape}", "Get the file anew")
-    return clip
+    return clip, "video"
 
 
 def _with_classes(data: Dataset, path: Path) -> Dataset:
     """Take the classes from the names of the clips where there are no folders."""
-    data = replace(data, extra={**data.extra, "kind": "video"})
     if data.labels is not None:
         return data
     assert data.names is not None

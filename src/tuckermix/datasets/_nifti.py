@@ -12,7 +12,7 @@ import math
 import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
@@ -102,17 +102,15 @@ def read_nifti(path: Path, options: Options) -> Dataset:
 
 def read_nifti_folder(path: Path, names: list[str], options: Options) -> Dataset:
     """Read a folder of scans, one sample each; subfolders are classes."""
-    kinds = set()
+    return stack_files(path, names, _read_one, options, "scans")
 
-    def read_one(file: Path, options: Options) -> np.ndarray:
-        X, axes = arrange(*_volume(file, options))
-        if options.channels is not None:
-            X, axes = take_channels(file, X, axes, options.channels)
-        kinds.add(kind_of(axes, X.shape))
-        return X
 
-    data = stack_files(path, names, read_one, options, "scans")
-    return replace(data, extra={**data.extra, "kind": kinds.pop() if len(kinds) == 1 else "auto"})
+def _read_one(path: Path, options: Options) -> tuple[np.ndarray, str]:
+    """Read one scan, and how it is drawn."""
+    X, axes = arrange(*_volume(path, options))
+    if options.channels is not None:
+        X, axes = take_channels(path, X, axes, options.channels)
+    return X, kind_of(axes, X.shape)
 
 
 def _volume(path: Path, options: Options) -> tuple[np.ndarray, str]:

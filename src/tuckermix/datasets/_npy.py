@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import math
 import os
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -62,26 +61,24 @@ def read_npy(path: Path, options: Options) -> Dataset:
 
 def read_npy_folder(path: Path, names: list[str], options: Options) -> Dataset:
     """Read a folder of arrays, one sample each; subfolders are classes."""
-    kinds = set()
+    return stack_files(path, names, _read_one, options, "arrays")
 
-    def read_one(file: Path, options: Options) -> np.ndarray:
-        X = _one_sample(file, options)
-        axes = options.axes
-        if axes is not None:
-            if len(axes) != X.ndim:
-                raise read_error(
-                    file,
-                    f"axes={axes!r} names {len(axes)} axes, and it has {X.ndim}",
-                    "Give one letter for each axis",
-                )
-            X, axes = arrange(X, axes)
-        if options.channels is not None:
-            X, axes = take_channels(file, X, axes or "", options.channels)
-        kinds.add("auto" if axes is None else kind_of(axes, X.shape))
-        return X
 
-    data = stack_files(path, names, read_one, options, "arrays")
-    return replace(data, extra={**data.extra, "kind": kinds.pop() if len(kinds) == 1 else "auto"})
+def _read_one(path: Path, options: Options) -> tuple[np.ndarray, str]:
+    """Read the array of one sample, and how it is drawn."""
+    X = _one_sample(path, options)
+    axes = options.axes
+    if axes is not None:
+        if len(axes) != X.ndim:
+            raise read_error(
+                path,
+                f"axes={axes!r} names {len(axes)} axes, and it has {X.ndim}",
+                "Give one letter for each axis",
+            )
+        X, axes = arrange(X, axes)
+    if options.channels is not None:
+        X, axes = take_channels(path, X, axes or "", options.channels)
+    return X, "auto" if axes is None else kind_of(axes, X.shape)
 
 
 def _one_sample(path: Path, options: Options) -> np.ndarray:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,7 +14,10 @@ from tuckermix._reading import default_limit
 from tuckermix._validation import check_integer
 from tuckermix.datasets._axes import ORDER, check_axes
 
-__all__ = ["Options"]
+__all__ = ["OneReader", "Options"]
+
+OneReader = Callable[[Path, "Options"], tuple[np.ndarray, str]]
+"""Reads one file of a folder, given its path and the options: the sample, and how it is drawn."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +37,7 @@ class Options:
     chunks: int | None = None
     on_error: str = STOP
     max_bytes: int = 0
+    remember: Callable[[OneReader], OneReader] | None = None
 
     @classmethod
     def checked(cls, **given: Any) -> Options:
@@ -49,6 +55,8 @@ class Options:
             raise _wrong("grey", "None, True or False", given["grey"])
         if given.get("lazy", False) not in (True, False, "auto"):
             raise _wrong("lazy", "True, False or 'auto'", given["lazy"])
+        if given.get("remember") is not None and not callable(given["remember"]):
+            raise _wrong("remember", "None or a function", given["remember"])
         if given.get("on_error", STOP) not in ON_ERROR:
             raise _wrong("on_error", "'stop' or 'skip'", given["on_error"])
         given["axes"] = _letters(given.get("axes"))

@@ -20,7 +20,7 @@ from tuckermix.datasets._images import IMAGE_SUFFIXES, TIFF_SUFFIXES, read_image
 from tuckermix.datasets._mat import read_mat
 from tuckermix.datasets._nifti import NIFTI_SUFFIXES, read_nifti, read_nifti_folder
 from tuckermix.datasets._npy import NPY_SUFFIXES, read_npy, read_npy_folder, read_npz
-from tuckermix.datasets._options import Options
+from tuckermix.datasets._options import OneReader, Options
 from tuckermix.datasets._parquet import PARQUET_SUFFIXES, read_parquet
 from tuckermix.datasets._table import TABLE_SUFFIXES, read_table
 from tuckermix.datasets._videos import VIDEO_SUFFIXES, read_video_file, read_video_folder
@@ -80,6 +80,7 @@ def read(
     chunks: int | None = None,
     on_error: str = "stop",
     max_bytes: int | None = None,
+    remember: Callable[[OneReader], OneReader] | None = None,
 ) -> Dataset:
     """Read samples, and labels where there are any, from a file or a folder.
 
@@ -143,6 +144,10 @@ def read(
     max_bytes : int, default=None
         The most that the samples may take in memory once unpacked, checked before unpacking: a
         small file can claim any size. None means half of the machine's memory.
+    remember : callable, default=None
+        For folders and tables of paths: is given the function ``(path, options) -> array`` that
+        reads one file, and returns the one to use in its place, such as one that remembers what it
+        read. `tuckermix cluster` goes on after a kill by this.
 
     Returns
     -------
@@ -176,6 +181,7 @@ def read(
         chunks=chunks,
         on_error=on_error,
         max_bytes=max_bytes,
+        remember=remember,
     )
     source = Path(path)
     with reading(path):

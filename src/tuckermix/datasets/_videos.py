@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -41,8 +40,7 @@ GREY_FORMATS = ("gray", "gray8", "gray10le", "gray12le", "gray16le", "monow", "m
 
 def read_video_folder(path: Path, names: list[str], options: Options) -> Dataset:
     """Read a folder of videos, one sample each; subfolders are classes."""
-    data = stack_files(path, names, read_video, options, "videos")
-    return replace(data, extra={**data.extra, "kind": "video"})
+    return stack_files(path, names, read_video, options, "videos")
 
 
 def read_video_file(path: Path, options: Options) -> Dataset:
@@ -58,12 +56,20 @@ def read_video_file(path: Path, options: Options) -> Dataset:
     return Dataset(X=video, name=path.name)
 
 
-def read_video(path: Path, options: Options) -> np.ndarray:
-    """Read a video as (frames, height, width), in colour with a last axis of 3."""
+def read_video(path: Path, options: Options) -> tuple[np.ndarray, str]:
+    """Read a video as (frames, height, width), in colour with a last axis of 3.
+
+    Returns
+    -------
+    video : array
+        The frames.
+    kind : str
+        How it is drawn: "video".
+    """
     video = _stack(path, _frames(path, options), options, limit=options.frames)
     if options.frames is not None and video.shape[0] < options.frames:
         raise _too_short(path, video.shape[0], options.frames)
-    return video
+    return video, "video"
 
 
 def _too_short(path: Path, count: int, frames: int) -> ValueError:
