@@ -21,6 +21,9 @@ ROOT = Path(__file__).resolve().parent.parent
 BESIDE = ("README.md", "LICENSE", "CHANGELOG.md", "CITATION.cff", "constraints.txt", "Makefile")
 """Files of the sdist that a reader of it looks for."""
 
+RECORDS = "tuckermix/experiments/records.csv"
+"""The published records, which the wheel takes from the documentation."""
+
 EXTRAS = "cli,report"
 """What the trial needs; the readers of `io` are tried by the tests."""
 
@@ -57,6 +60,8 @@ def main(folder: Path) -> None:
     (wheel,) = folder.glob("tuckermix-*.whl")
     with zipfile.ZipFile(wheel) as archive:
         packed = set(archive.namelist())
+    if RECORDS not in packed:
+        sys.exit(f"The wheel lacks {RECORDS}.")
     tracked = run("git", "ls-files", "src/tuckermix").split()
     missing = sorted({name.removeprefix("src/") for name in tracked} - packed)
     if missing:

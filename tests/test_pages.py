@@ -12,6 +12,7 @@ import json
 import os
 import re
 import shlex
+import sys
 import textwrap
 import tomllib
 from collections.abc import Callable, Iterator
@@ -116,6 +117,19 @@ def prepare_photos() -> dict[str, str]:
     return {}
 
 
+def prepare_benchmark() -> dict[str, str]:
+    """Write the module that the page tells to write."""
+    page = blocks(DOCS / "benchmark.rst")
+    Path("mymethod.py").write_text(next(b.code for b in page if b.language == "python"))
+    folder = os.getcwd()
+    CLEAN_UP.append(lambda: sys.path.remove(folder))  # where methods of one's own are looked for
+    CLEAN_UP.append(lambda: sys.modules.pop("mymethod", None))
+    return {
+        "--quick": "--quick --rows table3 --runs 1 --jobs 0",
+        "--rows table5:ORL": "--quick --rows table5:ORL --runs 1 --jobs 0",
+    }
+
+
 def prepare_memberships() -> dict[str, str]:
     rng = np.random.default_rng(0)
     cube = rng.dirichlet(np.full(3, 0.6), size=(12, 15)) @ rng.random((3, 20))
@@ -146,6 +160,7 @@ CLEAN_UP: list[Callable[[], Any]] = []
 PREPARE: dict[str, Callable[[], dict[str, str]]] = {
     "docs/index.rst": prepare_photos,
     "README.md": prepare_readme,
+    "docs/benchmark.rst": prepare_benchmark,
     "docs/features.rst": prepare_features,
     "docs/memberships.rst": prepare_memberships,
     "docs/out_of_core.rst": prepare_out_of_core,
@@ -162,6 +177,12 @@ def check_labels(names: dict[str, Any]) -> None:
 def check_index(names: dict[str, Any]) -> None:
     assert len(names["labels"]) == len(names["X"])
     assert Path("photos-clusters/report.html").is_file()
+
+
+def check_benchmark(names: dict[str, Any]) -> None:
+    assert {place.method for place in names["result"].places} == {"agglomerative"}
+    assert not names["result"].failures
+    assert Path("places.csv").read_text().startswith("schema_version,method,table,row")
 
 
 def check_datasets(names: dict[str, Any]) -> None:
@@ -188,6 +209,7 @@ CHECKS: dict[str, Callable[[dict[str, Any]], None]] = {
     "README.md": check_labels,
     "docs/index.rst": check_index,
     "docs/getting_started.rst": check_labels,
+    "docs/benchmark.rst": check_benchmark,
     "docs/datasets.rst": check_datasets,
     "docs/features.rst": check_features,
     "docs/json.rst": check_json,

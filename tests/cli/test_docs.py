@@ -3,6 +3,7 @@
 import json
 import re
 import shlex
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -74,6 +75,7 @@ def fields(heading):
 
 def test_the_page_on_json_lists_what_is_written(run, desk, monkeypatch):
     monkeypatch.chdir(desk)
+    monkeypatch.setattr(sys, "path", list(sys.path))  # the folder of a method joins it
     code, out, _ = run("cluster", "photos", "-k", 3, "-q", "--json", "-o", "for-json")
     assert code == 0
     values = json.loads(out)
@@ -84,4 +86,13 @@ def test_the_page_on_json_lists_what_is_written(run, desk, monkeypatch):
     values = json.loads(out)
     assert fields("``predict``: version 1") == list(values)
     assert values["schema_version"] == predict.SCHEMA_VERSION
+    (desk / "desk_own.py").write_text("def f(X, n_clusters):\n    return [0, 1, 2] * 20\n")
+    quick = ("--quick", "--rows", "table3:K=3", "--jobs", 0, "--beside", "k-means", "--runs", 1)
+    _, out, _ = run("bench", "--method", "desk_own:f", *quick, "-q", "--json")
+    assert fields("``bench --method``: version 1") == list(json.loads(out))
+    page = (PAGE.parent / "benchmark.rst").read_text()
+    assert re.findall(r"^   \* - ``(\w+)``$", page, re.MULTILINE) == [
+        "schema_version",
+        *json.loads(out)["places"][0],
+    ]
     assert list(values["samples"][0]) == ["name", "label", "confidence", "probabilities"]

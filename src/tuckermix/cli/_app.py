@@ -22,6 +22,8 @@ from tuckermix.cli._console import (
     visible,
 )
 from tuckermix.cli._options import GroupedCommand
+from tuckermix.cli.bench import EXAMPLES as BENCH_EXAMPLES
+from tuckermix.cli.bench import HELP as BENCH_HELP
 from tuckermix.cli.bench import bench
 from tuckermix.cli.cluster import EXAMPLES as CLUSTER_EXAMPLES
 from tuckermix.cli.cluster import HELP as CLUSTER_HELP
@@ -103,7 +105,7 @@ def build(with_reproduce: bool = False) -> typer.Typer:
         app.add_typer(module.app, name="reproduce", help=REPRODUCE_HELP)
     else:
         app.command("reproduce", help=REPRODUCE_HELP)(_never)
-    app.command()(bench)
+    app.command(cls=GroupedCommand, help=BENCH_HELP, epilog=BENCH_EXAMPLES)(bench)
     return app
 
 

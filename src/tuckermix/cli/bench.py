@@ -1,18 +1,22 @@
-"""``tuckermix bench``: how fast this machine is, in a few seconds."""
+"""``tuckermix bench``: how fast this machine is, or where a method of one's own stands."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from tuckermix.cli import _options as options
-from tuckermix.cli._console import Console
+from tuckermix.cli._console import Console, UsageError
 
 N_REPEATS = 3
 """The median of so many runs is shown."""
+
+VIEWS = ("auto", "tensors", "pixels", "scattering")
+"""As in the experiments, which are loaded only where they are needed; a test compares."""
 
 SIDE, RANK, NOISE = 32, 12, 1.0
 SEED = 0
@@ -28,17 +32,126 @@ def median_seconds(function: Callable[[], Any]) -> float:
     return sorted(times)[N_REPEATS // 2]
 
 
+HELP = """Time the fit on this machine, or run a method of your own on the benchmark.
+
+Without --method: planted clusters of 32 × 32 images, against scikit-learn's KMeans. All times are
+from one run on one machine; compare their ratios.
+
+With --method MODULE:OBJECT: your method on the draws of the published tables, and its place among
+their columns, draw by draw. OBJECT is a class or function that takes n_clusters and gives something
+with fit_predict, such a thing ready made, or a function (X, n_clusters) that returns labels.
+"""
+EXAMPLES = """\b
+Examples:
+  tuckermix bench --n-samples 200 -k 3
+  tuckermix bench --method mymethod:cluster --quick
+  tuckermix bench --method mymethod:MyClustering --rows table5 --runs 5 --csv places.csv
+"""
+
+METHOD = "A method of your own"
+"""The heading under which the help lists what goes with --method."""
+
+
+def _method(*names: str, help: str, **options: Any) -> Any:
+    return typer.Option(*names, help=help, rich_help_panel=METHOD, **options)
+
+
 def bench(
     n_samples: Annotated[int, typer.Option(min=10, help="Samples of 32 × 32.")] = 1000,
     n_clusters: Annotated[int, typer.Option("--n-clusters", "-k", min=2, help="Clusters.")] = 10,
+    method: Annotated[
+        list[str] | None,
+        _method(
+            metavar="MODULE:OBJECT",
+            help="Your method, from a module or file here or an installed one; repeatable.",
+        ),
+    ] = None,
+    name: Annotated[
+        list[str] | None, _method(metavar="NAME", help="What to call it; once for each --method.")
+    ] = None,
+    rows: Annotated[
+        list[str] | None,
+        _method(
+            metavar="ROWS",
+            help="A table (table5), a row (table5:ORL) or a dataset (mnist); repeatable.",
+        ),
+    ] = None,
+    view: Annotated[
+        str,
+        _method(
+            "--as",
+            metavar="VIEW",
+            help="What it is given: tensors, pixels, scattering; auto asks its tags.",
+            autocompletion=options.one_of(*VIEWS),
+        ),
+    ] = "auto",
+    runs: Annotated[int | None, _method(min=1, help="Draws of a row; else all.")] = None,
+    beside: Annotated[
+        str | None,
+        _method(help="Published columns to compute here too, separated by commas."),
+    ] = None,
+    quick: Annotated[
+        bool, _method("--quick", help="Miniature tables on open data, in seconds.")
+    ] = False,
+    data: Annotated[
+        Path | None, _method(help="Folder of the datasets; else what TUCKERMIX_DATA names.")
+    ] = None,
+    jobs: Annotated[
+        int | None, _method(min=0, help="Processes; else one a core. 0: no further process.")
+    ] = None,
+    db: Annotated[
+        Path | None,
+        _method(
+            help="File with the records, to continue later; else tuckermix-bench.sqlite.",
+        ),
+    ] = None,
+    records: Annotated[
+        Path | None, _method(help="Published records; else those of this version.")
+    ] = None,
+    time_limit: Annotated[
+        float | None, _method(help="Seconds after which a run is given up.")
+    ] = None,
+    retry_failed: Annotated[
+        bool, _method("--retry-failed", help="Try runs again that failed before.")
+    ] = False,
+    refresh: Annotated[bool, _method("--refresh", help="Compute everything anew.")] = False,
+    csv: Annotated[Path | None, _method(help="Write the places as CSV.")] = None,
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
 ) -> int:
-    """Time the fit on this machine against scikit-learn's KMeans.
+    """Time the fit on this machine, or run a method of the user's on the benchmark."""
+    if view not in VIEWS:
+        raise UsageError(f"--as must be one of {', '.join(VIEWS)}. Got {view!r}.")
+    if method:
+        from tuckermix.cli._places import Wishes, run_places
 
-    The data are planted clusters of 32 × 32 images. All times are from one run on one machine;
-    compare their ratios. The benchmarks against other tensor libraries are in the repository.
-    """
+        wishes = Wishes(
+            methods=method,
+            names=name or [],
+            rows=rows or [],
+            view=view,
+            data=data,
+            runs=runs,
+            beside=beside,
+            quick=quick,
+            jobs=jobs,
+            db=db,
+            records=records,
+            time_limit=time_limit,
+            retry_failed=retry_failed,
+            refresh=refresh,
+            csv=csv,
+        )
+        return run_places(wishes, as_json=as_json, quiet=quiet)
+    given = {"--name": name, "--rows": rows, "--csv": csv, "--beside": beside, "--quick": quick}
+    lonely = [option for option, value in given.items() if value]
+    if lonely:
+        raise UsageError(f"{lonely[0]} goes with --method MODULE:OBJECT: name your method.")
+    return _times(n_samples, n_clusters, as_json=as_json, quiet=quiet)
+
+
+def _times(n_samples: int, n_clusters: int, *, as_json: bool, quiet: bool) -> int:
+    """Time the fit against scikit-learn's KMeans."""
     from sklearn.cluster import KMeans
 
     from tuckermix.clustering import TuckerClustering

@@ -59,8 +59,11 @@ def _clock(seconds: float) -> str:
 
 
 @contextmanager
-def _display() -> Iterator[Callable[[Progress], None]]:
+def _display(quiet: bool = False) -> Iterator[Callable[[Progress], None] | None]:
     """Give the callback that shows progress: a live bar on a terminal, lines elsewhere."""
+    if quiet:
+        yield None
+        return
     if not sys.stderr.isatty():
         handler = logging.StreamHandler()
         handler.setFormatter(logging.Formatter("%(asctime)s %(message)s", "%H:%M:%S"))

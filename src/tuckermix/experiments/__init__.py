@@ -3,7 +3,8 @@
 :func:`reproduce` computes cells in parallel processes and stores one record a cell and run in an
 SQLite file; :func:`show` renders what is stored. A :class:`Method` or a :class:`DatasetEntry` of
 one's own joins by :func:`register_method` and :func:`register_dataset`, and an :class:`Experiment`
-of one's own is run in the same way as the paper's.
+of one's own is run in the same way as the paper's. :func:`benchmark` runs a method on the draws of
+the tables and tells its place among the published columns.
 """
 
 from tuckermix.experiments.draws import (
@@ -16,6 +17,14 @@ from tuckermix.experiments.draws import (
     register_dataset,
 )
 from tuckermix.experiments.methods import METHODS, Method, register_method
+from tuckermix.experiments.own import own_method
+from tuckermix.experiments.places import (
+    Benchmark,
+    Place,
+    benchmark,
+    places_csv,
+    published_records,
+)
 from tuckermix.experiments.render import Shown, show
 from tuckermix.experiments.runner import DEFAULT_DB, Progress, RunReport, log_progress, reproduce
 from tuckermix.experiments.store import RunRecord, Store, import_records
@@ -39,12 +48,14 @@ __all__ = [
     "METHODS",
     "PAPER_SCORES",
     "SEED",
+    "Benchmark",
     "DatasetEntry",
     "Draw",
     "Experiment",
     "Figure",
     "Method",
     "PaperScore",
+    "Place",
     "Progress",
     "Row",
     "RunRecord",
@@ -52,11 +63,15 @@ __all__ = [
     "Shown",
     "Store",
     "TableSummary",
+    "benchmark",
     "draw",
     "draw_indices",
     "import_records",
     "log_progress",
+    "own_method",
     "paper_score",
+    "places_csv",
+    "published_records",
     "register_dataset",
     "register_method",
     "reproduce",

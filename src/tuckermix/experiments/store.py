@@ -17,7 +17,7 @@ from typing import Any
 from tuckermix._files import csv_text, from_csv_cell
 from tuckermix._records import Record
 
-__all__ = ["RunRecord", "Store", "import_records", "records_csv"]
+__all__ = ["RunRecord", "Store", "import_records", "read_records", "records_csv"]
 
 SCHEMA_VERSION = 1
 BUSY_SECONDS = 30.0
@@ -436,6 +436,29 @@ def records_csv(records: Iterable[RunRecord]) -> str:
     return csv_text(rows)
 
 
+def read_records(path: str | os.PathLike[str]) -> list[RunRecord]:
+    """Read published records.
+
+    Parameters
+    ----------
+    path : path
+        A `records.csv` that ``reproduce show --formats csv`` wrote.
+
+    Returns
+    -------
+    records : list of RunRecord
+        In the order of the file.
+    """
+    with Path(path).open(newline="", encoding="utf-8") as stream:
+        reader = csv.DictReader(stream)
+        if reader.fieldnames is None or set(RECORD_FIELDS) - set(reader.fieldnames):
+            raise ValueError(
+                f"{path} must be a records.csv of `tuckermix reproduce show`, with the columns "
+                f"{', '.join(RECORD_FIELDS)}. Got {reader.fieldnames} instead."
+            )
+        return [_record_of(line, path, number) for number, line in enumerate(reader, start=2)]
+
+
 def import_records(path: str | os.PathLike[str], db: str | os.PathLike[str]) -> int:
     """Add the records of a CSV file to a store, without touching those that it has.
 
@@ -451,14 +474,7 @@ def import_records(path: str | os.PathLike[str], db: str | os.PathLike[str]) -> 
     count : int
         How many records were added.
     """
-    with Path(path).open(newline="", encoding="utf-8") as stream:
-        reader = csv.DictReader(stream)
-        if reader.fieldnames is None or set(RECORD_FIELDS) - set(reader.fieldnames):
-            raise ValueError(
-                f"{path} must be a records.csv of `tuckermix reproduce show`, with the columns "
-                f"{', '.join(RECORD_FIELDS)}. Got {reader.fieldnames} instead."
-            )
-        records = [_record_of(line, path, number) for number, line in enumerate(reader, start=2)]
+    records = read_records(path)
     with Store(db) as store:
         known = set(store.digests())
         new = [

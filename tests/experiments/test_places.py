@@ -1,0 +1,309 @@
+import csv
+import io
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.stats import sem
+
+from tuckermix.experiments import DATASETS, METHODS, DatasetEntry, Method
+from tuckermix.experiments import places as module
+from tuckermix.experiments.places import (
+    BESIDE_QUICK,
+    ON_REQUEST,
+    PLACE_FIELDS,
+    PLACES_VERSION,
+    benchmark,
+    choose_rows,
+    place,
+    places_csv,
+    published_records,
+)
+from tuckermix.experiments.runner import reproduce
+from tuckermix.experiments.store import RunRecord, Store, read_records, records_csv
+from tuckermix.experiments.tables import EXPERIMENTS, QUICK_EXPERIMENTS
+
+
+class Merging:
+    """Labels by the mean of a sample: the blobs differ by nothing else."""
+
+    def __init__(self, n_clusters, ranks, seed):
+        self.n_clusters = n_clusters
+
+    def fit(self, X):
+        means = X.reshape(len(X), -1).mean(axis=1)
+        cuts = np.sort(means)[:: len(X) // self.n_clusters][1:]
+        self.labels_ = np.searchsorted(cuts, means, side="right")
+        return self
+
+
+class Wrong:
+    def __init__(self, n_clusters, ranks, seed):
+        self.n_clusters = n_clusters
+
+    def fit(self, X):
+        if self.n_clusters == 3:
+            raise ArithmeticError("no third cluster")
+        self.labels_ = np.arange(len(X)) % 2
+
+
+def record(run, ac, nmi=0.5, method="mine", **more):
+    return RunRecord("paper", "t", "r", method, run, "d", "ok", ac=ac, nmi=nmi, **more)
+
+
+def test_a_place_is_that_of_the_paired_differences():
+    rng = np.random.default_rng(0)
+    mine = rng.uniform(0.4, 0.6, 8)
+    others = {
+        "far ahead": mine + rng.uniform(0.2, 0.3, 8),
+        "a little ahead": mine + rng.normal(0.001, 0.05, 8),
+        "behind": mine - rng.uniform(0.2, 0.3, 8),
+        "equal": mine,
+    }
+    found = place(
+        [record(run, score, seconds=2.0, cpu_seconds=1.0) for run, score in enumerate(mine)],
+        {
+            name: [record(run, score, method=name) for run, score in enumerate(scores)]
+            for name, scores in others.items()
+        },
+        "AC",
+    )
+    assert found.mean == pytest.approx(mine.mean())
+    assert found.error == pytest.approx(sem(mine))
+    assert found.rival == "far ahead"
+    difference = mine - others["far ahead"]
+    assert found.lead.mean == pytest.approx(difference.mean())
+    assert found.lead.error == pytest.approx(sem(difference))
+    assert found.rank == 1 + sum(scores.mean() > mine.mean() for scores in others.values())
+    assert found.columns == 5
+    assert (found.verdict, found.winners) == ("behind", ("far ahead",))
+    assert set(found.ties) == {"a little ahead", "equal"}
+    assert (found.seconds, found.cpu_seconds) == (2.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("others", "verdict", "rank"),
+    [
+        ({}, "alone", 1),
+        ({"a": {0: 0.1, 1: 0.2, 2: 0.1}}, "first", 1),
+        ({"a": {0: 0.5, 1: 0.6, 2: 0.7}}, "tied first", 1),
+        ({"a": {0: 0.9, 1: 0.9, 2: 0.8}}, "behind", 2),
+        ({"a": {0: 0.9}}, "single run", 2),
+        ({"a": {7: 0.9}}, "alone", 1),  # no common draw
+    ],
+)
+def test_verdicts(others, verdict, rank):
+    mine = [record(run, score) for run, score in enumerate((0.5, 0.6, 0.7))]
+    theirs = {
+        name: [record(run, score, method=name) for run, score in scores.items()]
+        for name, scores in others.items()
+    }
+    found = place(mine, theirs, "AC")
+    assert (found.verdict, found.rank) == (verdict, rank)
+
+
+def test_no_scores_no_place():
+    assert place([], {}, "AC") is None
+    assert place([replace(record(0, None), status="failed")], {}, "AC") is None
+
+
+def names_of(tables):
+    return {table.name: [row.name for row in table.rows] for table in tables}
+
+
+def test_rows_by_table_by_name_and_by_dataset():
+    everything = choose_rows(None, EXPERIMENTS)
+    assert set(names_of(everything)) == set(EXPERIMENTS) - set(ON_REQUEST)
+    assert names_of(choose_rows(["table1"], EXPERIMENTS)) == names_of([EXPERIMENTS["table1"]])
+    some = names_of(choose_rows(["table3:K=4", "table5:ORL", "table3:K=3"], EXPERIMENTS))
+    assert some == {"table3": ["K=3", "K=4"], "table5": ["ORL"]}
+    cbcl = choose_rows(["cbcl"], EXPERIMENTS)
+    assert {row.dataset for table in cbcl for row in table.rows} == {"cbcl"}
+    assert not set(names_of(cbcl)) & set(ON_REQUEST)
+
+
+def test_wrong_rows():
+    with pytest.raises(ValueError, match=r"There are no rows 'table99': name a table \(table1, "):
+        choose_rows(["table99"], EXPERIMENTS)
+    with pytest.raises(ValueError, match="table5 has no row 'K=3': its rows are 'ORL'"):
+        choose_rows(["table5:K=3"], EXPERIMENTS)
+
+
+@pytest.fixture
+def library(fakes, monkeypatch):
+    """One table on blobs, and published records of three columns."""
+    table = fakes.table("random", "failing", runs=4)
+    monkeypatch.setattr(module, "EXPERIMENTS", {table.name: table})
+    return table
+
+
+@pytest.fixture
+def published(library, tmp_path):
+    reproduce(library, jobs=0, db=tmp_path / "published.sqlite", progress=None)
+    with Store(tmp_path / "published.sqlite", read_only=True) as store:
+        records = store.records()
+    path = tmp_path / "records.csv"
+    path.write_text(records_csv(records))
+    return path
+
+
+def run(methods, tmp_path, published, **options):
+    return benchmark(
+        methods,
+        **{"db": tmp_path / "own.sqlite", "jobs": 0, "progress": None, "records": published}
+        | options,
+    )
+
+
+def test_a_method_is_placed_among_the_published_columns(tmp_path, published):
+    result = run(Method("merging", Merging), tmp_path, published)
+    assert [(one.row, one.metric) for one in result.places] == [
+        (row, metric) for row in ("K=2", "K=3") for metric in module.METRICS
+    ]
+    for one in result.places:
+        assert one.mean == pytest.approx(1.0)  # the blobs are one apart
+        assert (one.verdict, one.rival, one.rank, one.columns) == ("first", "random", 1, 2)
+        assert (one.draws, one.lead.pairs, one.dataset) == (4, 4, "blobs")
+        assert one.n_samples == 6 * one.n_clusters
+    theirs = [
+        one.ac for one in read_records(published) if (one.row, one.method) == ("K=2", "random")
+    ]
+    assert result.places[0].rival_mean == pytest.approx(np.mean(theirs))
+    assert result.places[0].lead.error == pytest.approx(sem(1.0 - np.asarray(theirs)))
+    tally = result.tally("merging", "AC")
+    assert (tally["rows"], tally["first"], tally["median_rank"]) == (2, 2, 1)
+    assert "merging" not in METHODS  # a guest
+
+
+def test_a_run_continues_and_starts_anew_on_request(tmp_path, published):
+    method = Method("merging", Merging)
+    assert run(method, tmp_path, published, runs=2).report.computed == 4
+    assert run(method, tmp_path, published).report.computed == 4
+    assert run(method, tmp_path, published).report.computed == 0
+    assert run(method, tmp_path, published, refresh=True).report.computed == 8
+    changed = replace(method, version="2")
+    assert run(changed, tmp_path, published, runs=1).report.computed == 2
+
+
+def test_a_failing_method_costs_its_own_cells_only(tmp_path, published):
+    result = run([Method("wrong", Wrong), Method("merging", Merging)], tmp_path, published, runs=2)
+    assert {(one.row, one.error) for one in result.failures} == {
+        ("K=3", "ArithmeticError: no third cluster")
+    }
+    assert {(one.method, one.row) for one in result.places} == {
+        ("wrong", "K=2"),
+        ("merging", "K=2"),
+        ("merging", "K=3"),
+    }
+    # Guests are not measured against each other.
+    assert {one.rival for one in result.places} == {"random"}
+
+
+def test_columns_beside_are_computed_here(tmp_path, published, library):
+    result = run(
+        Method("merging", Merging), tmp_path, published, beside=["random", "giving-up"], runs=2
+    )
+    assert result.report.computed == 12
+    assert {one.columns for one in result.places} == {2}  # one of the two gives up
+    with Store(tmp_path / "own.sqlite", read_only=True) as store:
+        here = [one.ac for one in store.records(method="random", row="K=2")]
+    assert result.places[0].rival_mean == pytest.approx(np.mean(here))
+
+
+def test_records_of_other_draws_and_variants_do_not_count(tmp_path, published, library, fakes):
+    records = read_records(published)
+    bound = replace(METHODS["random"], name="bound", uses_truth=True)
+    variant = replace(METHODS["random"], name="variant", variant_of="random")
+    lines = [replace(one, digest="older") if one.run == 0 else one for one in records]
+    METHODS.update(bound=bound, variant=variant)
+    try:
+        lines += [
+            replace(one, method=name, ac=1.0)
+            for name in ("bound", "variant")
+            for one in records
+            if one.method == "random"
+        ]
+        published.write_text(records_csv(lines))
+        result = run(Method("merging", Merging), tmp_path, published)
+    finally:
+        METHODS.pop("bound")
+        METHODS.pop("variant")
+    assert result.older == 4  # two rows of two columns
+    assert {(one.lead.pairs, one.columns) for one in result.places} == {(3, 2)}
+
+
+def test_rows_without_their_data_are_left_out(tmp_path, published, library, monkeypatch):
+    rows = (*library.rows, replace(library.rows[0], name="far away", dataset="mnist"))
+    monkeypatch.setattr(module, "EXPERIMENTS", {library.name: replace(library, rows=rows)})
+    monkeypatch.delenv("TUCKERMIX_DATA", raising=False)
+    monkeypatch.setattr(module, "_absent", lambda data: {"mnist"})
+    result = run(Method("merging", Merging), tmp_path, published, runs=1)
+    assert result.missing == ("mnist",)
+    assert {one.row for one in result.places} == {"K=2", "K=3"}
+    with pytest.raises(FileNotFoundError, match="The rows need mnist, which are not on this mach"):
+        run(Method("merging", Merging), tmp_path, published, rows=["mnist"])
+
+
+def test_which_data_are_absent(tmp_path):
+    absent = module._absent(str(tmp_path))
+    assert "digits" not in absent
+    assert {"mnist", "pie"} <= absent
+
+
+def test_the_quick_tables_have_columns_beside_them(tmp_path):
+    result = benchmark(
+        Method("merging", Merging),
+        rows=["table3:K=3"],
+        quick=True,
+        runs=2,
+        jobs=0,
+        db=tmp_path / "quick.sqlite",
+        progress=None,
+    )
+    assert {one.columns for one in result.places} == {1 + len(BESIDE_QUICK)}
+    assert result.places[0].dataset == QUICK_EXPERIMENTS["table3"].rows[0].dataset
+
+
+def test_wrong_numbers_of_runs(tmp_path, published):
+    with pytest.raises(ValueError, match="'runs' parameter of benchmark must be an integer >= 1"):
+        run(Method("merging", Merging), tmp_path, published, runs=0)
+
+
+def test_the_names_of_guests_are_their_own(tmp_path, published):
+    with pytest.raises(ValueError, match="'random' is already registered"):
+        run([Method("merging", Merging), Method("random", Merging)], tmp_path, published)
+    assert "merging" not in METHODS
+
+
+def test_places_as_csv(tmp_path, published):
+    result = run(Method("merging", Merging), tmp_path, published, runs=2)
+    lines = list(csv.DictReader(io.StringIO(places_csv(result.places))))
+    assert list(lines[0]) == ["schema_version", *PLACE_FIELDS]
+    assert {line["schema_version"] for line in lines} == {str(PLACES_VERSION)}
+    for line, one in zip(lines, result.places, strict=True):
+        assert float(line["mean"]) == one.mean
+        assert float(line["lead"]) == one.lead.mean
+        assert line["winners"] == "|".join(one.winners)
+    ahead = replace(result.places[0], winners=("a", "b"), lead=None)
+    (line,) = csv.DictReader(io.StringIO(places_csv([ahead])))
+    assert (line["winners"], line["lead"], line["common_draws"]) == ("a|b", "", "0")
+
+
+def test_the_published_records_are_found(monkeypatch, tmp_path):
+    if "docs" in str(published_records()):
+        assert published_records().name == "records.csv"
+    records = read_records(published_records())
+    assert {one.profile for one in records} == {"paper"}
+    monkeypatch.setattr(module, "__file__", str(tmp_path / "a" / "b" / "c" / "places.py"))
+    with pytest.raises(FileNotFoundError, match=r"no published records: name a records\.csv with"):
+        published_records()
+    (tmp_path / "a" / "b" / "c").mkdir(parents=True)
+    beside = tmp_path / "a" / "b" / "c" / "records.csv"
+    beside.write_text("")
+    assert published_records() == beside
+
+
+def test_every_dataset_of_the_tables_can_be_asked_for(fakes):
+    entries = {row.dataset for table in EXPERIMENTS.values() for row in table.rows}
+    assert entries <= set(DATASETS)
+    assert all(isinstance(DATASETS[name], DatasetEntry) for name in entries)
