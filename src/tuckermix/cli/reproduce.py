@@ -59,10 +59,10 @@ def _clock(seconds: float) -> str:
 
 
 @contextmanager
-def _display(quiet: bool = False) -> Iterator[Callable[[Progress], None] | None]:
+def _display(quiet: bool = False) -> Iterator[Callable[[Progress], None]]:
     """Give the callback that shows progress: a live bar on a terminal, lines elsewhere."""
     if quiet:
-        yield None
+        yield lambda progress: None
         return
     if not sys.stderr.isatty():
         handler = logging.StreamHandler()
