@@ -17,6 +17,7 @@ __all__ = [
     "SCALES",
     "SIMPLICES",
     "SOLVERS",
+    "VIEWS",
 ]
 
 EXACT, TRUST_REGION, JOINT = SOLVERS = ("exact", "trust-region", "joint")
@@ -34,6 +35,9 @@ SCALES = ("sample", "dataset", "unit")
 
 PIXELS, SCATTERING, LOG_SCATTERING = FEATURES = ("pixels", "scattering", "log-scattering")
 """The views of a sample that a report can show."""
+
+VIEWS = ("auto", "tensors", "pixels", "scattering")
+"""What a method on the benchmark is given; "auto" asks the tags of scikit-learn."""
 
 STOP, SKIP = ON_ERROR = ("stop", "skip")
 """What to do at a file of a folder that cannot be read."""

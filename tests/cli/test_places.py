@@ -6,8 +6,6 @@ import pytest
 
 from tuckermix.cli import _places
 from tuckermix.cli._places import _stands
-from tuckermix.cli.bench import VIEWS
-from tuckermix.experiments import own
 from tuckermix.experiments.places import PLACE_FIELDS, Place
 
 METHODS = """
@@ -137,10 +135,6 @@ def test_a_file_in_use_is_told(fails, desk):
     with Store("used.sqlite") as store, store.writing():
         text = fails("bench", "--method", "desk_methods:ready", *QUICK, "--db", "used.sqlite")
     assert "Another run is writing to 'used.sqlite'" in text
-
-
-def test_views_are_those_of_the_experiments():
-    assert VIEWS == own.VIEWS
 
 
 def test_those_ahead_are_named():

@@ -9,14 +9,12 @@ from typing import Annotated, Any
 
 import typer
 
+from tuckermix._names import VIEWS
 from tuckermix.cli import _options as options
 from tuckermix.cli._console import Console, UsageError
 
 N_REPEATS = 3
 """The median of so many runs is shown."""
-
-VIEWS = ("auto", "tensors", "pixels", "scattering")
-"""As in the experiments, which are loaded only where they are needed; a test compares."""
 
 SIDE, RANK, NOISE = 32, 12, 1.0
 SEED = 0
@@ -32,7 +30,7 @@ def median_seconds(function: Callable[[], Any]) -> float:
     return sorted(times)[N_REPEATS // 2]
 
 
-HELP = """Time the fit on this machine, or run a method of your own on the benchmark.
+HELP = """Time the fit on this machine, or tell the place of your method.
 
 Without --method: planted clusters of 32 × 32 images, against scikit-learn's KMeans. All times are
 from one run on one machine; compare their ratios.

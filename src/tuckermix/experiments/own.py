@@ -25,14 +25,13 @@ from typing import Any
 import numpy as np
 
 from tuckermix._array_api import to_numpy
+from tuckermix._names import VIEWS
 from tuckermix._records import Record
 from tuckermix._validation import check_option
 from tuckermix.experiments.methods import DIGITS, METHODS, MODERATE, Method
 
-__all__ = ["VIEWS", "own_method"]
+__all__ = ["own_method"]
 
-VIEWS = ("auto", "tensors", "pixels", "scattering")
-"""What a method can be given: samples as they are, one row a sample, or features."""
 NUMBERS = ("n_clusters", "n_components", "k")
 """How methods call the number of clusters, in the order in which the names are looked for."""
 SEEDS = ("random_state", "seed")
