@@ -71,8 +71,8 @@ def column_images(shape: tuple[int, int], path: Path) -> Dataset:
 
 
 def idx_folder(path: Path) -> Dataset:
-    """Read a folder of idx files, the training part first."""
-    return read(path)
+    """Read all idx files of the folder in which one of them lies, the training part first."""
+    return read(path.parent)
 
 
 def keras_archive(path: Path) -> Dataset:
