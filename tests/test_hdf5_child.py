@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from tuckermix import _hdf5_child
-from tuckermix._hdf5_child import ACTIONS, LENGTHS, Refusal
+from tuckermix._hdf5_child import ACTIONS, LENGTHS
+from tuckermix._reading import Refusal
 
 h5py = pytest.importorskip("h5py", reason="h5py is not installed")
 

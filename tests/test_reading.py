@@ -10,7 +10,16 @@ from contextlib import suppress
 import numpy as np
 import pytest
 
-from tuckermix._reading import check_regular, default_limit, inflate, open_regular
+from tuckermix._reading import (
+    Refusal,
+    check_fits,
+    check_regular,
+    default_limit,
+    inflate,
+    open_regular,
+    open_unpacked,
+    reading,
+)
 from tuckermix.datasets import DatasetNotFound, ReadError, read
 
 
@@ -163,3 +172,28 @@ def test_a_chunk_of_an_image_that_claims_gigabytes(tmp_path):
     finally:
         tracemalloc.stop()
     assert peak < 2**24 + 2**26
+
+
+def test_a_refusal_gets_the_name_of_the_file(tmp_path):
+    """Parsers need not know which file they read: whoever opens it adds its name."""
+    refusal = Refusal("it is odd", "Get it anew")
+    assert str(refusal) == "it is odd. Get it anew."
+    with pytest.raises(ReadError, match=r"^Cannot read .*a: it is odd\. Get it anew\.$") as caught:
+        with reading(tmp_path / "a"):
+            raise refusal
+    assert caught.value.__cause__ is refusal
+
+
+def test_what_fits_is_taken():
+    check_fits("all", 10, 10)
+    with pytest.raises(
+        ReadError, match="all would take 11 bytes in memory, .*max_bytes=10. If you"
+    ):
+        check_fits("all", 11, 10)
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+def test_gzipped_files_are_unpacked_on_the_way(tmp_path, pack):
+    (tmp_path / "a").write_bytes(pack(b"content"))
+    with open_unpacked(tmp_path / "a") as stream:
+        assert stream.read() == b"content"

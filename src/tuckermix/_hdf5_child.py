@@ -20,7 +20,9 @@ from array import array
 from collections.abc import Callable
 from typing import Any, BinaryIO
 
-__all__ = ["LENGTHS", "MAX_ANSWER", "Refusal", "answer_requests", "main", "serve"]
+from tuckermix._reading import Refusal
+
+__all__ = ["LENGTHS", "MAX_ANSWER", "answer_requests", "main", "serve"]
 
 LENGTHS = struct.Struct("<2Q")
 """The lengths of the two parts of an answer."""
@@ -55,10 +57,6 @@ PROBE_USERBLOCK = 512
 
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
 """The first bytes of HDF5."""
-
-
-class Refusal(Exception):
-    """Something that is not read; problem and remedy for the message."""
 
 
 def serve(path: str, limit: int, seconds: int, requests: BinaryIO, answers: BinaryIO) -> None:

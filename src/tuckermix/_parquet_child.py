@@ -10,7 +10,8 @@ import sys
 from collections.abc import Callable
 from typing import Any, BinaryIO
 
-from tuckermix._hdf5_child import Refusal, answer_requests
+from tuckermix._hdf5_child import answer_requests
+from tuckermix._reading import Refusal, check_fits
 
 __all__ = ["main", "serve"]
 
@@ -58,12 +59,7 @@ def serve(path: str, limit: int, seconds: int, requests: BinaryIO, answers: Bina
             max(0, file.metadata.row_group(group).total_byte_size)
             for group in range(file.metadata.num_row_groups)
         )
-        if declared > limit:
-            raise Refusal(
-                f"its columns would take {declared} bytes in memory, and the limit is "
-                f"max_bytes={limit}",
-                "If you trust the file, raise max_bytes",
-            )
+        check_fits("its columns", declared, limit)
         return file
 
     answer_requests(opened, ACTIONS, limit, seconds, requests, answers)

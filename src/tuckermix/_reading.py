@@ -1,28 +1,32 @@
 """What every reader of files has in common: one error, one guard, one limit on memory.
 
 A file may come from a stranger. Whoever reads one opens it with `open_regular`, wraps the parsing
-in `reading`, and compares each declared size with a limit before it allocates anything.
+in `reading`, and compares each declared size with a limit before it allocates anything. What is not
+read is a `Refusal`, or any error of a parser; `reading` turns both into a message with the path.
 """
 
 from __future__ import annotations
 
 import errno
+import gzip
 import io
 import os
 import stat
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import BinaryIO
+from typing import IO, BinaryIO
 
 __all__ = [
     "ReadError",
+    "Refusal",
+    "check_fits",
     "check_regular",
     "damaged",
     "default_limit",
     "inflate",
-    "needs",
     "open_regular",
+    "open_unpacked",
     "read_error",
     "reading",
     "slack",
@@ -37,6 +41,9 @@ MEMORY_SHARE = 0.5
 UNKNOWN_MEMORY = 8 * 2**30
 """Memory to assume, in bytes, where the system does not tell."""
 
+GZIP_MAGIC = b"\x1f\x8b"
+"""The first bytes of a gzipped file."""
+
 UNCHECKED = 2**20
 """Bytes that may be asked for without a look at how many are left."""
 
@@ -45,6 +52,25 @@ Path = str | os.PathLike[str]
 
 class ReadError(ValueError):
     """A file that cannot be read as samples; the message names the file and the remedy."""
+
+
+class Refusal(ReadError):
+    """Something that is not read: problem and remedy. `reading` puts the name of the file to it."""
+
+    def __init__(self, problem: str, remedy: str) -> None:
+        super().__init__(problem, remedy)
+
+    def __str__(self) -> str:
+        return "{}. {}.".format(*self.args)
+
+
+def check_fits(what: str, nbytes: int, limit: int, remedy: str = "raise max_bytes") -> None:
+    """Refuse what would take more bytes in memory than the limit."""
+    if nbytes > limit:
+        raise Refusal(
+            f"{what} would take {nbytes} bytes in memory, and the limit is max_bytes={limit}",
+            f"If you trust the file, {remedy}",
+        )
 
 
 def read_error(path: Path, problem: str, remedy: str) -> ReadError:
@@ -60,11 +86,6 @@ def damaged(path: Path, kind: str, message: str) -> ReadError:
         f"it is damaged or not what its name says ({kind}: {said})",
         "Get the file anew, or open it in the program that made it and save it again",
     )
-
-
-def needs(what: str, package: str, extra: str) -> ImportError:
-    """Build the error for an optional package that is absent."""
-    return ImportError(f"{what} needs {package}: install tuckermix[{extra}].")
 
 
 def default_limit() -> int:
@@ -118,6 +139,19 @@ def open_regular(path: Path) -> BinaryIO:
     return _Regular(io.FileIO(descriptor))
 
 
+@contextmanager
+def open_unpacked(path: Path) -> Iterator[IO[bytes]]:
+    """Open a regular file, unpacking it on the way if it is gzipped."""
+    with open_regular(path) as raw:
+        packed = raw.read(len(GZIP_MAGIC)) == GZIP_MAGIC
+        raw.seek(0)
+        if packed:
+            with gzip.GzipFile(fileobj=raw) as stream:
+                yield stream  # type: ignore[misc]
+        else:
+            yield raw
+
+
 def slack(nbytes: int) -> int:
     """Return the most bytes that `nbytes` can take packed: packing may lengthen what is random."""
     return nbytes + nbytes // 8 + 1024
@@ -164,6 +198,8 @@ def reading(path: Path) -> Iterator[None]:
     """
     try:
         yield
+    except Refusal as error:
+        raise read_error(path, *error.args) from error
     except (ReadError, ImportError):
         raise
     except FileNotFoundError as error:

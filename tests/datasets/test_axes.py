@@ -37,30 +37,30 @@ def test_any_order_ends_in_the_same_samples(seed):
 
 
 def test_one_file_is_cut_along_time_then_depth_then_channels():
-    assert sample_letter("a", "NTYX", (1, 9, 5, 5)) == "N"
-    assert sample_letter("a", "ZTYX", (9, 9, 5, 5)) == "T"
-    assert sample_letter("a", "TZYX", (1, 9, 5, 5)) == "Z"
-    assert sample_letter("a", "CYX", (3, 5, 5)) == "C"
+    assert sample_letter("NTYX", (1, 9, 5, 5)) == "N"
+    assert sample_letter("ZTYX", (9, 9, 5, 5)) == "T"
+    assert sample_letter("TZYX", (1, 9, 5, 5)) == "Z"
+    assert sample_letter("CYX", (3, 5, 5)) == "C"
     with pytest.raises(ReadError, match=r"it holds one image of shape \(5, 5\)"):
-        sample_letter("a", "YX", (5, 5))
+        sample_letter("YX", (5, 5))
 
 
 def test_channels_by_number_and_name():
     X = np.arange(24).reshape(2, 3, 4)
-    kept, axes = take_channels("a", X, "YCX", (2, 0))
+    kept, axes = take_channels(X, "YCX", (2, 0))
     assert axes == "YCX"
     assert np.array_equal(kept, X[:, [2, 0]])
-    kept, axes = take_channels("a", X, "YCX", ("GFP",), ["DAPI", "GFP", "red"])
+    kept, axes = take_channels(X, "YCX", ("GFP",), ["DAPI", "GFP", "red"])
     assert axes == "YX"
     assert np.array_equal(kept, X[:, 1])
     with pytest.raises(ReadError, match="it has no channel 'x': it has 3, numbered from 0, named"):
-        take_channels("a", X, "YCX", ("x",), ["DAPI", "GFP", "red"])
+        take_channels(X, "YCX", ("x",), ["DAPI", "GFP", "red"])
     with pytest.raises(ReadError, match=r"it has no channel 'x': it has 3, numbered from 0\. Set"):
-        take_channels("a", X, "YCX", ("x",))
+        take_channels(X, "YCX", ("x",))
     with pytest.raises(ReadError, match="it has no channel -1"):
-        take_channels("a", X, "YCX", (-1,))
+        take_channels(X, "YCX", (-1,))
     with pytest.raises(ReadError, match="it has no channels to choose from"):
-        take_channels("a", X, "ZYX", (0,))
+        take_channels(X, "ZYX", (0,))
 
 
 @pytest.mark.parametrize(

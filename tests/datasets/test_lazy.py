@@ -38,7 +38,7 @@ def test_only_the_samples_asked_for_are_read(axis):
         reads.append(index[axis])
         return fetch(scale, index)
 
-    X = to_dask("a", Slices(counting, (2.0,), (4, 3, 2), np.dtype(float)), axis, 1, None, 999)
+    X = to_dask(Slices(counting, (2.0,), (4, 3, 2), np.dtype(float)), axis, 1, None, 999)
     assert not reads
     one = X[1].compute(scheduler="synchronous")
     assert np.array_equal(one, np.moveaxis(2.0 * np.arange(24.0).reshape(4, 3, 2), axis, 0)[1])
@@ -48,7 +48,7 @@ def test_only_the_samples_asked_for_are_read(axis):
 def test_equal_arrays_have_equal_names():
     def name(scale):
         slices = Slices(fetch, (scale,), (4, 3, 2), np.dtype(float))
-        return to_dask("a", slices, 0, 2, None, 999).name
+        return to_dask(slices, 0, 2, None, 999).name
 
     assert name(1.0) == name(1.0) != name(2.0)
 
@@ -56,12 +56,12 @@ def test_equal_arrays_have_equal_names():
 def test_chunks_within_the_limit():
     def chunks(shape, chunks, stored, limit):
         slices = Slices(fetch, (1.0,), shape, np.dtype(float))
-        return to_dask("a", slices, 0, chunks, stored, limit).chunks[0]
+        return to_dask(slices, 0, chunks, stored, limit).chunks[0]
 
     assert chunks((100, 10), None, None, 10**4) == (100,)
     assert chunks((100, 10), None, 30, 8000) == (90, 10)
     assert chunks((100, 10), None, 60, 4000) == (50, 50)  # a stored chunk would pass the limit
-    with pytest.raises(ReadError, match=r"a: 51 of its samples would take 4080 bytes in memory"):
+    with pytest.raises(ReadError, match=r"51 of its samples would take 4080 bytes in memory"):
         chunks((100, 10), 51, None, 4000)
     with pytest.raises(ReadError, match=r"1 of its samples would take 80 bytes .* max_bytes=79"):
         chunks((100, 10), None, None, 79)

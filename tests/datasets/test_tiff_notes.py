@@ -56,9 +56,9 @@ def test_imagej_stacks(tmp_path):
 
 
 def test_notes_without_meaning_leave_the_pages(tmp_path):
-    assert noted("a", "anything", 6, 2) == Noted("Z", (6,))
-    assert noted("a", "anything", 1, 2) == Noted("", ())
-    assert noted("a", '{"shape": [2, 3, 6, 5]}', 6, 2) == Noted("TZ", (2, 3))
+    assert noted("anything", 6, 2) == Noted("Z", (6,))
+    assert noted("anything", 1, 2) == Noted("", ())
+    assert noted('{"shape": [2, 3, 6, 5]}', 6, 2) == Noted("TZ", (2, 3))
     for text in (
         '{"shape": [2, "3", 6, 5]}',
         '{"shape": 4}',
@@ -66,9 +66,9 @@ def test_notes_without_meaning_leave_the_pages(tmp_path):
         '{"shape": [5, 6, 5]}',
         "[" * 99,
     ):
-        assert noted("a", text, 6, 2) == Noted("Z", (6,))
-    assert noted("a", "ImageJ=1\nimages=6\nframes=2\nslices=9\n", 6, 2) == Noted("Z", (6,))
-    assert noted("a", "ImageJ=1\nframes=2\nslices=3\n", 6, 2) == Noted("TZ", (2, 3))
+        assert noted(text, 6, 2) == Noted("Z", (6,))
+    assert noted("ImageJ=1\nimages=6\nframes=2\nslices=9\n", 6, 2) == Noted("Z", (6,))
+    assert noted("ImageJ=1\nframes=2\nslices=3\n", 6, 2) == Noted("TZ", (2, 3))
 
 
 def test_pages_may_lie_in_another_order():
@@ -77,10 +77,10 @@ def test_pages_may_lie_in_another_order():
         f'FirstT="{number // 6}" PlaneCount="1"/>'
         for number in range(24)
     )
-    found = noted("a", OME.format(PIXELS.format("XYCZT", planes)), 24, 2)
+    found = noted(OME.format(PIXELS.format("XYCZT", planes)), 24, 2)
     assert (found.axes, found.sizes) == ("TZC", (4, 3, 2))
     assert found.order == list(range(23, -1, -1))
-    plain = noted("a", OME.format(PIXELS.format("XYZTC", "<TiffData/>")), 24, 2)
+    plain = noted(OME.format(PIXELS.format("XYZTC", "<TiffData/>")), 24, 2)
     assert (plain.axes, plain.sizes, plain.order) == ("CTZ", (2, 4, 3), None)
 
 
@@ -137,12 +137,12 @@ def test_ome_that_cannot_be(tmp_path, text, message):
 def test_channels_in_pages_and_pixels():
     text = OME.format('<Pixels SizeC="4" SizeT="3"/>')
     with pytest.raises(ValueError, match="4 channels do not come 3 in a page"):
-        noted("a", text, 3, 3, 3)
+        noted(text, 3, 3, 3)
     with pytest.raises(ValueError, match="its channels lie both in pages and in pixels"):
-        noted("a", OME.format('<Pixels SizeC="6"/>'), 2, 3, 3)
+        noted(OME.format('<Pixels SizeC="6"/>'), 2, 3, 3)
 
 
 def test_elements_are_counted(monkeypatch):
     monkeypatch.setattr(_tiff_notes, "MAX_ELEMENTS", 20)
     with pytest.raises(ValueError, match="its XML has more than 20 elements"):
-        noted("a", OME.format("<a/>" * 30), 6, 2)
+        noted(OME.format("<a/>" * 30), 6, 2)

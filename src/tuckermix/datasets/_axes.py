@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from tuckermix._reading import read_error
+from tuckermix._reading import Refusal
 
 __all__ = [
     "ORDER",
@@ -14,6 +14,7 @@ __all__ = [
     "WORDS",
     "arrange",
     "check_axes",
+    "chosen_axes",
     "kind_of",
     "sample_letter",
     "take_channels",
@@ -45,18 +46,28 @@ def check_axes(axes: str) -> str | None:
     return letters if known else None
 
 
-def sample_letter(path: Path, axes: str, shape: Sequence[int]) -> str:
+def sample_letter(axes: str, shape: Sequence[int]) -> str:
     """Choose the axis whose entries are the samples: the one named, else time, depth, channels."""
     if SAMPLES in axes:
         return SAMPLES
     for letter in CUT:
         if letter in axes and shape[axes.index(letter)] > 1:
             return letter
-    raise read_error(
-        path,
+    raise Refusal(
         f"it holds one image of shape {tuple(shape)}, and samples are many",
         "Name the folder in which the images lie",
     )
+
+
+def chosen_axes(asked: str | None, found: str, shape: Sequence[int]) -> str:
+    """Return the letters that were asked for, one for each axis, or those of the file."""
+    if asked is not None and len(asked) != len(shape):
+        raise Refusal(
+            f"axes={asked!r} names {len(asked)} axes, and it has {len(shape)}"
+            + (f", {found} of shape {tuple(shape)}" if found else ""),
+            "Give one letter for each axis",
+        )
+    return asked or found
 
 
 def arrange(X: Any, axes: str, first: str | None = None) -> tuple[Any, str]:
@@ -86,24 +97,18 @@ def arrange(X: Any, axes: str, first: str | None = None) -> tuple[Any, str]:
 
 
 def take_channels(
-    path: Path,
-    X: Any,
-    axes: str,
-    channels: Sequence[int | str],
-    names: Sequence[str] | None = None,
+    X: Any, axes: str, channels: Sequence[int | str] | None, names: Sequence[str] | None = None
 ) -> tuple[Any, str]:
     """Keep some channels, by number or by name; a single one loses its axis.
 
     Parameters
     ----------
-    path : str or path
-        The file, for messages.
     X : array
         NumPy or Dask, with an axis "C" among its `axes`.
     axes : str
         A letter for each axis.
-    channels : sequence of int or str
-        Which to keep, in this order.
+    channels : sequence of int or str, or None
+        Which to keep, in this order; None keeps all, in an array without channels too.
     names : sequence of str or None, default=None
         What the file calls them.
 
@@ -114,9 +119,10 @@ def take_channels(
     axes : str
         Its axes.
     """
+    if channels is None:
+        return X, axes
     if "C" not in axes:
-        raise read_error(
-            path,
+        raise Refusal(
             f"it has no channels to choose from (shape {tuple(X.shape)})",
             "Leave channels out, or say with axes which axis holds them",
         )
@@ -129,8 +135,7 @@ def take_channels(
             number = list(names).index(channel) if names and channel in names else -1
         if not isinstance(number, int) or not 0 <= number < count:
             known = f", named {', '.join(names)}" if names else ""
-            raise read_error(
-                path,
+            raise Refusal(
                 f"it has no channel {channel!r}: it has {count}, numbered from 0{known}",
                 "Set channels to some of these",
             )

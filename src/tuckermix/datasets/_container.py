@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tuckermix._archives import NUMERIC_KINDS, Entry
-from tuckermix._reading import read_error
+from tuckermix._reading import Refusal, check_fits
 from tuckermix.datasets._axes import arrange, kind_of, sample_letter, take_channels
 from tuckermix.datasets._dataset import Dataset
 from tuckermix.datasets._options import Options
@@ -55,8 +55,6 @@ def assemble(
 
     Parameters
     ----------
-    path : str or path
-        The file, for messages.
     entries : sequence of Entry
         What the file holds.
     options : Options
@@ -71,40 +69,35 @@ def assemble(
         Samples and labels.
     """
     if options.pixel_options:
-        raise read_error(
-            path,
+        raise Refusal(
             f"{' and '.join(options.pixel_options)} cannot be applied to stored arrays",
             "These options are for images and videos; leave them out",
         )
-    samples = _choose_samples(path, entries, options)
-    label_entry = _choose_labels(path, entries, options, samples)
+    samples = _choose_samples(entries, options)
+    label_entry = _choose_labels(entries, options, samples)
     labels = class_names = None
     if label_entry is not None:
         if label_entry.dtype.kind not in LABEL_KINDS:
-            raise read_error(
-                path, f"the labels {label_entry.name!r} are {label_entry.kind}", LABEL_REMEDY
-            )
-        check_declared(path, label_entry, options)
-        labels, class_names = encode_labels(path, label_entry.load(), label_entry.name)
-    axis, notes = _sample_axis(path, samples, options, labels, matlab)
-    X = _load(path, samples, options, axis)
+            raise Refusal(f"the labels {label_entry.name!r} are {label_entry.kind}", LABEL_REMEDY)
+        check_declared(label_entry, options)
+        labels, class_names = encode_labels(label_entry.load(), label_entry.name)
+    axis, notes = _sample_axis(samples, options, labels, matlab)
+    X = _load(samples, options, axis)
     extra: dict[str, Any] = {"notes": notes}
     if options.axes is not None:
-        X, extra["kind"] = _in_order(path, X, options, options.axes[axis])
+        X, extra["kind"] = _in_order(X, options, options.axes[axis])
     elif options.channels is not None:
-        raise read_error(
-            path,
+        raise Refusal(
             "channels cannot be chosen in an array whose axes are not known",
             "Say with axes which axis is which, such as axes='NYXC'",
         )
     if options.sample_shape is not None:
-        X = _unfold(path, X, options.sample_shape, matlab)
+        X = _unfold(X, options.sample_shape, matlab)
     if options.grey:
-        X = grey_array(path, X)
+        X = grey_array(X)
     if labels is not None and labels.size != X.shape[0]:
         assert label_entry is not None
-        raise read_error(
-            path,
+        raise Refusal(
             f"{label_entry.name!r} has {labels.size} labels, but {samples.name!r} of shape "
             f"{samples.shape} has {X.shape[0]} samples along axis {axis}",
             "Name the right arrays with key and label_key, or the axis with sample_axis; "
@@ -113,47 +106,40 @@ def assemble(
     return Dataset(X=X, labels=labels, class_names=class_names, name=_title(path), extra=extra)
 
 
-def check_declared(path: Path, entry: Entry, options: Options) -> None:
+def check_declared(entry: Entry, options: Options) -> None:
     """Refuse an array whose declared size passes the limit, before anything is unpacked."""
-    if entry.nbytes > options.max_bytes:
-        lazily = "pass lazy=True to leave it on disk, or " if entry.lazy is not None else ""
-        raise read_error(
-            path,
-            f"{entry} would take {entry.nbytes} bytes in memory, and the limit is "
-            f"max_bytes={options.max_bytes}",
-            f"If you trust the file, {lazily}raise max_bytes",
-        )
+    lazily = "pass lazy=True to leave it on disk, or " if entry.lazy is not None else ""
+    check_fits(str(entry), entry.nbytes, options.max_bytes, f"{lazily}raise max_bytes")
 
 
-def check_strings(path: Path, name: str, count: int, longest: int, limit: int) -> None:
+def check_strings(name: str, count: int, longest: int, limit: int) -> None:
     """Refuse strings that pass the limit once they are an array, as wide as the longest."""
     declared = count * max(1, longest) * np.dtype("U1").itemsize
     if declared > limit:
-        raise read_error(
-            path,
+        raise Refusal(
             f"the {count} strings of {name!r}, one of {longest} characters, would take {declared} "
             f"bytes in memory, and the limit is max_bytes={limit}",
             "Store shorter names, or numbers",
         )
 
 
-def encode_labels(path: Path, values: Any, name: str) -> tuple[np.ndarray, list[str] | None]:
+def encode_labels(values: Any, name: str) -> tuple[np.ndarray, list[str] | None]:
     """Return labels as int64, and the class names where the labels are strings."""
     values = np.asarray(values)
     if values.ndim != 1 and max(values.shape, default=0) == values.size:
         values = values.ravel()  # MATLAB keeps vectors as columns or rows
     if values.ndim != 1:
-        raise read_error(path, f"the labels {name!r} have shape {values.shape}", LABEL_REMEDY)
+        raise Refusal(f"the labels {name!r} have shape {values.shape}", LABEL_REMEDY)
     if values.dtype.kind == "S":
         values = np.char.decode(values, "utf-8")
     if values.dtype.kind == "U":
         classes, codes = np.unique(values, return_inverse=True)
         return codes.astype(np.int64), [str(label) for label in classes]
     if values.dtype.kind == "f" and not np.array_equal(values, np.floor(values)):  # NaN too
-        raise read_error(path, f"the labels {name!r} are not whole numbers", LABEL_REMEDY)
+        raise Refusal(f"the labels {name!r} are not whole numbers", LABEL_REMEDY)
     bounds = np.iinfo(np.int64)
     if values.size and not bounds.min <= values.min() <= values.max() < bounds.max:
-        raise read_error(path, f"the labels {name!r} do not fit into 64 bits", LABEL_REMEDY)
+        raise Refusal(f"the labels {name!r} do not fit into 64 bits", LABEL_REMEDY)
     return values.astype(np.int64), None
 
 
@@ -162,23 +148,21 @@ def _listing(entries: Sequence[Entry]) -> str:
     return shown + (f" and {len(entries) - LISTED} more" if len(entries) > LISTED else "")
 
 
-def _named(path: Path, entries: Sequence[Entry], name: str, option: str) -> Entry:
+def _named(entries: Sequence[Entry], name: str, option: str) -> Entry:
     for entry in entries:
         if entry.name == name:
             return entry
-    raise read_error(
-        path,
-        f"it holds no array named {name!r}",
-        f"Set {option} to one of these: {_listing(entries)}",
+    raise Refusal(
+        f"it holds no array named {name!r}", f"Set {option} to one of these: {_listing(entries)}"
     )
 
 
-def _choose_samples(path: Path, entries: Sequence[Entry], options: Options) -> Entry:
+def _choose_samples(entries: Sequence[Entry], options: Options) -> Entry:
     """Find the array of samples: the one named, a common name, or the only candidate."""
     if not entries:
-        raise read_error(path, "it holds no arrays", "Store the samples as one numeric array")
+        raise Refusal("it holds no arrays", "Store the samples as one numeric array")
     if options.key is not None:
-        chosen = _named(path, entries, options.key, "key")
+        chosen = _named(entries, options.key, "key")
     else:
         candidates = [
             entry
@@ -195,32 +179,28 @@ def _choose_samples(path: Path, entries: Sequence[Entry], options: Options) -> E
         elif len(candidates) == 1 or len(entries) == 1:
             chosen = (candidates or list(entries))[0]
         elif not candidates:
-            raise read_error(
-                path,
+            raise Refusal(
                 f"none of its arrays can hold samples ({_listing(entries)})",
                 "Store the samples as one numeric array with at least two axes",
             )
         else:
-            raise read_error(
-                path,
+            raise Refusal(
                 "it is not clear which of its arrays holds the samples",
                 f"Set key to one of these: {_listing(candidates)}",
             )
     if not chosen.numeric:
-        raise read_error(
-            path,
+        raise Refusal(
             f"{repr(chosen.name) if chosen.name else 'its array'} holds {chosen.kind}, and samples "
             "are real numbers",
             "Store the samples as an array of integers or floating-point numbers",
         )
     if len(chosen.shape) < 2 and options.sample_shape is None:
-        raise read_error(
-            path,
+        raise Refusal(
             f"{chosen} has fewer than two axes",
             "Samples need one axis for themselves and one or more for their features",
         )
     if 0 in chosen.shape:
-        raise read_error(path, f"{chosen} is empty", "Check how the file was written")
+        raise Refusal(f"{chosen} is empty", "Check how the file was written")
     return chosen
 
 
@@ -233,13 +213,11 @@ def _looks_like_labels(entry: Entry) -> bool:
     return _is_vector(entry) and entry.name.rpartition("/")[2] in (*LABEL_NAMES, "y")
 
 
-def _choose_labels(
-    path: Path, entries: Sequence[Entry], options: Options, samples: Entry
-) -> Entry | None:
+def _choose_labels(entries: Sequence[Entry], options: Options, samples: Entry) -> Entry | None:
     if options.label_key is False:
         return None
     if isinstance(options.label_key, str):
-        return _named(path, entries, options.label_key, "label_key")
+        return _named(entries, options.label_key, "label_key")
     folder, _, base = samples.name.rpartition("/")
     names = [*LABEL_NAMES, "y"] if base in ("X", "x") else LABEL_NAMES
     vectors = {entry.name: entry for entry in entries if entry is not samples and _is_vector(entry)}
@@ -248,7 +226,7 @@ def _choose_labels(
 
 
 def _sample_axis(
-    path: Path, samples: Entry, options: Options, labels: np.ndarray | None, matlab: bool
+    samples: Entry, options: Options, labels: np.ndarray | None, matlab: bool
 ) -> tuple[int, list[str]]:
     """Find the axis of the samples: the one named, the one as long as the labels, or a habit.
 
@@ -257,17 +235,15 @@ def _sample_axis(
     n_axes = len(samples.shape)
     if options.axes is not None:
         if len(options.axes) != n_axes:
-            raise read_error(
-                path,
+            raise Refusal(
                 f"axes={options.axes!r} names {len(options.axes)} axes, and {samples} has {n_axes}",
                 "Give one letter for each axis",
             )
         if options.sample_axis is None:
-            return options.axes.index(sample_letter(path, options.axes, samples.shape)), []
+            return options.axes.index(sample_letter(options.axes, samples.shape)), []
     if options.sample_axis is not None:
         if not -n_axes <= options.sample_axis < n_axes:
-            raise read_error(
-                path,
+            raise Refusal(
                 f"{samples} has no axis {options.sample_axis}",
                 f"Set sample_axis between 0 and {n_axes - 1}",
             )
@@ -288,42 +264,38 @@ def _sample_axis(
     return habit, []
 
 
-def _in_order(path: Path, X: Any, options: Options, first: str) -> tuple[Any, str]:
+def _in_order(X: Any, options: Options, first: str) -> tuple[Any, str]:
     """Bring the axes of samples, the first of which is done, into their order."""
     assert options.axes is not None
     axes = first + options.axes.replace(first, "")
-    X, axes = arrange(X, axes, first)
-    if options.channels is not None:
-        X, axes = take_channels(path, X, axes, options.channels)
+    X, axes = take_channels(*arrange(X, axes, first), options.channels)
     if isinstance(X, np.ndarray) and not isinstance(X, np.memmap):
         X = np.ascontiguousarray(X)
     return X, kind_of(axes[1:], X.shape[1:])
 
 
-def _load(path: Path, entry: Entry, options: Options, axis: int) -> Any:
+def _load(entry: Entry, options: Options, axis: int) -> Any:
     """Read or open the samples and move their axis to the front."""
     lazily = options.lazy is True or options.chunks is not None
     if options.lazy == "auto" and entry.lazy is not None and entry.nbytes > options.max_bytes:
         lazily = True
     if lazily:
         if entry.lazy is None:
-            raise read_error(
-                path,
+            raise Refusal(
                 "this format cannot be left on disk",
                 "Leave out lazy and chunks, or store the samples as .npy, HDF5 or Zarr",
             )
         return entry.lazy(axis, options.chunks)
-    check_declared(path, entry, options)
+    check_declared(entry, options)
     X = entry.load()
     native = X.dtype.newbyteorder("=")
     return np.ascontiguousarray(np.moveaxis(X, axis, 0), dtype=native)
 
 
-def _unfold(path: Path, X: Any, shape: tuple[int, ...], matlab: bool) -> Any:
+def _unfold(X: Any, shape: tuple[int, ...], matlab: bool) -> Any:
     """Give flat samples the shape asked for."""
     if math.prod(shape) != math.prod(X.shape[1:]):
-        raise read_error(
-            path,
+        raise Refusal(
             f"a sample has {math.prod(X.shape[1:])} entries and sample_shape={shape} has "
             f"{math.prod(shape)}",
             "Set sample_shape so that the numbers agree",

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from tuckermix._names import SKIP
-from tuckermix._reading import ReadError, read_error, reading
+from tuckermix._reading import ReadError, Refusal, reading
 from tuckermix.datasets._dataset import Dataset
 from tuckermix.datasets._options import OneReader, Options
 
@@ -105,10 +105,10 @@ def stack_files(
             skipped.append((name, str(error).removeprefix(f"Cannot read {path}: ")))
             continue
         if X is None:
-            _check_total(folder, len(names), sample, options)
+            _check_total(len(names), sample, options)
             X = np.empty((len(names), *sample.shape), dtype=sample.dtype)
         if sample.shape != X.shape[1:]:
-            raise _mismatch(folder, read[0], X.shape[1:], name, sample.shape)
+            raise _mismatch(read[0], X.shape[1:], name, sample.shape)
         if not np.can_cast(sample.dtype, X.dtype, "safe"):
             X = X.astype(np.result_type(sample.dtype, X.dtype))
         X[len(read)] = sample
@@ -117,8 +117,7 @@ def stack_files(
         dtypes.setdefault(str(sample.dtype), name)
     if X is None:
         first, problem = skipped[0]
-        raise read_error(
-            folder,
+        raise Refusal(
             f"none of its {len(names)} {kind} can be read, neither {first!r}: "
             f"{problem.partition('. ')[0]}",
             problem.partition(". ")[2].rstrip("."),
@@ -160,19 +159,16 @@ def _classes(
     return np.array([number[label] for label in first], dtype=np.int64), classes, []
 
 
-def _check_total(folder: Path, count: int, sample: np.ndarray, options: Options) -> None:
+def _check_total(count: int, sample: np.ndarray, options: Options) -> None:
     if count * sample.nbytes > options.max_bytes:
-        raise read_error(
-            folder,
+        raise Refusal(
             f"{count} samples of shape {sample.shape} would take {count * sample.nbytes} bytes in "
             f"memory, and the limit is max_bytes={options.max_bytes}",
             "Pass a smaller size, grey=True, or a larger max_bytes",
         )
 
 
-def _mismatch(
-    folder: Path, first: str, shape: tuple[int, ...], name: str, other: tuple[int, ...]
-) -> ValueError:
+def _mismatch(first: str, shape: tuple[int, ...], name: str, other: tuple[int, ...]) -> ValueError:
     """Explain how two files differ, and which option makes them alike."""
     colours = {len(shape), len(other)} == {2, 3} and max(shape, other, key=len)[-1] == N_COLOURS
     remedy = (
@@ -185,8 +181,6 @@ def _mismatch(
         remedy = f"Take {more!r} out of the folder, or save its pages as single images"
     if len(shape) == len(other) >= 3 and shape[0] != other[0] and shape[1:] == other[1:]:
         remedy = "Pass frames=... to take as many from each"
-    return read_error(
-        folder,
-        f"its files differ: {first!r} has shape {shape} and {name!r} has shape {other}",
-        remedy,
+    return Refusal(
+        f"its files differ: {first!r} has shape {shape} and {name!r} has shape {other}", remedy
     )

@@ -19,7 +19,15 @@ from typing import Any
 import numpy as np
 
 from tuckermix._archives import Entry
-from tuckermix._reading import inflate, open_regular, read_error, reading, slack
+from tuckermix._reading import (
+    Refusal,
+    check_fits,
+    inflate,
+    open_regular,
+    read_error,
+    reading,
+    slack,
+)
 from tuckermix.datasets._chunks import Index, Region, covering, gather, whole
 from tuckermix.datasets._container import STRING, assemble, check_strings
 from tuckermix.datasets._dataset import Dataset
@@ -219,17 +227,11 @@ def _describe(library: Library, name: str, limit: int) -> _Stored:
     dtype = {"number": typename, "text": f"S{length}"}.get(kind)
     shape, chunks = tuple(said["shape"]), said["chunks"] and tuple(said["chunks"])
     chunk_bytes = math.prod(chunks) * said["value_bytes"] if chunks else 0
-    if chunk_bytes > limit:
-        raise read_error(
-            path,
-            f"one chunk of {'/' + name!r} with shape {chunks} would take {chunk_bytes} bytes "
-            f"in memory, and the limit is max_bytes={limit}",
-            "If you trust the file, raise max_bytes, or store it anew in smaller chunks",
-        )
+    what = f"one chunk of {'/' + name!r} with shape {chunks}"
+    check_fits(what, chunk_bytes, limit, "raise max_bytes, or store it anew in smaller chunks")
     strange = [number for number, _ in said["filters"] if number not in FILTERS]
     if strange:
-        raise read_error(
-            path,
+        raise Refusal(
             f"{'/' + name!r} is packed with the filter number {strange[0]}, which is not known "
             "here",
             "Store it anew with gzip, with h5repack for example",
@@ -279,7 +281,7 @@ def _strings(library: Library, stored: _Stored, limit: int) -> np.ndarray:
         found = library.strings(stored.name, tuple(place))
         texts += found
         longest = max(longest, *map(len, found))
-        check_strings(stored.path, f"/{stored.name}", n_strings, longest, limit)
+        check_strings(f"/{stored.name}", n_strings, longest, limit)
     return np.array(texts, dtype=str)
 
 
@@ -438,5 +440,5 @@ def _open(
         axis = len(stored.shape) - 1 - axis
     slices = Slices(_fetch, (stored, limit), stored.shape, stored.dtype)
     together = stored.chunks[axis] if stored.chunks else None
-    X = to_dask(library.path, slices, axis, chunks, together, limit)
+    X = to_dask(slices, axis, chunks, together, limit)
     return X.transpose((0, *range(X.ndim - 1, 0, -1))) if matlab else X

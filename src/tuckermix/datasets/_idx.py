@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import gzip
 import math
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
 
 import numpy as np
 
 from tuckermix._archives import Entry
-from tuckermix._reading import open_regular, read_error
+from tuckermix._reading import open_unpacked, read_error
 from tuckermix.datasets._container import assemble
 from tuckermix.datasets._dataset import Dataset
 from tuckermix.datasets._options import Options
@@ -23,16 +19,13 @@ __all__ = ["find_pairs", "idx_entry", "is_idx", "read_idx"]
 TYPES = {0x08: "u1", 0x09: "i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
 """The element types of the format, big-endian."""
 
-GZIP_MAGIC = b"\x1f\x8b"
-"""The first bytes of a gzipped file."""
-
 IMAGES_NAME = re.compile(r"images([-.]idx\d)?([-._]ubyte)?(\.gz)?$", re.IGNORECASE)
 """The end of the name of a file of images, whose labels lie beside it under a similar name."""
 
 
 def is_idx(path: Path) -> bool:
     """Tell whether the first bytes are those of an idx file: two zeros, a type, 1 axis or more."""
-    with _open(path) as stream:
+    with open_unpacked(path) as stream:
         try:
             head = stream.read(4)
         except (OSError, EOFError):  # gzipped, and damaged at once
@@ -69,7 +62,7 @@ def find_pairs(folder: Path) -> list[Path]:
 
 def idx_entry(path: Path, name: str) -> Entry:
     """Describe the one array of an idx file from its header."""
-    with _open(path) as stream:
+    with open_unpacked(path) as stream:
         head = stream.read(4)
         if len(head) < 4 or head[:2] != b"\0\0" or head[2] not in TYPES or head[3] == 0:
             raise read_error(
@@ -86,7 +79,7 @@ def idx_entry(path: Path, name: str) -> Entry:
 
 def _load(path: Path, shape: tuple[int, ...], dtype: str) -> np.ndarray:
     wanted = math.prod(shape) * np.dtype(dtype).itemsize
-    with _open(path) as stream:
+    with open_unpacked(path) as stream:
         stream.read(4 + 4 * len(shape))
         content = stream.read(wanted + 1)  # one more, to see whether it ends there
     if len(content) != wanted:
@@ -109,16 +102,3 @@ def _labels_beside(path: Path) -> Path | None:
         if (candidate := path.with_name(name)).is_file():
             return candidate
     return None
-
-
-@contextmanager
-def _open(path: Path) -> Iterator[IO[bytes]]:
-    """Open a file, unpacking it on the way if it is gzipped."""
-    with open_regular(path) as raw:
-        packed = raw.read(2) == GZIP_MAGIC
-        raw.seek(0)
-        if packed:
-            with gzip.GzipFile(fileobj=raw) as stream:
-                yield stream  # type: ignore[misc]
-        else:
-            yield raw

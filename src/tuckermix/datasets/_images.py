@@ -9,8 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from tuckermix._reading import needs, open_regular, read_error
-from tuckermix.datasets._axes import WORDS, arrange, kind_of, sample_letter, take_channels
+from tuckermix._optional import require
+from tuckermix._reading import Refusal, check_fits, open_regular
+from tuckermix.datasets._axes import (
+    WORDS,
+    arrange,
+    chosen_axes,
+    kind_of,
+    sample_letter,
+    take_channels,
+)
 from tuckermix.datasets._dataset import Dataset
 from tuckermix.datasets._folder import stack_files
 from tuckermix.datasets._options import Options
@@ -49,11 +57,10 @@ def read_image_folder(path: Path, names: list[str], options: Options) -> Dataset
 def read_tiff(path: Path, options: Options) -> Dataset:
     """Read a TIFF file whose pages are the samples."""
     X, axes, colour, names = _stack(path, options)
-    first = sample_letter(path, axes, X.shape)
+    first = sample_letter(axes, X.shape)
     X, axes = arrange(X, axes, first)
-    if options.channels is not None:
-        X, axes = take_channels(path, X, axes, options.channels, names)
-    fitted = [_fitted(path, page, axes[1:], colour, options) for page in X]
+    X, axes = take_channels(X, axes, options.channels, names)
+    fitted = [_fitted(page, axes[1:], colour, options) for page in X]
     X, axes = np.stack([page for page, _ in fitted]), first + fitted[0][1]
     notes = []
     if len(axes) > 3 and first in "TZC" and options.axes is None:
@@ -84,92 +91,68 @@ def read_image(path: Path, options: Options) -> tuple[np.ndarray, str]:
         image, names = _pillow(path, head, options), []
         axes, colour = ("YXC", True) if image.ndim == 3 else ("YX", False)
         if options.axes not in (None, axes):
-            raise read_error(
-                path,
+            raise Refusal(
                 f"its axes are {axes}, and axes={options.axes!r} was asked for",
                 "Leave axes out: they concern stacks of pages and stored arrays",
             )
     image, axes = arrange(image, axes)
-    if options.channels is not None:
-        image, axes = take_channels(path, image, axes, options.channels, names)
-    image, axes = _fitted(path, image, axes, colour, options)
+    image, axes = take_channels(image, axes, options.channels, names)
+    image, axes = _fitted(image, axes, colour, options)
     return image, kind_of(axes, image.shape)
 
 
 def _stack(path: Path, options: Options) -> tuple[np.ndarray, str, bool, list[str]]:
     """Read the pages of a TIFF file with their axes, those of the file or those asked for."""
     stack = read_pages(path, options.max_bytes)
-    axes = stack.axes
-    if options.axes is not None:
-        if len(options.axes) != len(axes):
-            raise read_error(
-                path,
-                f"axes={options.axes!r} names {len(options.axes)} axes, and it has {len(axes)}, "
-                f"{axes} of shape {stack.X.shape}",
-                "Give one letter for each axis",
-            )
-        axes = options.axes
+    axes = chosen_axes(options.axes, stack.axes, stack.X.shape)
     return stack.X, axes, stack.colour, stack.channels
 
 
 def _fitted(
-    path: Path, sample: np.ndarray, axes: str, colour: bool, options: Options
+    sample: np.ndarray, axes: str, colour: bool, options: Options
 ) -> tuple[np.ndarray, str]:
     """Give a sample the colours and the size asked for, plane by plane; return it with its axes."""
     plane_axes = "YXC" if axes.endswith("YXC") else "YX"
     if options.grey is None and options.size is None:
         return np.ascontiguousarray(sample), axes
     if not axes.endswith(plane_axes):
-        raise read_error(
-            path,
-            f"its axes {axes} do not end in height and width",
-            "Leave out size and grey",
-        )
+        raise Refusal(f"its axes {axes} do not end in height and width", "Leave out size and grey")
     grey = options.grey if colour or len(plane_axes) == 2 else None
     planes = sample.reshape(-1, *sample.shape[len(axes) - len(plane_axes) :])
-    done = [resize(match(path, plane, grey), options.size) for plane in planes]
+    done = [resize(match(plane, grey), options.size) for plane in planes]
     before = len(axes) - len(plane_axes)
     shape = (*sample.shape[:before], *done[0].shape)
     return np.stack(done).reshape(shape), axes[:before] + "YXC"[: done[0].ndim]
 
 
 def _pillow(path: Path, head: bytes, options: Options) -> np.ndarray:
-    try:
-        from PIL import Image, ImageOps, UnidentifiedImageError
-    except ImportError as error:
-        raise needs("Reading images", "pillow", "io") from error
-
+    Image, ImageOps = (
+        require(f"PIL.{name}", "Reading images", "io", package="pillow")
+        for name in ("Image", "ImageOps")
+    )
     with open_regular(path) as stream, warnings.catch_warnings():
         # Pillow warns of images that are merely large; the limit here is on their memory.
         warnings.simplefilter("ignore", Image.DecompressionBombWarning)
         length = stream.seek(0, os.SEEK_END)
         stream.seek(0)
-        if length > options.max_bytes:
-            raise read_error(
-                path,
-                f"it has {length} bytes, and the limit is max_bytes={options.max_bytes}",
-                "If you trust the file, raise max_bytes",
-            )
-        _check_pixels(path, _webp_size(head), options)
+        check_fits("the file itself", length, options.max_bytes)
+        _check_pixels(_webp_size(head), options)
         try:
             image = Image.open(stream, formats=FORMATS)
         except Image.DecompressionBombError as error:
-            raise read_error(
-                path,
+            raise Refusal(
                 f"it has more than {2 * (Image.MAX_IMAGE_PIXELS or 0)} pixels, where Pillow stops",
                 "Make it smaller, or raise PIL.Image.MAX_IMAGE_PIXELS if you trust the file",
             ) from error
-        except UnidentifiedImageError as error:
-            raise read_error(
-                path,
+        except Image.UnidentifiedImageError as error:
+            raise Refusal(
                 "it is not an image, or of a kind that is not read here",
                 "Remove it from the folder, or convert it to PNG",
             ) from error
-        _check_pixels(path, image.size, options)
+        _check_pixels(image.size, options)
         n_frames = getattr(image, "n_frames", 1)
         if n_frames > 1:
-            raise read_error(
-                path,
+            raise Refusal(
                 f"it is an animation of {n_frames} frames",
                 "Convert it to a video file, or keep one frame",
             )
@@ -207,13 +190,7 @@ def _as_array(image: Any) -> np.ndarray:
     return np.array(image)
 
 
-def _check_pixels(path: Path, size: tuple[int, int], options: Options) -> None:
+def _check_pixels(size: tuple[int, int], options: Options) -> None:
     """Refuse an image whose declared size passes the limit, before it is unpacked."""
     declared = size[0] * size[1] * MAX_CHANNELS * COPIES
-    if declared > options.max_bytes:
-        raise read_error(
-            path,
-            f"its {size[0]} x {size[1]} pixels would take {declared} bytes while they are read, "
-            f"and the limit is max_bytes={options.max_bytes}",
-            "If you trust the file, raise max_bytes",
-        )
+    check_fits(f"its {size[0]} x {size[1]} pixels", declared, options.max_bytes)

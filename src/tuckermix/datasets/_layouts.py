@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tuckermix._reading import open_regular, read_error, reading
+from tuckermix._reading import Refusal, open_regular, read_error, reading
 from tuckermix.datasets._dataset import Dataset
 from tuckermix.datasets._folder import files_in, natural_key, stack_files
 from tuckermix.datasets._images import IMAGE_SUFFIXES, read_image
@@ -88,11 +88,11 @@ def face_folder(size: tuple[int, int], path: Path) -> Dataset:
     """Read one folder a person; the pictures without a light of their own are left out."""
     names = [name for name in files_in(path, IMAGE_SUFFIXES) if "ambient" not in name.lower()]
     if not names:
-        raise read_error(path, "the folder holds no images", "Unpack the archive into it")
+        raise Refusal("the folder holds no images", "Unpack the archive into it")
     options = Options.checked(size=size, grey=True)
     data = stack_files(path, names, read_image, options, "images")
     if data.labels is None:
-        raise read_error(path, "it has no subfolders", "Keep one folder for each person")
+        raise Refusal("it has no subfolders", "Keep one folder for each person")
     return replace(data, labels=data.labels + 1)
 
 
@@ -104,8 +104,8 @@ def cbcl_images(path: Path) -> Dataset:
     """Read CBCL's folders `face` and `non-face` of PGM files; faces are class 1."""
     data = read(path, grey=True)
     if data.class_names is None or sorted(data.class_names) != ["face", "non-face"]:
-        raise read_error(
-            path, "its subfolders are not 'face' and 'non-face'", "Name the folder 'train' of CBCL"
+        raise Refusal(
+            "its subfolders are not 'face' and 'non-face'", "Name the folder 'train' of CBCL"
         )
     assert data.labels is not None
     faces = data.labels == data.class_names.index("face")
@@ -122,8 +122,7 @@ def cbcl_text(path: Path) -> Dataset:
             count,
             CBCL_SIDE**2 + 1,
         ):
-            raise read_error(
-                path,
+            raise Refusal(
                 f"it announces {count} lines of {width} numbers and has {table.shape[0]} of "
                 f"{table.shape[1]}",
                 "Get the file anew; each line has 361 grey values and the class",
@@ -179,14 +178,12 @@ def videos(n_frames: int, size: tuple[int, int], path: Path) -> Dataset:
     ]
     for suffixes, read_one in readers:
         if names := files_in(path, suffixes):
-            return _with_classes(stack_files(path, names, read_one, options, "clips"), path)
+            return _with_classes(stack_files(path, names, read_one, options, "clips"))
     frames: dict[str, list[str]] = {}
     for name in files_in(path, IMAGE_SUFFIXES):
         frames.setdefault(name.rpartition("/")[0], []).append(name)
     if not frames or set(frames) == {""}:
-        raise read_error(
-            path, "the folder holds no clips", "Keep one folder a class, with its videos in it"
-        )
+        raise Refusal("the folder holds no clips", "Keep one folder a class, with its videos in it")
 
     def read_frames(folder: Path, options: Options) -> tuple[np.ndarray, str]:
         files = frames[folder.relative_to(path).as_posix()][:n_frames]
@@ -197,24 +194,24 @@ def videos(n_frames: int, size: tuple[int, int], path: Path) -> Dataset:
         return np.stack([read_image(path / file, options)[0] for file in files]), "video"
 
     clips = sorted(frames, key=natural_key)
-    return _with_classes(stack_files(path, clips, read_frames, options, "clips"), path)
+    return _with_classes(stack_files(path, clips, read_frames, options, "clips"))
 
 
 def _clip_array(shape: tuple[int, ...], path: Path, options: Options) -> tuple[np.ndarray, str]:
     clip = read(path, label_key=False).X
     if clip.shape != shape:
-        raise read_error(path, f"it has shape {clip.shape} and not {shape}", "Get the file anew")
+        raise Refusal(f"it has shape {clip.shape} and not {shape}", "Get the file anew")
     return clip, "video"
 
 
-def _with_classes(data: Dataset, path: Path) -> Dataset:
+def _with_classes(data: Dataset) -> Dataset:
     """Take the classes from the names of the clips where there are no folders."""
     if data.labels is not None:
         return data
     assert data.names is not None
     found = [CLIP_NAME.match(name.rpartition("/")[2]) for name in data.names]
     if not all(found):
-        raise read_error(path, "its clips have no classes", "Keep one folder for each class")
+        raise Refusal("its clips have no classes", "Keep one folder for each class")
     classes = [match[1] for match in found if match]
     known = sorted(set(classes), key=natural_key)
     labels = np.array([known.index(name) for name in classes], dtype=np.int64)

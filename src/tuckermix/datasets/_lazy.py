@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from tuckermix._array_api import BLOCK_BYTES
-from tuckermix._reading import needs, read_error
+from tuckermix._optional import require
+from tuckermix._reading import Refusal, check_fits
 
 __all__ = ["Slices", "to_dask"]
 
@@ -58,20 +58,11 @@ class Slices:
         return (type(self).__name__, self.fetch.__name__, self.arguments, self.shape)
 
 
-def to_dask(
-    path: str | os.PathLike[str],
-    slices: Slices,
-    axis: int,
-    chunks: int | None,
-    stored: int | None,
-    limit: int,
-) -> Any:
+def to_dask(slices: Slices, axis: int, chunks: int | None, stored: int | None, limit: int) -> Any:
     """Wrap `slices` as a Dask array with its samples first, chunked along samples only.
 
     Parameters
     ----------
-    path : str or path
-        The file, for messages.
     slices : Slices
         What to read from.
     axis : int
@@ -88,11 +79,7 @@ def to_dask(
     X : dask array of shape (n_samples, d_1, ...)
         The samples.
     """
-    try:
-        import dask.array as da
-    except ImportError as error:
-        raise needs("Reading in chunks", "dask", "dask") from error
-
+    da = require("dask.array", "Reading in chunks", "dask")
     shape, dtype = tuple(slices.shape), np.dtype(slices.dtype)
     sample_bytes = max(1, math.prod(shape) // shape[axis] * dtype.itemsize)
     if chunks is None:
@@ -102,16 +89,10 @@ def to_dask(
             assert stored is not None
             chunks = stored if stored * sample_bytes <= limit else fitting
     taken = min(chunks, shape[axis])
-    if taken * sample_bytes > limit:
-        raise read_error(
-            path,
-            f"{taken} of its samples would take {taken * sample_bytes} bytes in memory, and the "
-            f"limit is max_bytes={limit}",
-            "If you trust the file, pass smaller chunks or a larger max_bytes",
-        )
+    remedy = "pass smaller chunks or a larger max_bytes"
+    check_fits(f"{taken} of its samples", taken * sample_bytes, limit, remedy)
     if -(-shape[axis] // chunks) > MAX_BLOCKS:
-        raise read_error(
-            path,
+        raise Refusal(
             f"{shape[axis]} samples in chunks of {chunks} make more than {MAX_BLOCKS} chunks",
             "Pass larger chunks",
         )

@@ -17,9 +17,9 @@ from typing import IO, Any, Self
 import numpy as np
 
 from tuckermix._hdf5_child import LENGTHS, MAX_ANSWER
-from tuckermix._reading import damaged, needs, open_regular, read_error
+from tuckermix._reading import damaged, open_regular, read_error
 
-__all__ = ["Library"]
+__all__ = ["Library", "texts_of"]
 
 START_SECONDS = 60.0
 """The longest that the process may take to start, on a machine that is busy with other things."""
@@ -115,13 +115,7 @@ class Library:
         """Read strings of any length."""
         count = math.prod(high - low for low, high in region)
         most = self.limit + count * np.dtype(np.int64).itemsize
-        said, content = self._ask(most, do="strings", name=name, region=region)
-        lengths = np.frombuffer(content, dtype=np.int64, count=said["count"])
-        found, start = [], lengths.nbytes
-        for length in lengths.tolist():
-            found.append(content[start : start + length].decode())
-            start += length
-        return found
+        return texts_of(*self._ask(most, do="strings", name=name, region=region))
 
     def _ask(self, expected: int, **request: Any) -> tuple[Any, bytes]:
         """Ask a question; `expected` bytes may come beside the JSON."""
@@ -144,7 +138,7 @@ class Library:
 
     def _start(self) -> Any:
         if find_spec(self.package) is None:
-            raise needs(self.what, self.package, "io")
+            raise ImportError(f"{self.what} needs {self.package}: install tuckermix[io].")
         with open_regular(self.path):
             work = os.path.getsize(self.path) + self.limit
         seconds = math.ceil(SECONDS + work / BYTES_PER_SECOND)
@@ -207,6 +201,16 @@ class Library:
             if "fault" in said:
                 raise damaged(self.path, *said["fault"])
         return said, content
+
+
+def texts_of(said: dict[str, Any], content: bytes) -> list[str]:
+    """Take an answer apart in which lengths stand before the texts themselves."""
+    lengths = np.frombuffer(content, dtype=np.int64, count=said["count"])
+    ends = lengths.nbytes + np.cumsum(lengths)
+    return [
+        content[end - length : end].decode()
+        for length, end in zip(lengths.tolist(), ends.tolist(), strict=True)
+    ]
 
 
 def _spawn(command: list[str]) -> subprocess.Popen[bytes]:

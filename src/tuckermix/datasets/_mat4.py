@@ -14,7 +14,7 @@ from typing import IO
 
 import numpy as np
 
-from tuckermix._reading import open_regular, read_error
+from tuckermix._reading import Refusal, open_regular
 from tuckermix.datasets._mat5 import MAX_ELEMENTS, MAX_NAME, Variable
 
 __all__ = ["list_variables", "load_variable"]
@@ -40,7 +40,7 @@ def list_variables(path: Path) -> Iterator[Variable]:
         for _ in range(MAX_ELEMENTS):
             if start >= size:
                 return
-            variable, _, _, end = _head(path, stream, start, size)
+            variable, _, _, end = _head(stream, start, size)
             yield variable
             start = end
     raise ValueError(f"it has more than {MAX_ELEMENTS} variables")
@@ -49,7 +49,7 @@ def list_variables(path: Path) -> Iterator[Variable]:
 def load_variable(path: Path, variable: Variable, limit: int) -> np.ndarray:
     """Read the values of a numeric variable, which the caller has compared with `limit`."""
     with open_regular(path) as stream:
-        _, stored, values_start, _ = _head(path, stream, variable.start, os.path.getsize(path))
+        _, stored, values_start, _ = _head(stream, variable.start, os.path.getsize(path))
         stream.seek(values_start)
         count = variable.shape[0] * variable.shape[1]
         content = stream.read(min(limit, count * stored.itemsize))
@@ -58,9 +58,7 @@ def load_variable(path: Path, variable: Variable, limit: int) -> np.ndarray:
     return values.astype(stored.newbyteorder("="), copy=False)
 
 
-def _head(
-    path: Path, stream: IO[bytes], start: int, size: int
-) -> tuple[Variable, np.dtype, int, int]:
+def _head(stream: IO[bytes], start: int, size: int) -> tuple[Variable, np.dtype, int, int]:
     """Read the head of a matrix: what it is, its stored type, where its values start and end."""
     stream.seek(start)
     head = stream.read(HEAD_BYTES)
@@ -70,8 +68,7 @@ def _head(
         if whole and _plausible(numbers, order):
             break
     else:
-        raise read_error(
-            path,
+        raise Refusal(
             f"the bytes at {start} start no matrix, in no version of MATLAB's format",
             "Get the file anew, or save it again from MATLAB",
         )

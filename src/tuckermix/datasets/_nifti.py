@@ -7,19 +7,24 @@ voxels, without the extensions that may stand between them.
 
 from __future__ import annotations
 
-import gzip
 import math
 import struct
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 
-from tuckermix._reading import needs, open_regular, read_error
-from tuckermix.datasets._axes import WORDS, arrange, kind_of, sample_letter, take_channels
+from tuckermix._optional import require
+from tuckermix._reading import Refusal, check_fits, open_unpacked
+from tuckermix.datasets._axes import (
+    WORDS,
+    arrange,
+    chosen_axes,
+    kind_of,
+    sample_letter,
+    take_channels,
+)
 from tuckermix.datasets._dataset import Dataset
 from tuckermix.datasets._folder import stack_files
 from tuckermix.datasets._options import Options
@@ -28,8 +33,6 @@ __all__ = ["NIFTI_SUFFIXES", "read_nifti", "read_nifti_folder"]
 
 NIFTI_SUFFIXES = frozenset({".nii", ".nii.gz"})
 """File names of NIfTI."""
-
-GZIP_MAGIC = b"\x1f\x8b"
 
 DTYPES = {2: "u1", 4: "i2", 8: "i4", 16: "f4", 64: "f8", 256: "i1", 512: "u2", 768: "u4"}
 DTYPES |= {1024: "i8", 1280: "u8"}
@@ -87,10 +90,8 @@ class Header:
 def read_nifti(path: Path, options: Options) -> Dataset:
     """Read a scan whose times are the samples, or else its slices."""
     X, axes = _volume(path, options)
-    first = sample_letter(path, axes, X.shape)
-    X, axes = arrange(X, axes, first)
-    if options.channels is not None:
-        X, axes = take_channels(path, X, axes, options.channels)
+    first = sample_letter(axes, X.shape)
+    X, axes = take_channels(*arrange(X, axes, first), options.channels)
     note = (
         f"Samples are the {X.shape[0]} entries along {first} ({WORDS[first]}): set axes to say "
         "otherwise, with N for the samples, or name a folder of scans."
@@ -107,9 +108,7 @@ def read_nifti_folder(path: Path, names: list[str], options: Options) -> Dataset
 
 def _read_one(path: Path, options: Options) -> tuple[np.ndarray, str]:
     """Read one scan, and how it is drawn."""
-    X, axes = arrange(*_volume(path, options))
-    if options.channels is not None:
-        X, axes = take_channels(path, X, axes, options.channels)
+    X, axes = take_channels(*arrange(*_volume(path, options)), options.channels)
     return X, kind_of(axes, X.shape)
 
 
@@ -117,53 +116,24 @@ def _volume(path: Path, options: Options) -> tuple[np.ndarray, str]:
     """Read the voxels with the letters of their axes, turned as a person lies on the back."""
     if options.pixel_options or options.grey is not None:
         names = [*options.pixel_options, *(["grey"] if options.grey is not None else [])]
-        raise read_error(
-            path,
+        raise Refusal(
             f"{' and '.join(names)} cannot be applied to scans",
             "Leave the option out, or resample the scans in the program that made them",
         )
-    with _open(path) as stream:
-        header = _header(path, stream)
+    with open_unpacked(path) as stream:
+        header = _header(stream)
         declared = math.prod(header.shape) * (SCALED_BYTES if header.scaled else 0) + header.nbytes
-        if declared > options.max_bytes:
-            raise read_error(
-                path,
-                f"its {' x '.join(map(str, header.shape))} voxels would take {declared} bytes "
-                f"while they are read, and the limit is max_bytes={options.max_bytes}",
-                "If you trust the file, raise max_bytes",
-            )
+        sizes = " x ".join(map(str, header.shape))
+        check_fits(f"its {sizes} voxels", declared, options.max_bytes)
         stream.read(header.offset - len(header.content))
         content = stream.read(header.nbytes)
     if len(content) < header.nbytes:
         raise EOFError(f"{header.nbytes} bytes of voxels are declared, and {len(content)} are here")
     X = _by_nibabel(header, content)
-    axes = AXES[: X.ndim]
-    if options.axes is not None:
-        if len(options.axes) != X.ndim:
-            raise read_error(
-                path,
-                f"axes={options.axes!r} names {len(options.axes)} axes, and it has {X.ndim}, "
-                f"{axes} of shape {X.shape}",
-                "Give one letter for each axis",
-            )
-        axes = options.axes
-    return X, axes
+    return X, chosen_axes(options.axes, AXES[: X.ndim], X.shape)
 
 
-@contextmanager
-def _open(path: Path) -> Iterator[IO[bytes]]:
-    """Open a file, unpacking it on the way if it is gzipped."""
-    with open_regular(path) as raw:
-        packed = raw.read(len(GZIP_MAGIC)) == GZIP_MAGIC
-        raw.seek(0)
-        if packed:
-            with gzip.GzipFile(fileobj=raw) as stream:
-                yield stream  # type: ignore[misc]
-        else:
-            yield raw
-
-
-def _header(path: Path, stream: IO[bytes]) -> Header:
+def _header(stream: IO[bytes]) -> Header:
     """Read and check the header."""
     head = stream.read(4)
     if len(head) < 4:
@@ -171,7 +141,7 @@ def _header(path: Path, stream: IO[bytes]) -> Header:
     lengths = {order: struct.unpack(f"{order}i", head)[0] for order in "<>"}
     order = next((order for order, length in lengths.items() if length in (FIRST, SECOND)), "")
     if not order:
-        raise read_error(path, "it does not start like NIfTI", "Get the file anew")
+        raise Refusal("it does not start like NIfTI", "Get the file anew")
     length = lengths[order]
     content = head + stream.read(length - 4)
     if len(content) < length:
@@ -189,8 +159,7 @@ def _header(path: Path, stream: IO[bytes]) -> Header:
         (offset,), (slope, shift) = numbers("q", 168), numbers("2d", 176)
         alone = magic[:4] == b"n+2\0"
     if not alone:
-        raise read_error(
-            path,
+        raise Refusal(
             "its voxels lie in another file, or it is of the older format Analyze",
             "Save it as one file ending in .nii or .nii.gz",
         )
@@ -201,14 +170,12 @@ def _header(path: Path, stream: IO[bytes]) -> Header:
     while len(shape) > 1 and shape[-1] == 1:
         shape.pop()
     if len(shape) > len(AXES):
-        raise read_error(
-            path,
+        raise Refusal(
             f"it has {len(shape)} axes, and scans have up to {len(AXES)}",
             "Save the parts as files of their own",
         )
     if datatype not in DTYPES:
-        raise read_error(
-            path,
+        raise Refusal(
             f"its voxels are of the type number {datatype}, which is no real number",
             "Save it as integers or floating-point numbers",
         )
@@ -221,12 +188,7 @@ def _header(path: Path, stream: IO[bytes]) -> Header:
 
 def _by_nibabel(header: Header, content: bytes) -> np.ndarray:
     """Let nibabel scale the voxels and turn their axes to right, front and top."""
-    try:
-        import nibabel
-        from nibabel.volumeutils import apply_read_scaling
-    except ImportError as error:
-        raise needs("Reading NIfTI", "nibabel", "io") from error
-
+    nibabel = require("nibabel", "Reading NIfTI", "io")
     kind = nibabel.Nifti1Image if len(header.content) == FIRST else nibabel.Nifti2Image
     fields = kind.header_class(header.content, check=False)
     voxels = np.frombuffer(content, dtype=header.dtype).reshape(header.shape, order="F")
@@ -234,7 +196,9 @@ def _by_nibabel(header: Header, content: bytes) -> np.ndarray:
     if slope is not None:
         # Single precision holds integers of 16 bits with room to spare.
         wide = header.dtype.itemsize > 2
-        voxels = apply_read_scaling(voxels.astype(np.float64 if wide else np.float32), slope, shift)
+        voxels = nibabel.volumeutils.apply_read_scaling(
+            voxels.astype(np.float64 if wide else np.float32), slope, shift
+        )
     if len(header.shape) >= 3:
         turned = nibabel.io_orientation(fields.get_best_affine())
         if np.isfinite(turned).all():

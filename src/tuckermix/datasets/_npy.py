@@ -18,8 +18,8 @@ from tuckermix._archives import (
     open_archive,
     zip_entries,
 )
-from tuckermix._reading import open_regular, read_error, reading
-from tuckermix.datasets._axes import arrange, kind_of, take_channels
+from tuckermix._reading import Refusal, open_regular, reading
+from tuckermix.datasets._axes import arrange, chosen_axes, kind_of, take_channels
 from tuckermix.datasets._container import assemble
 from tuckermix.datasets._dataset import Dataset
 from tuckermix.datasets._folder import stack_files
@@ -46,16 +46,13 @@ def read_npy(path: Path, options: Options) -> Dataset:
         lazy=functools.partial(_open_npy, path, offset, shape, fortran, dtype, options.max_bytes),
     )
     if entry.numeric and offset + entry.nbytes > os.path.getsize(path):
-        raise read_error(
-            path,
+        raise Refusal(
             f"it is truncated: {entry} needs {offset + entry.nbytes} bytes, and the file has "
             f"{os.path.getsize(path)}",
             "Get the file anew",
         )
     if options.key is not None or isinstance(options.label_key, str):
-        raise read_error(
-            path, "a .npy file holds one array without a name", "Leave out key and label_key"
-        )
+        raise Refusal("a .npy file holds one array without a name", "Leave out key and label_key")
     return assemble(path, [entry], options)
 
 
@@ -67,26 +64,16 @@ def read_npy_folder(path: Path, names: list[str], options: Options) -> Dataset:
 def _read_one(path: Path, options: Options) -> tuple[np.ndarray, str]:
     """Read the array of one sample, and how it is drawn."""
     X = _one_sample(path, options)
-    axes = options.axes
-    if axes is not None:
-        if len(axes) != X.ndim:
-            raise read_error(
-                path,
-                f"axes={axes!r} names {len(axes)} axes, and it has {X.ndim}",
-                "Give one letter for each axis",
-            )
-        X, axes = arrange(X, axes)
-    if options.channels is not None:
-        X, axes = take_channels(path, X, axes or "", options.channels)
-    return X, "auto" if axes is None else kind_of(axes, X.shape)
+    axes = chosen_axes(options.axes, "", X.shape)
+    X, axes = take_channels(*arrange(X, axes), options.channels)
+    return X, kind_of(axes, X.shape)
 
 
 def _one_sample(path: Path, options: Options) -> np.ndarray:
     """Read the array of one sample."""
     given = [*options.pixel_options, *(["grey"] if options.grey is not None else [])]
     if given:
-        raise read_error(
-            path,
+        raise Refusal(
             f"{' and '.join(given)} cannot be applied to stored arrays",
             "These options are for images and videos; leave them out",
         )
@@ -94,15 +81,13 @@ def _one_sample(path: Path, options: Options) -> np.ndarray:
         shape, fortran, dtype = array_header(path, stream)
         offset = stream.tell()
     if dtype.kind not in NUMERIC_KINDS or not shape or 0 in shape:
-        raise read_error(
-            path,
+        raise Refusal(
             f"it holds {dtype} of shape {shape}, and a sample is an array of real numbers",
             "Store it as integers or floating-point numbers",
         )
     nbytes = math.prod(shape) * dtype.itemsize
     if nbytes > min(options.max_bytes, os.path.getsize(path) - offset):
-        raise read_error(
-            path,
+        raise Refusal(
             f"its header declares {nbytes} bytes, more than the file has or "
             f"max_bytes={options.max_bytes} allows",
             "Get the file anew, or raise max_bytes if you trust it",
@@ -154,4 +139,4 @@ def _open_npy(
         return np.moveaxis(_map_npy(path, offset, shape, fortran, dtype), axis, 0)
     arguments = (os.path.abspath(path), offset, shape, fortran, dtype.str)
     slices = Slices(_fetch_npy, arguments, shape, dtype)
-    return to_dask(path, slices, axis, chunks, None, limit)
+    return to_dask(slices, axis, chunks, None, limit)

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from tuckermix._reading import read_error
+from tuckermix._reading import Refusal
 from tuckermix.datasets._container import SAMPLE_NAMES
 from tuckermix.datasets._dataset import Dataset
-from tuckermix.datasets._library import Library
+from tuckermix.datasets._library import Library, texts_of
 from tuckermix.datasets._options import Options
 from tuckermix.datasets._table import (
     FileReader,
@@ -51,13 +51,7 @@ class _Columns(Library):
 
     def texts(self, name: str) -> list[str]:
         """Read a column of texts."""
-        said, content = self._ask(2 * self.limit, do="read", name=name)
-        lengths = np.frombuffer(content, dtype=np.int64, count=said["count"])
-        found, start = [], lengths.nbytes
-        for length in lengths.tolist():
-            found.append(content[start : start + length].decode())
-            start += length
-        return found
+        return texts_of(*self._ask(2 * self.limit, do="read", name=name))
 
     def numbers(self, name: str) -> np.ndarray:
         """Read a column of numbers, or of lists of one length."""
@@ -88,9 +82,9 @@ def read_parquet(path: Path, options: Options, read_files: FileReader) -> Datase
     with _Columns(path, options.max_bytes) as library:
         kinds, n_rows = library.columns()
         if not n_rows:
-            raise read_error(path, "it has no rows", "Store one row for each sample")
-        key, label = roles(path, list(kinds), options)
-        lists = _lists(path, kinds, options)
+            raise Refusal("it has no rows", "Store one row for each sample")
+        key, label = roles(list(kinds), options)
+        lists = _lists(kinds, options)
         cells = None
         if label is not None:
             cells = _as_text(library, label, kinds[label])
@@ -100,7 +94,7 @@ def read_parquet(path: Path, options: Options, read_files: FileReader) -> Datase
             if key is not None and key != lists and kinds[key] == "text":
                 names = library.texts(key)
             data = replace(from_numbers(path, X, options), names=names)
-            return data if cells is None else with_classes(path, data, cells, str(label))
+            return data if cells is None else with_classes(data, cells, str(label))
         texts = {name: library.texts(name) for name in (key,) if name and kinds[name] == "text"}
         if label is not None and cells is not None:
             texts[label] = cells
@@ -109,8 +103,7 @@ def read_parquet(path: Path, options: Options, read_files: FileReader) -> Datase
         columns: list[Any] = []
         if names and not (options.key is not None and key in texts):
             if 8 * len(names) * n_rows > options.max_bytes:
-                raise read_error(
-                    path,
+                raise Refusal(
                     f"{len(names)} numbers in {n_rows} rows would take more than the limit, "
                     f"max_bytes={options.max_bytes}",
                     "If you trust the file, raise max_bytes",
@@ -122,7 +115,7 @@ def read_parquet(path: Path, options: Options, read_files: FileReader) -> Datase
     )
 
 
-def _lists(path: Path, kinds: dict[str, str], options: Options) -> str | None:
+def _lists(kinds: dict[str, str], options: Options) -> str | None:
     """Find the column whose lists are the samples; None where there is none."""
     found = [name for name, kind in kinds.items() if kind == "list"]
     if options.key is not None:
@@ -131,8 +124,7 @@ def _lists(path: Path, kinds: dict[str, str], options: Options) -> str | None:
         return found[0] if found else None
     common = next((name for name in PIXEL_NAMES if name in found), None)
     if common is None:
-        raise read_error(
-            path,
+        raise Refusal(
             "it is not clear which of its columns holds the samples",
             f"Set key to one of these: {', '.join(found)}",
         )

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import numpy as np
 
-from tuckermix._reading import needs, read_error
+from tuckermix._optional import require
+from tuckermix._reading import Refusal
 
 __all__ = ["GREY_WEIGHTS", "grey_array", "match", "resize"]
 
@@ -18,13 +18,11 @@ N_COLOURS = (3, 4)
 """Lengths that the colour axis can have: RGB, or RGB with opacity."""
 
 
-def grey_array(path: str | os.PathLike[str], X: Any) -> Any:
+def grey_array(X: Any) -> Any:
     """Turn samples whose last axis holds colours into grey ones, in the same type.
 
     Parameters
     ----------
-    path : str or path
-        The file, for messages.
     X : array of shape (n_samples, ..., 3) or (n_samples, ..., 4)
         Colour samples, NumPy or Dask.
 
@@ -34,8 +32,7 @@ def grey_array(path: str | os.PathLike[str], X: Any) -> Any:
         Grey samples.
     """
     if X.ndim < 3 or X.shape[-1] not in N_COLOURS:
-        raise read_error(
-            path,
+        raise Refusal(
             f"grey=True needs a last axis of length 3 or 4, and the samples have shape "
             f"{tuple(X.shape[1:])}",
             "Leave grey out: the samples have no colours",
@@ -44,10 +41,10 @@ def grey_array(path: str | os.PathLike[str], X: Any) -> Any:
     return (grey.round() if X.dtype.kind in "ui" else grey).astype(X.dtype)
 
 
-def match(path: str | os.PathLike[str], image: np.ndarray, grey: bool | None) -> np.ndarray:
+def match(image: np.ndarray, grey: bool | None) -> np.ndarray:
     """Give an image (height, width) or (height, width, 3) the number of colours asked for."""
     if grey is True and image.ndim == 3:
-        return grey_array(path, image[None])[0]
+        return grey_array(image[None])[0]
     if grey is False and image.ndim == 2:
         return np.repeat(image[:, :, None], 3, axis=2)
     return image
@@ -57,11 +54,7 @@ def resize(image: np.ndarray, size: tuple[int, int] | None) -> np.ndarray:
     """Resize an image to (height, width) by area-weighted linear interpolation, in its type."""
     if size is None or image.shape[:2] == size:
         return image
-    try:
-        from PIL import Image
-    except ImportError as error:
-        raise needs("Resizing images", "pillow", "io") from error
-
+    Image = require("PIL.Image", "Resizing images", "io", package="pillow")
     # Channel by channel in floating point: Pillow resizes no colour images beyond 8 bits.
     channels = image[:, :, None] if image.ndim == 2 else image
     resized = np.stack(

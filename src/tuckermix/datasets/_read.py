@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tuckermix._reading import check_regular, open_regular, read_error, reading
+from tuckermix._reading import Refusal, check_regular, open_regular, reading
 from tuckermix.datasets._dataset import Dataset
 from tuckermix.datasets._folder import files_in
 from tuckermix.datasets._hdf5 import read_hdf5
@@ -186,7 +186,7 @@ def read(
     source = Path(path)
     with reading(path):
         if not source.exists():
-            raise read_error(path, "it does not exist", "Check the path")
+            raise Refusal("it does not exist", "Check the path")
         if source.is_dir():
             return _read_folder(source, options)
         check_regular(path, source.stat().st_mode)
@@ -197,7 +197,7 @@ def _reader(path: Path) -> Reader:
     """Find the reader for a file."""
     suffix = path.suffix.lower()
     if path.stat().st_size == 0:
-        raise read_error(path, "it is empty", "Get the file anew")
+        raise Refusal("it is empty", "Get the file anew")
     if suffix in READERS:
         return READERS[suffix]
     if path.name.lower().endswith(tuple(NIFTI_SUFFIXES)):
@@ -209,10 +209,8 @@ def _reader(path: Path) -> Reader:
     if IDX_NAME.search(path.name):
         return read_idx
     if suffix in IMAGE_SUFFIXES:
-        raise read_error(
-            path,
-            "it holds one image, and samples are many",
-            "Name the folder in which the images lie",
+        raise Refusal(
+            "it holds one image, and samples are many", "Name the folder in which the images lie"
         )
     with open_regular(path) as stream:
         head = stream.read(16)
@@ -221,7 +219,7 @@ def _reader(path: Path) -> Reader:
             return reader
     if is_idx(path):
         return read_idx
-    raise read_error(path, "its kind is not known", f"Name one of these: {KINDS}")
+    raise Refusal("its kind is not known", f"Name one of these: {KINDS}")
 
 
 def _read_folder(path: Path, options: Options) -> Dataset:
@@ -242,16 +240,13 @@ def _read_folder(path: Path, options: Options) -> Dataset:
     names = [*images, *videos] or files_in(path, NIFTI_SUFFIXES) or files_in(path, NPY_SUFFIXES)
     if not names:
         known = sorted(suffix for _, suffixes, _ in FILES for suffix in suffixes)
-        raise read_error(
-            path,
+        raise Refusal(
             "the folder holds no images or videos, no scans and no arrays",
             f"Known endings are {', '.join(known)}",
         )
     if unused:
-        raise read_error(
-            path,
-            f"{' and '.join(unused)} cannot be applied to a folder of files",
-            "Leave the option out",
+        raise Refusal(
+            f"{' and '.join(unused)} cannot be applied to a folder of files", "Leave the option out"
         )
     return read_files(path, names, options)
 
@@ -275,16 +270,14 @@ def read_files(folder: Path, names: list[str], options: Options) -> Dataset:
         found.setdefault(kind, name)
     if len(found) > 1:
         (one, first), (two, second) = list(found.items())[:2]
-        raise read_error(
-            folder,
+        raise Refusal(
             f"it holds {one}, like {first!r}, and {two}, like {second!r}",
             "Put them into folders of their own",
         )
     for kind, _, reader in FILES:
         if kind in found:
             return reader(folder, names, options)
-    raise read_error(
-        folder,
+    raise Refusal(
         f"files like {names[0]!r} hold no samples that can be read",
         f"Known endings are {', '.join(sorted(end for _, ends, _ in FILES for end in ends))}",
     )
@@ -296,8 +289,7 @@ def join(parts: list[Dataset], path: Path) -> Dataset:
         return parts[0]
     shapes = {part.sample_shape for part in parts}
     if len(shapes) > 1:
-        raise read_error(
-            path,
+        raise Refusal(
             f"its files hold samples of different shapes: {', '.join(map(str, sorted(shapes)))}",
             "Read them one by one",
         )

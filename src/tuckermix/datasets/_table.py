@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tuckermix._reading import read_error
+from tuckermix._reading import Refusal
 from tuckermix._tables import rows_of_text
 from tuckermix.datasets._container import LABEL_NAMES, encode_labels
 from tuckermix.datasets._dataset import Dataset
@@ -62,15 +62,13 @@ class Table:
     numbers: np.ndarray
 
 
-def roles(path: Path, columns: Sequence[str], options: Options) -> tuple[str | None, str | None]:
+def roles(columns: Sequence[str], options: Options) -> tuple[str | None, str | None]:
     """Tell which column holds paths or names, and which the classes; None where there is none."""
     key, label = options.key, options.label_key
     for option, name in (("key", key), ("label_key", label)):
         if isinstance(name, str) and name not in columns:
-            raise read_error(
-                path,
-                f"it has no column {name!r}",
-                f"Set {option} to one of these: {', '.join(columns)}",
+            raise Refusal(
+                f"it has no column {name!r}", f"Set {option} to one of these: {', '.join(columns)}"
             )
     if label is None:
         label = next((name for name in CLASS_NAMES if name in columns and name != key), None)
@@ -100,27 +98,24 @@ def read_table(path: Path, options: Options, read_files: FileReader) -> Dataset:
     try:
         head = [cell.strip() for cell in next(rows, [])]
         if not head:
-            raise read_error(path, "it is empty", "Get the file anew")
+            raise Refusal("it is empty", "Get the file anew")
         if len(set(head)) < len(head):
-            raise read_error(
-                path, "two of its columns have one name", "Give each column a name of its own"
-            )
-        return samples_of_table(path, _parsed(path, head, rows, options), options, read_files)
+            raise Refusal("two of its columns have one name", "Give each column a name of its own")
+        return samples_of_table(path, _parsed(head, rows, options), options, read_files)
     except csv.Error as error:
         raise ValueError(str(error)) from error
 
 
-def _parsed(path: Path, head: list[str], rows: Iterator[list[str]], options: Options) -> Table:
+def _parsed(head: list[str], rows: Iterator[list[str]], options: Options) -> Table:
     """Read the rows; numbers are kept as numbers, eight bytes each."""
-    told = [name for name in roles(path, head, options) if name is not None]
+    told = [name for name in roles(head, options) if name is not None]
     texts: dict[str, list[str]] = {}
     numbers: list[np.ndarray] = []
     places: list[int] = []
     held = 0
     for number, row in enumerate(rows, start=2):
         if len(row) != len(head):
-            raise read_error(
-                path,
+            raise Refusal(
                 f"row {number} has {len(row)} cells, and the first has {len(head)}",
                 "Check how the table was written",
             )
@@ -132,8 +127,7 @@ def _parsed(path: Path, head: list[str], rows: Iterator[list[str]], options: Opt
         try:
             numbers.append(np.array([row[place] for place in places], dtype=np.float64))
         except ValueError as error:
-            raise read_error(
-                path,
+            raise Refusal(
                 f"row {number} holds a text where the rows above it hold numbers",
                 "Leave the column out, or fill the gap",
             ) from error
@@ -142,14 +136,13 @@ def _parsed(path: Path, head: list[str], rows: Iterator[list[str]], options: Opt
             held += TEXT_BYTES + len(cells[-1])
         held += numbers[-1].nbytes
         if held > options.max_bytes:
-            raise read_error(
-                path,
+            raise Refusal(
                 f"its first {number - 1} rows take {held} bytes in memory, and the limit is "
                 f"max_bytes={options.max_bytes}",
                 "If you trust the file, raise max_bytes",
             )
     if not numbers:
-        raise read_error(path, "it has a heading and no rows", "Store one row for each sample")
+        raise Refusal("it has a heading and no rows", "Store one row for each sample")
     return Table(texts, [head[place] for place in places], np.stack(numbers))
 
 
@@ -159,12 +152,10 @@ def samples_of_table(path: Path, table: Table, options: Options, read_files: Fil
     A column of paths counts where it was asked for, where there are no numbers, or where the first
     of its files is there; else its texts are the names of the samples, and the numbers are these.
     """
-    key, label = roles(path, [*table.texts, *table.names], options)
+    key, label = roles([*table.texts, *table.names], options)
     paths = table.texts.get(key) if key is not None else None
     if options.key is not None and paths is None:
-        raise read_error(
-            path, f"the column {key!r} holds numbers", "Set key to the column of the paths"
-        )
+        raise Refusal(f"the column {key!r} holds numbers", "Set key to the column of the paths")
     there = bool(paths) and (path.parent / str((paths or [""])[0])).is_file()
     rows: Sequence[int]
     if paths is not None and (options.key is not None or not table.names or there):
@@ -175,21 +166,20 @@ def samples_of_table(path: Path, table: Table, options: Options, read_files: Fil
         rows = range(data.n_samples)
     else:
         columns = ", ".join(table.texts)
-        raise read_error(
-            path,
+        raise Refusal(
             f"it has neither a column of paths nor one of numbers ({columns})",
             f"Set key to one of these: {columns}",
         )
     if label is None:
         return replace(data, labels=None, class_names=None)
-    return with_classes(path, data, [table.texts[label][row] for row in rows], label)
+    return with_classes(data, [table.texts[label][row] for row in rows], label)
 
 
-def with_classes(path: Path, data: Dataset, cells: Sequence[str], label: str) -> Dataset:
+def with_classes(data: Dataset, cells: Sequence[str], label: str) -> Dataset:
     """Take the cells of the column `label` as classes: whole numbers as they are, texts by name."""
     whole = all(_is_number(cell) for cell in cells)
     known = np.array([float(cell) for cell in cells]) if whole else np.array(cells)
-    labels, class_names = encode_labels(path, known, label)
+    labels, class_names = encode_labels(known, label)
     return replace(data, labels=labels, class_names=class_names)
 
 
@@ -209,8 +199,7 @@ def from_numbers(path: Path, X: np.ndarray, options: Options) -> Dataset:
         if getattr(options, name) is not None
     ]
     if used:
-        raise read_error(
-            path,
+        raise Refusal(
             f"{' and '.join(used)} cannot be applied to a table of numbers",
             "Leave the option out; sample_shape gives rows the shape of images",
         )
@@ -224,8 +213,7 @@ def from_numbers(path: Path, X: np.ndarray, options: Options) -> Dataset:
         X = X.astype(np.uint8)  # grey values
     if options.sample_shape is not None:
         if math.prod(options.sample_shape) != math.prod(X.shape[1:]):
-            raise read_error(
-                path,
+            raise Refusal(
                 f"a row has {math.prod(X.shape[1:])} numbers and "
                 f"sample_shape={options.sample_shape} has {math.prod(options.sample_shape)}",
                 "Set sample_shape so that the numbers agree",
@@ -242,7 +230,7 @@ def _from_paths(
     places: dict[str, int] = {}
     for row, name in enumerate(names):
         if name in places:
-            raise read_error(path, f"it names {name!r} twice", "Keep one row for each file")
+            raise Refusal(f"it names {name!r} twice", "Keep one row for each file")
         places[name] = row
     data = read_files(path.parent, names, replace(options, key=None, label_key=None))
     assert data.names is not None
@@ -258,8 +246,7 @@ def _below(path: Path, cell: str) -> str:
     base = os.path.abspath(path.parent)
     place = os.path.relpath(os.path.join(base, cell.replace("\\", "/")), base)
     if not cell or place == os.curdir or place.split(os.sep)[0] == os.pardir:
-        raise read_error(
-            path,
+        raise Refusal(
             f"it names {cell!r}, which does not lie in the folder of the table",
             "Put the table into the folder of the files, or above it",
         )

@@ -18,7 +18,8 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from tuckermix._reading import inflate, needs, open_regular, read_error, slack
+from tuckermix._optional import require
+from tuckermix._reading import Refusal, check_fits, inflate, open_regular, slack
 from tuckermix.datasets._tiff_notes import images_noted, noted
 
 __all__ = ["Stack", "is_tiff", "read_pages"]
@@ -229,31 +230,29 @@ def read_pages(path: Path, limit: int) -> Stack:
         n_pages = 0
         # Once through all of them before anything is decoded. No page is kept: many small ones can
         # share long tags.
-        for page in _directories(path, stream, limit):
+        for page in _directories(stream, limit):
             sizes[page.shape, page.dtype] = None
             if not n_pages:
                 description, first = page.description, page
             n_pages += 1
         if not n_pages:
-            raise read_error(path, "it holds no pages", "Get the file anew")
+            raise Refusal("it holds no pages", "Get the file anew")
         if len(sizes) > 1:
-            raise read_error(
-                path,
+            raise Refusal(
                 f"its pages differ in size: {', '.join(sorted({str(s) for s, _ in sizes}))}",
                 "Save the pages as single images into a folder and pass size=(height, width)",
             )
         n_images = images_noted(description) or 1
         if n_pages == 1 and n_images > 1:
-            raise read_error(
-                path,
+            raise Refusal(
                 f"it says that it holds {n_images} images, and has one page",
                 "Save it anew with one page for each image",
             )
         n_bands = first.shape[2] if first.colour else 1
-        said = noted(path, description, n_pages, len(first.shape), n_bands)
+        said = noted(description, n_pages, len(first.shape), n_bands)
         X: np.ndarray | None = None
-        for index, page in enumerate(_directories(path, stream, limit)):
-            decoded = _decode(path, stream, page)
+        for index, page in enumerate(_directories(stream, limit)):
+            decoded = _decode(stream, page)
             if X is None:
                 X = np.empty((n_pages, *decoded.shape), dtype=decoded.dtype)
                 places = np.argsort(said.order) if said.order else range(n_pages)
@@ -267,7 +266,7 @@ def read_pages(path: Path, limit: int) -> Stack:
 # --- the directories ----------------------------------------------------------------------------
 
 
-def _directories(path: Path, stream: BinaryIO, limit: int) -> Iterator[Page]:
+def _directories(stream: BinaryIO, limit: int) -> Iterator[Page]:
     """Yield the pages of a file, following the chain of their directories once."""
     size = stream.seek(0, io.SEEK_END)
     stream.seek(0)
@@ -292,12 +291,7 @@ def _directories(path: Path, stream: BinaryIO, limit: int) -> Iterator[Page]:
             continue
         page = _page(tags, others, order, size, limit)
         total += page.nbytes
-        if total > limit:
-            raise read_error(
-                path,
-                f"its pages would take {total} bytes in memory, and the limit is max_bytes={limit}",
-                "If you trust the file, raise max_bytes",
-            )
+        check_fits("its pages", total, limit)
         n_blocks += page.offsets.size
         if n_blocks > MAX_BLOCKS:
             raise ValueError(f"its pages lie in more than {MAX_BLOCKS} strips or tiles")
@@ -436,14 +430,12 @@ def _page(
 # --- the pixels ---------------------------------------------------------------------------------
 
 
-def _decode(path: Path, stream: BinaryIO, page: Page) -> np.ndarray:
+def _decode(stream: BinaryIO, page: Page) -> np.ndarray:
     """Decode one page."""
     if page.kind == "c":
-        raise read_error(
-            path, f"its pages have dtype {page.dtype}", "Save it with real grey values"
-        )
+        raise Refusal(f"its pages have dtype {page.dtype}", "Save it with real grey values")
     if page.compression not in OURS:
-        return _by_pillow(path, stream, page)
+        return _by_pillow(stream, page)
     if page.photometric not in (0, 1, RGB, PALETTE):
         raise ValueError(f"pixels of the meaning {page.photometric} are not read here")
     size = stream.seek(0, io.SEEK_END)
@@ -531,19 +523,14 @@ def _packbits(packed: bytes, most: int) -> bytes:
     return bytes(content[:most])
 
 
-def _by_pillow(path: Path, stream: BinaryIO, page: Page) -> np.ndarray:
+def _by_pillow(stream: BinaryIO, page: Page) -> np.ndarray:
     """Decode one page whose compression needs a library."""
     if page.compression not in PILLOW:
-        raise read_error(
-            path,
+        raise Refusal(
             f"its pages are packed in the way number {page.compression}, which is not read here",
             "Save it without compression, or with deflate",
         )
-    try:
-        from PIL import Image
-    except ImportError as error:
-        raise needs("Reading this TIFF", "pillow", "io") from error
-
+    Image = require("PIL.Image", "Reading this TIFF", "io", package="pillow")
     with Image.open(_alone(stream, page), formats=("TIFF",)) as image:
         if image.size != (page.width, page.height):
             raise ValueError("the size of a page is not what its tags say")

@@ -11,11 +11,10 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 from xml.parsers import expat
 
-from tuckermix._reading import read_error
+from tuckermix._reading import Refusal
 from tuckermix._records import Record
 
 __all__ = ["Noted", "images_noted", "noted"]
@@ -60,13 +59,11 @@ def images_noted(description: str) -> int | None:
     return _imagej(description).get("images")
 
 
-def noted(path: Path, description: str, n_pages: int, n_axes: int, n_channels: int = 1) -> Noted:
+def noted(description: str, n_pages: int, n_axes: int, n_channels: int = 1) -> Noted:
     """Understand the pages of a file by its description.
 
     Parameters
     ----------
-    path : Path
-        The file, for messages.
     description : str
         What its writer noted.
     n_pages : int
@@ -82,7 +79,7 @@ def noted(path: Path, description: str, n_pages: int, n_axes: int, n_channels: i
         What the description says, or one axis of pages where it says nothing that fits.
     """
     if "<OME" in description[:MAX_NOTE] and "http://www.openmicroscopy.org" in description:
-        return _ome(path, description, n_pages, n_channels)
+        return _ome(description, n_pages, n_channels)
     if description.startswith("ImageJ="):
         said = _imagej(description)
         sizes = {"T": said.get("frames", 1), "Z": said.get("slices", 1)}
@@ -143,7 +140,7 @@ class _Reader:
             self.planes.append(attributes)
 
 
-def _ome(path: Path, description: str, n_pages: int, n_channels: int) -> Noted:
+def _ome(description: str, n_pages: int, n_channels: int) -> Noted:
     """Read the order of the pages from OME-XML."""
     reader = _Reader()
     parser = expat.ParserCreate()
@@ -166,8 +163,7 @@ def _ome(path: Path, description: str, n_pages: int, n_channels: int) -> Noted:
     if math.prod(in_pages.values()) != n_pages or len(reader.images) > 1:
         several = f"{len(reader.images)} images" if len(reader.images) > 1 else "one image"
         planes = " x ".join(f"{in_pages[letter]} {letter}" for letter in order[2:])
-        raise read_error(
-            path,
+        raise Refusal(
             f"its OME-XML describes {several}, the first of {planes} pages, and it holds {n_pages}",
             "Save it as one file with one image, which Bio-Formats' bfconvert can",
         )

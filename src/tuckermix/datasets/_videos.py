@@ -8,7 +8,8 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from tuckermix._reading import needs, open_regular, read_error
+from tuckermix._optional import require
+from tuckermix._reading import Refusal, check_fits, open_regular
 from tuckermix.datasets._dataset import Dataset
 from tuckermix.datasets._folder import stack_files
 from tuckermix.datasets._options import Options
@@ -45,11 +46,11 @@ def read_video_folder(path: Path, names: list[str], options: Options) -> Dataset
 
 def read_video_file(path: Path, options: Options) -> Dataset:
     """Read one video: its frames are the samples, or its clips of `frames` frames."""
-    video = _stack(path, _frames(path, options), options)
+    video = _stack(_frames(path, options), options)
     if options.frames is not None:
         count = video.shape[0] // options.frames
         if count < 1:
-            raise _too_short(path, video.shape[0], options.frames)
+            raise _too_short(video.shape[0], options.frames)
         video = video[: count * options.frames]
         video = video.reshape(count, options.frames, *video.shape[1:])
         return Dataset(X=video, name=path.name, extra={"kind": "video"})
@@ -66,30 +67,27 @@ def read_video(path: Path, options: Options) -> tuple[np.ndarray, str]:
     kind : str
         How it is drawn: "video".
     """
-    video = _stack(path, _frames(path, options), options, limit=options.frames)
+    video = _stack(_frames(path, options), options, limit=options.frames)
     if options.frames is not None and video.shape[0] < options.frames:
-        raise _too_short(path, video.shape[0], options.frames)
+        raise _too_short(video.shape[0], options.frames)
     return video, "video"
 
 
-def _too_short(path: Path, count: int, frames: int) -> ValueError:
-    return read_error(
-        path, f"it has {count} frames and frames={frames} were asked for", "Pass a smaller frames"
+def _too_short(count: int, frames: int) -> ValueError:
+    return Refusal(
+        f"it has {count} frames and frames={frames} were asked for", "Pass a smaller frames"
     )
 
 
-def _stack(
-    path: Path, frames: Iterator[np.ndarray], options: Options, limit: int | None = None
-) -> np.ndarray:
+def _stack(frames: Iterator[np.ndarray], options: Options, limit: int | None = None) -> np.ndarray:
     """Collect frames up to a number, within the limit on memory."""
     collected: list[np.ndarray] = []
     total = 0
     for frame in frames:
-        collected.append(resize(match(path, frame, options.grey), options.size))
+        collected.append(resize(match(frame, options.grey), options.size))
         total += collected[-1].nbytes
         if total > options.max_bytes:
-            raise read_error(
-                path,
+            raise Refusal(
                 f"its first {len(collected)} frames take {total} bytes in memory, and the limit "
                 f"is max_bytes={options.max_bytes}",
                 "Pass a smaller size, grey=True, fewer frames, or a larger max_bytes",
@@ -97,43 +95,32 @@ def _stack(
         if limit is not None and len(collected) == limit:
             break
     if not collected:
-        raise read_error(path, "it has no frames", "Get the file anew")
+        raise Refusal("it has no frames", "Get the file anew")
     return np.stack(collected)
 
 
-def _check_frame(path: Path, width: int, height: int, options: Options) -> None:
-    declared = BYTES_PER_PIXEL * width * height
-    if declared > options.max_bytes:
-        raise read_error(
-            path,
-            f"one of its frames would take {declared} bytes in memory, and the limit is "
-            f"max_bytes={options.max_bytes}",
-            "If you trust the file, raise max_bytes",
-        )
+def _check_frame(width: int, height: int, options: Options) -> None:
+    check_fits("one of its frames", BYTES_PER_PIXEL * width * height, options.max_bytes)
 
 
 def _frames(path: Path, options: Options) -> Iterator[np.ndarray]:
     """Decode the first video stream of a file frame by frame."""
-    try:
-        import av
-    except ImportError as error:
-        raise needs("Reading videos", "av", "io") from error
-
+    av = require("av", "Reading videos", "io")
     settings: dict[str, Any] = {
         # The stream is handed over open: no name that the file contains is ever opened.
         "container_options": {"format_whitelist": CONTAINERS, "protocol_whitelist": ""}
     }
     with open_regular(path) as raw, _container(av, raw, settings) as container:
         if not container.streams.video:
-            raise read_error(path, "it has no pictures", "Name a file that holds a video")
+            raise Refusal("it has no pictures", "Name a file that holds a video")
         stream = container.streams.video[0]
         grey = stream.codec_context.pix_fmt in GREY_FORMATS
-        _check_frame(path, stream.codec_context.width, stream.codec_context.height, options)
+        _check_frame(stream.codec_context.width, stream.codec_context.height, options)
         # What the head of a file says need not hold for its frames: the decoder must know too.
         most = options.max_bytes // BYTES_PER_PIXEL + SPARE_PIXELS
         stream.codec_context.options = {"max_pixels": str(min(most, MAX_PIXELS))}
         for frame in _decoded(container, stream):
-            _check_frame(path, frame.width, frame.height, options)
+            _check_frame(frame.width, frame.height, options)
             if grey or options.grey:
                 yield frame.to_ndarray(format="gray")
             else:

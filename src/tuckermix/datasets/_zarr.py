@@ -20,7 +20,7 @@ from typing import Any, Literal
 import numpy as np
 
 from tuckermix._archives import Entry
-from tuckermix._reading import open_regular, read_error, reading, slack
+from tuckermix._reading import Refusal, check_fits, open_regular, reading, slack
 from tuckermix.datasets._chunks import Index, Region, covering, gather, whole
 from tuckermix.datasets._container import LABEL_KINDS, STRING, assemble, check_strings
 from tuckermix.datasets._dataset import Dataset
@@ -137,17 +137,16 @@ def _nodes(path: Path) -> Iterator[Node]:
         name = pending.pop()
         seen += 1
         if seen > MAX_NODES:
-            raise read_error(path, f"it has more than {MAX_NODES} folders", "Store fewer arrays")
+            raise Refusal(f"it has more than {MAX_NODES} folders", "Store fewer arrays")
         folder = os.path.join(root, *name.split("/")) if name else root
         with os.scandir(folder) as scan:
             items = {item.name: item for item in scan if item.name in MARKERS or _walked(item)}
         for item in items.values():
             if item.is_symlink():
-                raise _link(path, f"{name}/{item.name}".lstrip("/"))
+                raise _link(f"{name}/{item.name}".lstrip("/"))
         markers = [marker for marker in MARKERS if marker in items]
         if len(markers) > 1:
-            raise read_error(
-                path,
+            raise Refusal(
                 f"{name or 'its root'!r} has {' and '.join(markers)}, and can be one of them only",
                 "Remove the one that does not belong there",
             )
@@ -166,9 +165,8 @@ def _walked(item: os.DirEntry[str]) -> bool:
     return item.is_symlink() or item.is_dir(follow_symlinks=False)
 
 
-def _link(path: str | os.PathLike[str], name: str) -> ValueError:
-    return read_error(
-        path,
+def _link(name: str) -> ValueError:
+    return Refusal(
         f"{name!r} is a link, and links may lead out of the store",
         "Copy what it names to its place",
     )
@@ -293,22 +291,17 @@ def _check(node: Node, limit: int) -> None:
     """Refuse an array with chunks beyond the limit or codecs that are not known, unread."""
     assert node.dtype is not None
     declared = size_of(node.chunks, STRING if node.dtype.hasobject else node.dtype)
-    if declared > limit:
-        raise read_error(
-            node.folder,
-            f"one chunk of shape {node.chunks} would take {declared} bytes in memory, and the "
-            f"limit is max_bytes={limit}",
-            "If you trust the file, raise max_bytes, or store it anew in smaller chunks",
-        )
-    try:
-        _stages(node.codecs, node.chunks, node.dtype)
-    except UnknownCodec as error:
-        raise read_error(
-            node.folder,
-            f"it is stored with {error}, which is not decoded here: some codecs may run code when "
-            "unpacked",
-            "Store it anew with blosc, gzip or zstd",
-        ) from error
+    with reading(node.folder):
+        what = f"one chunk of shape {node.chunks}"
+        check_fits(what, declared, limit, "raise max_bytes, or store it anew in smaller chunks")
+        try:
+            _stages(node.codecs, node.chunks, node.dtype)
+        except UnknownCodec as error:
+            raise Refusal(
+                f"it is stored with {error}, which is not decoded here: some codecs may run code "
+                "when unpacked",
+                "Store it anew with blosc, gzip or zstd",
+            ) from error
 
 
 def _load(node: Node, limit: int) -> np.ndarray:
@@ -317,7 +310,7 @@ def _load(node: Node, limit: int) -> np.ndarray:
     if not values.dtype.hasobject:
         return values
     longest = max(map(len, values.flat), default=0)
-    check_strings(node.root, node.name, values.size, longest, limit)
+    check_strings(node.name, values.size, longest, limit)
     return values.astype(str)
 
 
@@ -325,7 +318,7 @@ def _open(node: Node, limit: int, axis: int, chunks: int | None) -> Any:
     _check(node, limit)
     assert node.dtype is not None
     slices = Slices(_fetch, (node, limit), node.shape, node.dtype)
-    return to_dask(node.folder, slices, axis, chunks, node.chunks[axis], limit)
+    return to_dask(slices, axis, chunks, node.chunks[axis], limit)
 
 
 def _fetch(node: Node, limit: int, index: Any) -> np.ndarray:
@@ -361,7 +354,7 @@ def _numbered(node: Node, folder: str, start: Index) -> Iterator[Index]:
             if not all(part.isascii() and part.isdigit() for part in parts):
                 continue
             if item.is_symlink():
-                raise _link(node.root, os.path.relpath(item.path, node.root))
+                raise _link(os.path.relpath(item.path, node.root))
             index = (*start, *map(int, parts))
             if len(index) == len(node.shape):
                 yield index
@@ -378,7 +371,7 @@ def _chunk(node: Node, limit: int, index: Index) -> np.ndarray | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     if stat.S_ISLNK(found.st_mode) or os.path.realpath(file) != file:
-        raise _link(node.root, f"{node.name}/{key}".lstrip("/"))
+        raise _link(f"{node.name}/{key}".lstrip("/"))
     assert node.dtype is not None
     strings = node.dtype.hasobject
     most = limit if strings else slack(size_of(node.chunks, node.dtype))

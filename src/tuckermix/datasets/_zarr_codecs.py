@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 
 from tuckermix._archives import NUMERIC_KINDS
-from tuckermix._reading import inflate, needs
+from tuckermix._optional import require
+from tuckermix._reading import inflate
 
 __all__ = [
     "FILTERS",
@@ -114,11 +115,7 @@ def _too_long(length: int, limit: int) -> ValueError:
 
 
 def _numcodecs() -> Any:
-    try:
-        import numcodecs
-    except ImportError as error:
-        raise needs("Reading this Zarr store", "numcodecs", "io") from error
-    return numcodecs
+    return require("numcodecs", "Reading this Zarr store", "io")
 
 
 def _gzip(config: Config, packed: bytes, limit: int) -> bytes:
