@@ -153,6 +153,11 @@ def test_the_logarithm(images):
     assert np.allclose(scattering.transform(3 * images), np.log(3 * plain / median + 0.001))
 
 
+def test_the_logarithm_of_coefficients_that_are_known(images):
+    plain, log = Scattering(J=2).fit(images), Scattering(J=2, log=True).fit(images)
+    np.testing.assert_array_equal(log.logarithm(plain.transform(images)), log.transform(images))
+
+
 def test_the_logarithm_of_blank_images():
     X = np.zeros((5, 8, 8))
     blank = Scattering(J=2, log=True).fit(X)

@@ -11,6 +11,7 @@ from tuckermix._array_api import to_numpy
 from tuckermix.numerics import linalg
 from tuckermix.numerics.linalg import (
     centre_rows,
+    improved_eigenvectors,
     leading_directions,
     leading_eigenvectors,
     orthonormal_basis,
@@ -63,6 +64,19 @@ def test_the_span_is_that_of_lapack(rng, link, n_groups, size):
     np.testing.assert_allclose(vectors.T @ vectors, np.eye(n_groups), atol=1e-9)
     cosines = np.linalg.svd(basis[:, -n_groups:].T @ vectors, compute_uv=False)
     assert cosines.min() > 1 - 1e-9
+
+
+@pytest.mark.parametrize(("n_groups", "size"), [(4, 90), (12, 40), (3, 20)])
+def test_a_guess_is_improved_to_the_span_of_lapack(seed, n_groups, size):
+    rng = np.random.default_rng(seed)
+    N = planted(rng, n_groups, size, 0.1)
+    expected, basis = eigh(N)
+    truth = basis[:, ::-1][:, :n_groups]
+    for guess in (truth + 0.05 * rng.standard_normal(truth.shape), rng.random(truth.shape)):
+        values, vectors = improved_eigenvectors(sparse.csr_array(N), guess)
+        np.testing.assert_allclose(values, expected[::-1][:n_groups], atol=1e-5)
+        np.testing.assert_allclose(vectors.T @ vectors, np.eye(n_groups), atol=1e-9)
+        assert np.linalg.svd(truth.T @ vectors, compute_uv=False).min() > 0.999
 
 
 @pytest.mark.parametrize("link", [0.0, 1e-9, 1e-4])

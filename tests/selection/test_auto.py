@@ -8,13 +8,15 @@ from sklearn.base import clone
 from sklearn.cluster import AgglomerativeClustering, KMeans
 from sklearn.decomposition import PCA
 from sklearn.metrics import adjusted_rand_score
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 import tuckermix
 from tuckermix import AutoClustering, TuckerClustering
 from tuckermix.datasets import make_tensor_clusters
-from tuckermix.selection.auto import built_in_candidates, is_image, is_noisy
+from tuckermix.selection.auto import built_in_candidates, fit_with, is_image, is_noisy
+from tuckermix.selection.resampling import set_clusters
+from tuckermix.selection.shared import Features
 
 
 @pytest.mark.parametrize("n_clusters", [3, 6, 9])
@@ -27,6 +29,24 @@ def test_planted_numbers_are_found(n_clusters):
     assert adjusted_rand_score(model.labels_, y) > 0.9
     assert model.selection_.n_clusters == n_clusters
     assert 0.0 <= model.selection_.behind < 1.0
+
+
+@pytest.mark.parametrize("features", ["pixels", "scattering", "auto"])
+def test_known_features_change_nothing(planted, features):
+    X, _ = planted
+    model = AutoClustering(4, features=features, random_state=0).fit(X)
+    alone = clone(model.best_estimator_).fit(X)
+    np.testing.assert_array_equal(alone.predict_proba(X), model.predict_proba(X))
+    final = alone[-1] if isinstance(alone, Pipeline) else alone
+    np.testing.assert_array_equal(final.labels_, model.labels_)
+
+
+@pytest.mark.parametrize("name", [name for name, _ in built_in_candidates((16, 16), "auto")])
+def test_every_candidate_is_fitted_with_known_features(planted, name):
+    X, _ = planted
+    candidate = set_clusters(clone(dict(built_in_candidates((16, 16), "auto"))[name]), 4, 0)
+    one, other = fit_with(clone(candidate), X, Features(X)), clone(candidate).fit(X)
+    np.testing.assert_array_equal(one.predict_proba(X), other.predict_proba(X))
 
 
 def test_it_acts_as_the_chosen_one(planted):

@@ -9,7 +9,7 @@ from sklearn.preprocessing import StandardScaler
 
 from tuckermix import MultiViewClustering, TuckerClustering
 from tuckermix.numerics.points import nearest_neighbors
-from tuckermix.selection.resampling import Resampler, restrict, set_clusters
+from tuckermix.selection.resampling import Resampler, agreement, restrict, set_clusters
 
 
 @pytest.mark.parametrize("length", [6, 12, 29])
@@ -103,3 +103,38 @@ def test_a_judge_measures_all_partitions_on_one_graph(planted):
     assert judged.trial(4, "all", 1) == alone.trial(4, "all", 1)
     assert judged.trial(8, "few", 1).modularity < alone.trial(8, "few", 1).modularity
     np.testing.assert_array_equal(judged.labels(8, "few"), alone.labels(8, "few"))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_agreement_is_the_adjusted_rand_index(seed):
+    rng = np.random.default_rng(seed)
+    labels, others = rng.integers(0, 5, 60), rng.integers(0, 3 + seed, 60)
+    assert agreement(labels, others) == pytest.approx(adjusted_rand_score(labels, others))
+    assert agreement(labels, labels[::-1].max() - labels) == pytest.approx(1.0)
+    one = np.zeros(60, dtype=int)
+    assert agreement(one, one) == adjusted_rand_score(one, one) == 1.0
+    assert agreement(one, labels) == adjusted_rand_score(one, labels) == 0.0
+
+
+def test_parts_are_cut_as_without_a_guess(planted, monkeypatch):
+    X, _ = planted
+    candidates = [("pixels", TuckerClustering())]
+    exact = Resampler(X, candidates, np.random.default_rng(0)).trial(4, "pixels", 6)
+    monkeypatch.setattr("tuckermix.numerics.linalg.WHOLE_EIGENPROBLEM", 50)
+    guessed = Resampler(X, candidates, np.random.default_rng(0)).trial(4, "pixels", 6)
+    assert guessed.stability == pytest.approx(exact.stability, abs=1e-3)
+    assert guessed.modularity == exact.modularity
+
+
+def test_numbers_that_were_forgotten_are_found_again(planted):
+    X, _ = planted
+    candidates = [("pixels", TuckerClustering())]
+    one = Resampler(X, candidates, np.random.default_rng(3))
+    one.trial(7, "pixels", 2)
+    for n_clusters in range(8, 17):
+        one.trial(n_clusters, "pixels", 1)
+    other = Resampler(X, candidates, np.random.default_rng(3))
+    assert one.trial(7, "pixels", 4) == other.trial(7, "pixels", 4)
+    np.testing.assert_allclose(
+        np.mean(one.agreements(7, "pixels")), one.trial(7, "pixels", 4).stability
+    )

@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 
 from tuckermix.selection.record import Trial
-from tuckermix.selection.search import choose
+from tuckermix.selection.search import choose, is_behind
 
 
 class Told:
     """Stand in for a resampler: stabilities follow a curve that is given, and calls are noted."""
 
-    def __init__(self, curves, n_samples=1000):
-        self.curves, self.n_samples = curves, n_samples
+    def __init__(self, curves, n_samples=1000, spread=0.0):
+        self.curves, self.n_samples, self.spread = curves, n_samples, spread
         self.candidates = dict.fromkeys(curves)
         self.calls, self.prepared = [], []
 
@@ -22,6 +22,11 @@ class Told:
         self.calls.append((n_clusters, name, n_subsamples))
         stability = self.curves[name](n_clusters)
         return None if stability is None else Trial(n_clusters, name, stability, 1.0, n_subsamples)
+
+    def agreements(self, n_clusters, name):
+        count = max(count for *key, count in self.calls if key == [n_clusters, name])
+        wave = self.spread * np.sin(1.0 + np.arange(count) + len(name))
+        return self.curves[name](n_clusters) + wave
 
     def labels(self, n_clusters, name):
         return np.arange(self.n_samples) % n_clusters
@@ -48,14 +53,52 @@ def test_the_first_pass_ends_when_the_score_has_fallen():
     assert max(number for number, _, _ in told.calls) < 20
 
 
-def test_leaders_get_more_subsamples():
-    told = Told({"a": peak_at(5), "b": lambda k: 0.97 * peak_at(5)(k), "c": lambda k: 0.1})
-    chosen = choose(told, None, lambda share, doing: None)
-    counts = {(t.n_clusters, t.view): t.n_subsamples for t in chosen.trials}
-    assert counts[5, "a"] == counts[5, "b"] == 20
-    assert counts[5, "c"] == 4
-    assert counts[2, "a"] == 4
-    assert told.prepared == ["a", "b", "c"]
+def test_leaders_get_more_subsamples_until_one_is_ahead():
+    curves = {"a": peak_at(5), "bb": lambda k: 0.97 * peak_at(5)(k), "c": lambda k: 0.1}
+    counts = {}
+    for spread in (0.0, 0.5):
+        told = Told(curves, spread=spread)
+        chosen = choose(told, None, lambda share, doing: None)
+        counts[spread] = {(t.n_clusters, t.view): t.n_subsamples for t in chosen.trials}
+        assert told.prepared == ["a", "bb", "c"]
+        assert (chosen.n_clusters, chosen.view) == (5, "a")
+    assert counts[0.5][5, "a"] == counts[0.5][5, "bb"] == 20  # subsamples leave a doubt
+    assert counts[0.0][5, "a"] == counts[0.0][5, "bb"] == 8
+    for found in counts.values():
+        assert found[5, "c"] == 2  # hopeless after the first look
+        assert found[2, "a"] == 4
+
+
+def test_views_that_are_the_same_are_not_told_apart_by_a_hair():
+    told = Told({"a": lambda k: 0.9, "bb": lambda k: 0.899})
+    chosen = choose(told, 6, lambda share, doing: None)
+    assert chosen.view == "a"
+    assert max(count for *_, count in told.calls) == 8
+
+
+def test_a_view_without_a_second_look_gets_it_when_the_best_falls_behind():
+    told = Told({"a": lambda k: 0.9, "bb": lambda k: 0.75})
+    first_look = told.trial
+
+    def trial(n_clusters, name, n_subsamples):
+        found = first_look(n_clusters, name, n_subsamples)
+        falls = name == "a" and n_subsamples > 2
+        return Trial(n_clusters, name, 0.7, 1.0, n_subsamples) if falls else found
+
+    told.trial = trial
+    chosen = choose(told, 6, lambda share, doing: None)
+    assert chosen.view == "bb"
+    assert min(trial.n_subsamples for trial in chosen.trials) >= 4
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_behind_is_beyond_doubt_or_the_same(seed):
+    rng = np.random.default_rng(seed)
+    common = rng.normal(0.8, 0.1, 12)  # what subsamples have in common does not count
+    assert is_behind(common - 0.03 + rng.normal(0, 0.005, 12), common)
+    assert not is_behind(common - 0.03 + rng.normal(0, 0.2, 12), common)
+    assert is_behind(common.copy(), common)
+    assert is_behind(common + rng.normal(0, 0.001, 12), common)
 
 
 def test_a_given_number_leaves_the_view():

@@ -144,6 +144,21 @@ class Scattering(TransformerMixin, BaseEstimator):
         log_scale = self.scale_ if self.log else None
         return over_chunks(X, partial(_coefficients, log_scale=log_scale, **setting))
 
+    def logarithm(self, coefficients: Array) -> Array:
+        """Return what `transform` returns with `log`, from what it returns without.
+
+        Parameters
+        ----------
+        coefficients : array of any shape
+            Coefficients of samples, in memory.
+
+        Returns
+        -------
+        logarithms : array of the same shape
+            ``log(|S| / m + 0.001)`` with m the `scale_` of this transformer.
+        """
+        return _logarithm(coefficients, self.scale_)
+
     def _check_params(self) -> None:
         name = type(self).__name__
         check_integer(self.J, "J", name)
@@ -229,6 +244,11 @@ def _typical(means: np.ndarray) -> float:
     return 1.0
 
 
+def _logarithm(S: Array, scale: float) -> Array:
+    xp = get_namespace(S)
+    return xp.log(xp.abs(S) / scale + LOG_FLOOR)
+
+
 def _mean_intensity(X: Array, *, space: tuple[int, ...], **setting: Any) -> Array:
     """Return the mean absolute low-pass coefficient of each sample."""
     cascade = _cascade(X, space, setting)
@@ -258,7 +278,7 @@ def _coefficients(
         S = cascade(x / peak)
         S = S * xp.reshape(peak, (-1, *(1,) * (S.ndim - 1)))
         if log_scale is not None:
-            S = xp.log(xp.abs(S) / log_scale + LOG_FLOOR)
+            S = _logarithm(S, log_scale)
         if not channels:
             return S
         S = xp.reshape(S, (block.shape[0], *channels, *S.shape[1:]))

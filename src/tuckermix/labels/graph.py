@@ -13,7 +13,7 @@ from scipy.sparse.csgraph import connected_components
 
 from tuckermix._array_api import Array, asarray_like, device, get_namespace, is_numpy, to_numpy
 from tuckermix._declaration import describe
-from tuckermix.numerics.linalg import leading_eigenvectors, on_the_host
+from tuckermix.numerics.linalg import improved_eigenvectors, leading_eigenvectors, on_the_host
 from tuckermix.numerics.points import kmeans, nearest_neighbors
 
 __all__ = [
@@ -21,6 +21,7 @@ __all__ = [
     "cut_graph",
     "distinct_rows",
     "graph_partition",
+    "graph_vectors",
     "modularity",
     "rank_weights",
 ]
@@ -227,9 +228,48 @@ def graph_partition(
         indices, squares = nearest_neighbors(Z, Z, width, exclude_self=True)
 
 
+def graph_vectors(
+    A: sparse.csr_array, n_clusters: int, guess: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray] | None:
+    """Find the eigenvectors by which `cut_graph` partitions a graph that hangs together.
+
+    Parameters
+    ----------
+    A : scipy.sparse.csr_array of shape (n_samples, n_samples)
+        Symmetric and nonnegative.
+    n_clusters : int
+        The number of groups.
+    guess : ndarray of shape (n_samples, n_vectors) or None, default=None
+        Those of a similar graph, which are improved only as far as k-means can tell.
+
+    Returns
+    -------
+    pair : tuple of arrays of shapes (n_vectors,) and (n_samples, n_vectors), or None
+        Eigenvalues and eigenvectors of the normalised adjacency; None where the graph falls into
+        parts.
+    """
+    if connected_components(A, directed=False)[0] > 1:
+        return None
+    N, count = _normalized(A), _with_more(n_clusters, A.shape[0])
+    if guess is not None and guess.shape[1] == count:
+        return improved_eigenvectors(N, guess)
+    return leading_eigenvectors(N, count)
+
+
+def _normalized(A: sparse.csr_array) -> sparse.csr_array:
+    """Return the normalised adjacency D^-½ A D^-½."""
+    scale = 1 / np.sqrt(A.sum(axis=1))
+    return sparse.csr_array(A.multiply(scale[:, None]).multiply(scale[None, :]))
+
+
 @describe(GROUPS)
 def cut_graph(
-    A: Any, n_clusters: int, *, n_init: int, rng: np.random.Generator
+    A: Any,
+    n_clusters: int,
+    *,
+    n_init: int,
+    rng: np.random.Generator,
+    pair: tuple[np.ndarray, np.ndarray] | None = None,
 ) -> np.ndarray | None:
     """Partition the nodes of a graph by its normalised cut.
 
@@ -238,11 +278,16 @@ def cut_graph(
     A : scipy.sparse.csr_array or sparse tensor of PyTorch, of shape (n_samples, n_samples)
         Symmetric and nonnegative, see `adjacency`; sums of such graphs are graphs too.
 
+    pair : tuple of arrays or None, default=None
+        What `graph_vectors` found, where it is known already.
+
     Returns
     -------
     labels : ndarray of shape (n_samples,) or None
         The group of each node; None where the graph falls into more parts than there are groups.
     """
+    if pair is not None and n_clusters > 1:
+        return _cut_connected(A, pair, n_clusters, n_init, rng)
     host = A if sparse.issparse(A) else on_the_host(A)
     n_parts, part = connected_components(host, directed=False)
     if n_parts > n_clusters:
@@ -251,8 +296,7 @@ def cut_graph(
         return np.zeros(len(part), dtype=np.int64)
     # The normalised adjacency D^-½ A D^-½; degrees do not reach beyond a component.
     if n_parts > 1 or host is A:
-        scale = 1 / np.sqrt(host.sum(axis=1))
-        N = sparse.csr_array(host.multiply(scale[:, None]).multiply(scale[None, :]))
+        N = _normalized(host)
         if n_parts > 1:
             return _cut_parts(host, N, part, n_clusters, n_init, rng)
     else:

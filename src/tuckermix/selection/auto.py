@@ -33,7 +33,8 @@ from tuckermix.selection.multiview import MultiViewClustering, cluster_means
 from tuckermix.selection.record import Selection
 from tuckermix.selection.resampling import Resampler, set_clusters
 from tuckermix.selection.search import Progress, choose
-from tuckermix.selection.views import spectrum_of
+from tuckermix.selection.shared import Features
+from tuckermix.selection.views import looks_of, spectrum_of
 from tuckermix.sources import as_blocks
 
 __all__ = ["AutoClustering", "built_in_candidates"]
@@ -241,10 +242,10 @@ class AutoClustering(CallbackSupportMixin, ClusterMixin, BaseEstimator):
             task.call_on_fit_task_begin(estimator=self, X=X)
             task.call_on_fit_task_end(estimator=self, X=X)
 
-        best, self.selection_ = self._choose(X, progress)
+        best, self.selection_, known = self._choose(X, progress)
         progress(1.0, f"fitting {self.selection_.view}")
         self.n_clusters_ = self.selection_.n_clusters
-        self.best_estimator_ = best.fit(X)
+        self.best_estimator_ = fit_with(best, X, known)
         final = _final(best)
         ours = isinstance(final, TuckerClustering | MultiViewClustering)
         if ours or not hasattr(best, "predict"):
@@ -374,10 +375,13 @@ class AutoClustering(CallbackSupportMixin, ClusterMixin, BaseEstimator):
         chooser = clone(self)
         chooser.check_params()
         X = check_tensor(chooser, X, reset=True, lazy=True)
-        return chooser._choose(X, _log)
+        return chooser._choose(X, _log)[:2]
 
-    def _choose(self, X: Array, progress: Progress) -> tuple[Any, Selection]:
-        """Return the chosen candidate, not fitted, and what was compared."""
+    def _choose(self, X: Array, progress: Progress) -> tuple[Any, Selection, Features | None]:
+        """Return the chosen candidate, not fitted, what was compared, and features of `X`.
+
+        There are none where the choice was made on a part of the samples.
+        """
         rng = check_random_state(self.random_state)
         n_samples = int(X.shape[0])
         wanted = None if self.n_clusters == AUTO else int(self.n_clusters)
@@ -393,11 +397,12 @@ class AutoClustering(CallbackSupportMixin, ClusterMixin, BaseEstimator):
             candidates = built_in_candidates(self.sample_shape_, self.features, noisy=noisy)
             # A view of few directions finds groups in any noise; those of all directions do not.
             judge = None if image else candidates[0][0]
-        selection = choose(Resampler(part, candidates, rng, judge), wanted, progress)
+        resampler = Resampler(part, candidates, rng, judge)
+        selection = choose(resampler, wanted, progress)
         seed = int(rng.integers(2**31))
         best = set_clusters(clone(dict(candidates)[selection.view]), selection.n_clusters, seed)
         _final(best).set_params(**self._asked())
-        return best, selection
+        return best, selection, resampler.features if part is X else None
 
     def _asked(self) -> dict[str, Any]:
         """Return what the chosen estimator is told beside its number of clusters."""
@@ -465,6 +470,19 @@ def _log(share: float, doing: str) -> None:
 def _final(estimator: Any) -> Any:
     """Return the last step of a pipeline, or the estimator itself."""
     return estimator[-1] if isinstance(estimator, Pipeline) else estimator
+
+
+def fit_with(estimator: Any, X: Array, features: Features | None) -> Any:
+    """Fit a candidate to samples, some of whose features may be known."""
+    if features is None:
+        return estimator.fit(X)
+    if type(estimator) is MultiViewClustering:
+        return estimator._fit(X, features)
+    if looks_of(estimator) is None or not isinstance(estimator, Pipeline):
+        return estimator.fit(X)
+    before = estimator[:-1] if len(estimator.steps) > 1 else None
+    estimator[-1].fit(features.fit_transform(before))
+    return estimator
 
 
 def _for_tensors(estimator: Any, X: Array) -> Any:

@@ -37,6 +37,7 @@ from tuckermix.labels.graph import MAX_EDGES, adjacency, cut_graph, distinct_row
 from tuckermix.labels.labellers import calibrated, check_knots, elect, relative_votes
 from tuckermix.labels.outliers import check_outliers, fade, threshold_at
 from tuckermix.numerics.points import nearest_neighbors
+from tuckermix.selection.shared import Features
 from tuckermix.sources import as_blocks
 
 __all__ = ["MultiViewClustering"]
@@ -120,42 +121,56 @@ class MultiViewClustering(ClusterMixin, BaseEstimator):
     @describe(FIT)
     def fit(self, X: Any, y: Any = None) -> MultiViewClustering:
         """Fit the views, add their graphs and label the samples."""
+        return self._fit(X)
+
+    def _fit(self, X: Any, features: Features | None = None) -> MultiViewClustering:
+        """Fit; `features` are those of the same samples, where some are known."""
         self.check_params()
         rng = check_random_state(self.random_state)
         X = check_tensor(self, X, reset=True, lazy=True)
-        n_samples = int(X.shape[0])
-        if n_samples < self.n_clusters:
-            raise ValueError(f"n_samples={n_samples} must be >= n_clusters={self.n_clusters}.")
+        samples = as_blocks(X)
+        if samples.n_samples < self.n_clusters:
+            raise ValueError(
+                f"n_samples={samples.n_samples} must be >= n_clusters={self.n_clusters}."
+            )
+        features = Features(X) if features is None else features
         seed = int(rng.integers(2**31))
-        self.estimators_ = []
+        # Features are the larger part of the work: one look at those of a view is all there is.
+        self.estimators_, every, scores = [], [], []
         for name, given in self._given():
             view = clone(given)
-            final = view[-1] if isinstance(view, Pipeline) else view
+            final = _final(view)
             own = {"n_clusters": self.n_clusters, "random_state": seed}
             final.set_params(**own, outliers="keep", calibrate=False)
-            self.estimators_.append((name, view.fit(X)))
-        samples = as_blocks(X)
-        chosen = X
-        if n_samples > MAX_LANDMARKS:
-            some = rng.choice(n_samples, MAX_LANDMARKS, replace=False, shuffle=False)
-            chosen = samples.take(np.sort(some))
+            seen = features.fit_transform(_before(view))
+            final.fit(seen)
+            every.append(final.place(seen))
+            if self.outliers == "label":
+                scores.append(final.outlier_scores(seen))
+            self.estimators_.append((name, view))
+        places = every
+        if samples.n_samples > MAX_LANDMARKS:
+            some = rng.choice(samples.n_samples, MAX_LANDMARKS, replace=False, shuffle=False)
+            places = [as_blocks(Z).take(np.sort(some)) for Z in every]
         elif samples.lazy:
-            chosen = samples.take(np.arange(n_samples))
-        places = [_points(view, chosen) for _, view in self.estimators_]
+            some = np.arange(samples.n_samples)
+            places = [as_blocks(Z).take(some) for Z in every]
         widths = [_final(view).n_neighbors for _, view in self.estimators_]
         self._voters_ = _learn(places, widths, self.n_clusters, self.n_init, rng)
         for left in ("_threshold_", "_knots_"):  # of an earlier fit
             self.__dict__.pop(left, None)
         if self.calibrate:
             self._knots_ = self._agreement(places, widths, rng)
-        if self.outliers == "label":
-            self._threshold_ = threshold_at(to_numpy(self._scores(chosen)), self.false_alarms)
-        labels = self._labels(X)
+        score = sum(scores) / len(scores) if scores else None
+        if score is not None:
+            held = as_blocks(score).take(np.sort(some)) if places is not every else score
+            self._threshold_ = threshold_at(to_numpy(held), self.false_alarms)
+        labels = self._labels(self._votes(every), score)
         held = to_numpy(labels)
         order = np.argsort(-np.bincount(held[held >= 0], minlength=self.n_clusters), kind="stable")
         if np.any(order[1:] < order[:-1]):
             self._voters_ = [voter.renumbered(order) for voter in self._voters_]
-            labels = self._labels(X)
+            labels = self._labels(self._votes(every), score)
         self.labels_ = labels
         self.centroids_ = cluster_means(X, labels, self.n_clusters)
         return self
@@ -165,7 +180,9 @@ class MultiViewClustering(ClusterMixin, BaseEstimator):
     @describe(LABELS)
     def predict(self, X: Any) -> Array:
         """Give each sample the label for which its neighbours in all views vote most."""
-        return self._labels(self._samples(X, "predict"))
+        X = self._samples(X, "predict")
+        labelled = hasattr(self, "_threshold_")
+        return self._labels(self._votes(self._places(X)), self._scores(X) if labelled else None)
 
     @explain_shortage
     @one_blas_thread
@@ -173,7 +190,7 @@ class MultiViewClustering(ClusterMixin, BaseEstimator):
     def predict_proba(self, X: Any) -> Array:
         """Give soft labels: the mean over the views of the shares of votes, or what it is worth."""
         X = self._samples(X, "predict_proba")
-        shares = self._votes(X)
+        shares = self._votes(self._places(X))
         if hasattr(self, "_knots_"):
             shares = as_blocks(shares).map(self._calibrated)
         if not hasattr(self, "_threshold_"):
@@ -199,15 +216,14 @@ class MultiViewClustering(ClusterMixin, BaseEstimator):
         check_same_library(X, self.centroids_, f"{type(self).__name__}.{method}()")
         return X
 
-    def _labels(self, X: Array) -> Array:
-        """Return the places of the largest votes, -1 for outliers where there is a threshold."""
-        shares = self._votes(X)
+    def _labels(self, shares: Array, scores: Array | None) -> Array:
+        """Return the places of the largest votes, -1 for outliers where there are scores."""
         lazy = is_dask(shares)
         xp: Any = None if lazy else get_namespace(shares)
         labels = shares.argmax(axis=1) if lazy else xp.argmax(shares, axis=1)
-        if not hasattr(self, "_threshold_"):
+        if scores is None:
             return labels
-        ordinary = self._scores(X) <= self._threshold_
+        ordinary = scores <= self._threshold_
         if lazy:
             return (labels + 1) * ordinary - 1
         return xp.where(ordinary, labels, -1)
@@ -226,11 +242,15 @@ class MultiViewClustering(ClusterMixin, BaseEstimator):
         assert total is not None
         return total / len(self.estimators_)
 
-    def _votes(self, X: Array) -> Array:
+    def _places(self, X: Array) -> list[Array]:
+        """Return where the views place samples."""
+        return [_final(view).place(_seen(view, X)) for _, view in self.estimators_]
+
+    def _votes(self, places: list[Array]) -> Array:
         """Return the mean over the views of the shares of votes."""
         total = None
-        for (_, view), voter in zip(self.estimators_, self._voters_, strict=True):
-            shares = as_blocks(_points(view, X)).map(voter.predict_proba)
+        for Z, voter in zip(places, self._voters_, strict=True):
+            shares = as_blocks(Z).map(voter.predict_proba)
             total = shares if total is None else total + shares
         assert total is not None
         return total / len(self._voters_)
@@ -314,9 +334,9 @@ def _final(view: Any) -> Any:
     return view[-1] if isinstance(view, Pipeline) else view
 
 
-def _points(view: Any, X: Array) -> Array:
-    """Return where a fitted view places samples."""
-    return _final(view).place(_seen(view, X))
+def _before(view: Any) -> Pipeline | None:
+    """Return the steps of a pipeline before the last, which it shares with it; None for none."""
+    return view[:-1] if isinstance(view, Pipeline) and len(view.steps) > 1 else None
 
 
 def _attainable(voters: list[GraphLabels]) -> np.ndarray:
@@ -326,9 +346,8 @@ def _attainable(voters: list[GraphLabels]) -> np.ndarray:
 
 def _seen(view: Any, X: Array) -> Array:
     """Return what the last step of a fitted view sees of samples."""
-    if isinstance(view, Pipeline) and len(view.steps) > 1:
-        return view[:-1].transform(X)
-    return X
+    before = _before(view)
+    return X if before is None else before.transform(X)
 
 
 def _learn(

@@ -12,16 +12,16 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 from sklearn.base import clone
-from sklearn.metrics import adjusted_rand_score
 from sklearn.pipeline import Pipeline
 
 from tuckermix._array_api import Array, asarray_like, get_namespace, to_numpy
-from tuckermix.labels.graph import adjacency, cut_graph, modularity
+from tuckermix.labels.graph import adjacency, cut_graph, graph_vectors, modularity
 from tuckermix.numerics.points import nearest_neighbors
 from tuckermix.selection.record import Trial
+from tuckermix.selection.shared import Features
 from tuckermix.selection.views import Look, Spectrum, looks_of, ridge_points
 
-__all__ = ["Resampler", "restrict", "set_clusters"]
+__all__ = ["Resampler", "agreement", "restrict", "set_clusters"]
 
 SHARE = 0.8
 """The share of samples in a subsample: with fewer, small clusters vanish; with more, nothing
@@ -35,6 +35,19 @@ N_INIT = 5
 
 NEIGHBORS = 15
 """Neighbours in the graph that judges labels of estimators which have none of their own."""
+
+
+NUMBERS_KEPT = 7
+"""For so many numbers of clusters neighbours and eigenvectors are kept: for those that lead at the
+end, which are looked at by turns, and the one that stands for none."""
+
+
+class _Kept:
+    """What is kept for a number of clusters: lists of neighbours, and eigenvectors as guesses."""
+
+    def __init__(self) -> None:
+        self.lists: dict[tuple[Any, ...], tuple[np.ndarray, np.ndarray, np.ndarray]] = {}
+        self.guesses: dict[str, np.ndarray] = {}
 
 
 class Resampler:
@@ -61,14 +74,14 @@ class Resampler:
         judge: str | None = None,
     ):
         self.X = X
+        self.features = Features(X)
         self.judge = judge
         self.n_samples = int(X.shape[0])
         self.candidates = dict(candidates)
         self.looks = {name: looks_of(estimator) for name, estimator in candidates}
         self.seed = int(rng.integers(2**31))
         self._spectra: dict[str, Spectrum] = {}
-        self._lists: dict[tuple[Any, ...], tuple[np.ndarray, np.ndarray, np.ndarray]] = {}
-        self._lists_for = 0
+        self._kept: dict[int, _Kept] = {}
         self._within: dict[tuple[int, str], float] = {}
         self._runs: dict[tuple[int, str], tuple[np.ndarray, float, list[float]]] = {}
 
@@ -113,7 +126,7 @@ class Resampler:
         for place in range(len(found), n_subsamples):
             keep = self.subsample(place)
             part = self._part(n_clusters, name, keep, place)
-            found.append(0.0 if part is None else float(adjusted_rand_score(labels[keep], part)))
+            found.append(0.0 if part is None else agreement(labels[keep], part))
         within = self._within[key]
         return Trial(n_clusters, name, float(np.mean(found)), quality, len(found), within)
 
@@ -121,13 +134,25 @@ class Resampler:
         """Return the labels of all samples that a trial found."""
         return self._runs[n_clusters, name][0]
 
+    def agreements(self, n_clusters: int, name: str) -> np.ndarray:
+        """Return the adjusted Rand index of each subsample that was tried, in their order."""
+        return np.array(self._runs[n_clusters, name][2])
+
+    def _kept_for(self, n_clusters: int) -> _Kept:
+        """Return what is kept for a number of clusters; the numbers tried last have something."""
+        kept = self._kept.pop(n_clusters, None) or _Kept()
+        self._kept[n_clusters] = kept
+        if len(self._kept) > NUMBERS_KEPT:
+            del self._kept[next(iter(self._kept))]
+        return kept
+
     def _whole(self, n_clusters: int, name: str) -> tuple[np.ndarray | None, float]:
         looks = self.looks[name]
         if looks is None:
             found = self._refit(n_clusters, name, None, 0)
             return found, modularity(self._judging_graph(), found)
         A = self._graph(looks, n_clusters, None)
-        labels = self._cut(A, n_clusters, 0)
+        labels = self._cut(A, n_clusters, 0, self._vectors(A, n_clusters, name))
         if labels is None:
             return None, 0.0
         judging = None if self.judge is None else self.looks[self.judge]
@@ -137,13 +162,34 @@ class Resampler:
         looks = self.looks[name]
         if looks is None:
             return self._refit(n_clusters, name, keep, place + 1)
-        return self._cut(self._graph(looks, n_clusters, keep), n_clusters, place + 1)
+        guesses = self._kept_for(n_clusters).guesses
+        if name not in guesses:
+            self._vectors(self._graph(looks, n_clusters, None), n_clusters, name)
+        A = self._graph(looks, n_clusters, keep)
+        guess = guesses.get(name)
+        pair = graph_vectors(A, n_clusters, None if guess is None else guess[keep])
+        return self._cut(A, n_clusters, place + 1, pair)
 
-    def _cut(self, A: sparse.csr_array, n_clusters: int, place: int) -> np.ndarray | None:
+    def _vectors(
+        self, A: sparse.csr_array, n_clusters: int, name: str
+    ) -> tuple[np.ndarray, np.ndarray] | None:
+        """Find the eigenvectors of the graph of all samples, and keep them as a guess for parts."""
+        pair = graph_vectors(A, n_clusters)
+        if pair is not None:
+            self._kept_for(n_clusters).guesses[name] = pair[1]
+        return pair
+
+    def _cut(
+        self,
+        A: sparse.csr_array,
+        n_clusters: int,
+        place: int,
+        pair: tuple[np.ndarray, np.ndarray] | None,
+    ) -> np.ndarray | None:
         if A.shape[0] <= n_clusters:
             return np.arange(A.shape[0])
         rng = np.random.default_rng([self.seed, place, n_clusters])
-        return cut_graph(A, n_clusters, n_init=N_INIT, rng=rng)
+        return cut_graph(A, n_clusters, n_init=N_INIT, rng=rng, pair=pair)
 
     def _graph(
         self, looks: list[Look], n_clusters: int, keep: np.ndarray | None
@@ -163,21 +209,19 @@ class Resampler:
         return total
 
     def _neighbors(self, look: Look, n_clusters: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return points and their long lists of neighbours; kept for one number of clusters."""
-        if self._lists_for != n_clusters:
-            self._lists.clear()
-            self._lists_for = n_clusters
+        """Return points and their long lists of neighbours."""
+        lists = self._kept_for(n_clusters).lists
         edge, power = look.weighting
         key = (look.features, edge, power, look.model.n_neighbors)
-        if key not in self._lists:
+        if key not in lists:
             Z = ridge_points(self._spectrum(look), round(edge * n_clusters), power)
             width = min(LONGER * look.model.n_neighbors, self.n_samples - 1)
-            self._lists[key] = (Z, *nearest_neighbors(Z, Z, width, exclude_self=True))
-        return self._lists[key]
+            lists[key] = (Z, *nearest_neighbors(Z, Z, width, exclude_self=True))
+        return lists[key]
 
     def _spectrum(self, look: Look) -> Spectrum:
         if look.features not in self._spectra:
-            self._spectra[look.features] = look.spectrum(self.X)
+            self._spectra[look.features] = look.spectrum(self.features)
         return self._spectra[look.features]
 
     def _refit(self, n_clusters: int, name: str, keep: np.ndarray | None, place: int) -> np.ndarray:
@@ -192,13 +236,28 @@ class Resampler:
 
     def _judging_graph(self) -> sparse.csr_array:
         """Return the neighbour graph of the flattened samples."""
-        key = ("flattened",)
-        if key not in self._lists:
+        lists, key = self._kept_for(0).lists, ("flattened",)
+        if key not in lists:
             rows = to_numpy(self.X).reshape(self.n_samples, -1).astype(np.float64)
             width = min(NEIGHBORS, self.n_samples - 1)
-            self._lists[key] = (rows, *nearest_neighbors(rows, rows, width, exclude_self=True))
-        rows, indices, squares = self._lists[key]
+            lists[key] = (rows, *nearest_neighbors(rows, rows, width, exclude_self=True))
+        rows, indices, squares = lists[key]
         return adjacency(indices, squares, rows.shape[1])
+
+
+def agreement(labels: np.ndarray, others: np.ndarray) -> float:
+    """Return the adjusted Rand index of two labellings, from the table of their labels.
+
+    scikit-learn checks its arguments first, which takes longer than a cut.
+    """
+    width = int(others.max()) + 1
+    table = np.bincount(labels * width + others, minlength=(int(labels.max()) + 1) * width)
+    table = table.reshape(-1, width).astype(np.float64)
+    rows, columns, total = table.sum(axis=1), table.sum(axis=0), float(len(labels))
+    both, ones, twos = (float((n * (n - 1)).sum()) for n in (table, rows, columns))
+    by_chance = ones * twos / max(1.0, total * (total - 1))
+    most = (ones + twos) / 2
+    return 1.0 if most == by_chance else (both - by_chance) / (most - by_chance)
 
 
 def weight_within(A: sparse.csr_array, labels: np.ndarray) -> float:

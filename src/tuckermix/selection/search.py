@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
+import numpy as np
+
 from tuckermix.selection.grid import coarse_grid, values_between
 from tuckermix.selection.record import Selection, Trial, best_views, by_merit, summarize
 from tuckermix.selection.resampling import Resampler
@@ -13,9 +15,18 @@ __all__ = ["Progress", "choose"]
 
 LOGGER = logging.getLogger(__name__)
 
-FEW, MANY = 4, 20
-"""Subsamples for a first look, and for those that lead: the stability of one subsample varies by
-some hundredths, as much as numbers of clusters next to each other differ."""
+FIRST, FEW, MANY = 2, 4, 20
+"""Subsamples for a first look, a second one, and at most for those that lead: the stability of one
+subsample varies by some hundredths, as much as numbers of clusters next to each other differ."""
+
+HOPELESS = 0.1
+"""Views whose stability is that far behind after the first look get no second one."""
+
+ROUND = 4
+"""After so many further subsamples those that lead are compared again."""
+
+BEHIND = 3.0
+"""Standard errors of the difference, over the same subsamples, at which one is behind for good."""
 
 FALLEN, IN_A_ROW = 0.85, 4
 """The first pass ends when the score has been below this part of the best for so many numbers in a
@@ -32,6 +43,9 @@ RIVAL = 0.05
 
 RIVALS = 3
 """The most views that are looked at again for one number of clusters."""
+
+THE_SAME = 0.01
+"""Differences below that make no difference: another seed moves stabilities by as much."""
 
 ROUNDS = 4
 """How often values between neighbours are tried: each round divides the gap by five."""
@@ -97,16 +111,25 @@ class _Search:
     def _best(self) -> Trial:
         return by_merit(self._curve())[0]
 
-    def _try(self, n_clusters: int, n_subsamples: int, done: float) -> Trial | None:
+    def _try(self, n_clusters: int, done: float) -> Trial | None:
         """Try a number of clusters in all views; return the most stable."""
         self.progress(done, f"{n_clusters} clusters")
-        found = []
+        found: dict[str, Trial] = {}
         for name in self.names:
-            trial = self.resampler.trial(n_clusters, name, n_subsamples)
+            trial = self.resampler.trial(n_clusters, name, FIRST)
             if trial is not None:
-                self.trials[n_clusters, name] = trial
-                found.append(trial)
-        best = max(found, key=lambda trial: trial.stability, default=None)
+                found[name] = trial
+        # The best of a second look may turn out to be worse than one that had none.
+        best: Trial | None = None
+        while found and (best is None or best.n_subsamples < FEW):
+            lead = max(trial.stability for trial in found.values())
+            for name, trial in found.items():
+                if trial.n_subsamples < FEW and trial.stability >= lead - HOPELESS:
+                    again = self.resampler.trial(n_clusters, name, FEW)
+                    assert again is not None
+                    found[name] = again
+            best = max(found.values(), key=lambda trial: trial.stability)
+        self.trials.update({(n_clusters, name): trial for name, trial in found.items()})
         if best is not None:
             LOGGER.debug(
                 "%d clusters: %s, stability %.3f, modularity %.3f",
@@ -118,13 +141,13 @@ class _Search:
         best, fallen, failed = 0.0, 0, 0
         for place, n_clusters in enumerate(grid):
             share = FEATURES + (COARSE - FEATURES) * place / len(grid)
-            trial = self._try(n_clusters, FEW, share)
+            trial = self._try(n_clusters, share)
             if trial is None:
                 failed = n_clusters
                 continue
             # The graph has more parts than `failed`: their number may be the answer.
             for between in range(failed + 1, n_clusters) if failed else ():
-                self._try(between, FEW, share)
+                self._try(between, share)
             failed = 0
             best = max(best, trial.score)
             fallen = fallen + 1 if trial.score < FALLEN * best else 0
@@ -140,25 +163,69 @@ class _Search:
                 return
             for place, n_clusters in enumerate(new):
                 share = (turn + place / len(new)) / ROUNDS
-                self._try(n_clusters, FEW, COARSE + (FINE - COARSE) * share)
+                self._try(n_clusters, COARSE + (FINE - COARSE) * share)
 
     def _last_word(self) -> None:
-        """Compare those that lead with more subsamples."""
+        """Compare those that lead with more subsamples, until one is ahead."""
         best = self._best()
         leaders = sorted(self._curve(), key=lambda trial: -trial.score)
         leaders = [trial for trial in leaders if trial.score >= CLOSE * best.score][:LEADERS]
-        if len(leaders) == 1 and len(self.names) == 1:
+        if not leaders or (len(leaders) == 1 and len(self.names) == 1):  # scores may be negative
             return
-        for place, leader in enumerate(leaders):
-            share = FINE + (1.0 - FINE) * place / len(leaders)
-            self.progress(share, f"{leader.n_clusters} clusters again")
-            rivals = [
-                trial for (number, _), trial in self.trials.items() if number == leader.n_clusters
+        race = {trial.n_clusters: self._rivals(trial) for trial in leaders}
+        for count in range(FEW + ROUND, MANY + 1, ROUND):
+            share = FINE + (1.0 - FINE) * (count - FEW - ROUND) / (MANY - FEW)
+            for n_clusters, views in race.items():
+                self.progress(share, f"{n_clusters} clusters again")
+                for view in views:
+                    again = self.resampler.trial(n_clusters, view, count)
+                    assert again is not None
+                    self.trials[n_clusters, view] = again
+            race = self._ahead(race)
+            if sum(len(views) for views in race.values()) == 1:
+                return
+
+    def _rivals(self, leader: Trial) -> list[str]:
+        """Return the views that come near the most stable one for its number of clusters."""
+        others = [
+            trial for (number, _), trial in self.trials.items() if number == leader.n_clusters
+        ]
+        others = sorted(others, key=lambda trial: -trial.stability)[:RIVALS]
+        return [trial.view for trial in others if trial.stability >= leader.stability - RIVAL]
+
+    def _ahead(self, race: dict[int, list[str]]) -> dict[int, list[str]]:
+        """Leave out views that are behind for good, then numbers of clusters that are."""
+        best: dict[int, str] = {}
+        for n_clusters, views in race.items():
+            first = max(views, key=lambda view: self.trials[n_clusters, view].stability)
+            lead = self.resampler.agreements(n_clusters, first)
+            race[n_clusters] = [
+                view
+                for view in views
+                if view == first or not is_behind(self.resampler.agreements(n_clusters, view), lead)
             ]
-            rivals = sorted(rivals, key=lambda trial: -trial.stability)[:RIVALS]
-            for rival in rivals:
-                if rival.stability < leader.stability - RIVAL:
-                    continue
-                again = self.resampler.trial(rival.n_clusters, rival.view, MANY)
-                assert again is not None
-                self.trials[rival.n_clusters, rival.view] = again
+            best[n_clusters] = first
+
+        def scores(n_clusters: int) -> np.ndarray:
+            trial = self.trials[n_clusters, best[n_clusters]]
+            return trial.modularity * self.resampler.agreements(n_clusters, trial.view)
+
+        curve = [self.trials[item] for item in best.items()]
+        chosen = by_merit(curve)[0]
+        highest = max(curve, key=lambda trial: trial.score)
+        return {
+            n_clusters: views
+            for n_clusters, views in race.items()
+            if n_clusters in (chosen.n_clusters, highest.n_clusters)
+            or not is_behind(scores(n_clusters), scores(highest.n_clusters))
+        }
+
+
+def is_behind(values: np.ndarray, lead: np.ndarray) -> bool:
+    """Tell whether values for subsamples are below others for the same ones beyond doubt.
+
+    Those that are the same beyond doubt are behind too: more subsamples would decide by a hair.
+    """
+    gaps = lead - values
+    gap, doubt = float(np.mean(gaps)), BEHIND * float(np.std(gaps, ddof=1)) / len(gaps) ** 0.5
+    return gap >= doubt or gap + doubt <= THE_SAME

@@ -27,6 +27,7 @@ from tuckermix.clustering import TuckerClustering
 from tuckermix.decomposition.fit import ranks_from_energy, start_factors
 from tuckermix.model import FLAT_BELOW, NEGLIGIBLE
 from tuckermix.selection.multiview import MultiViewClustering
+from tuckermix.selection.shared import Features
 from tuckermix.sources import as_source
 
 __all__ = ["Look", "Spectrum", "looks_of", "ridge_points", "spectrum_of"]
@@ -60,11 +61,10 @@ class Look(Record):
         """The edge of the ridge, in clusters, and its power."""
         return float(self.model.ridge_edge), float(self.model.ridge_power)
 
-    def spectrum(self, X: Array) -> Spectrum:
-        """Compute the features of samples in memory and decompose them, see `spectrum_of`."""
-        if self.transformers is not None:
-            X = clone(self.transformers).fit_transform(X)
-        return spectrum_of(X, self.model.ranks)
+    def spectrum(self, features: Features) -> Spectrum:
+        """Decompose the features of samples in memory, see `spectrum_of`."""
+        before = None if self.transformers is None else clone(self.transformers)
+        return spectrum_of(features.fit_transform(before), self.model.ranks)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,61 @@
+"""Features that several views and the final fit share, each computed once."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from sklearn.base import clone
+from sklearn.pipeline import Pipeline
+
+from tuckermix._array_api import Array, is_dask
+from tuckermix.features import Scattering
+
+__all__ = ["Features"]
+
+MOST_SHARED = 2**25
+"""Coefficients are kept for samples of at most this many entries in all: they take some 16 bytes
+for each, beside what the fit needs."""
+
+
+class Features:
+    """Samples, and the scattering coefficients of them that have been computed.
+
+    A plain view, its logarithm, their sum and the fit of the chosen one look at the same
+    coefficients, which take longer than all the rest of a fit.
+
+    Parameters
+    ----------
+    X : array of shape (n_samples, d_1, ...)
+        The samples.
+    """
+
+    def __init__(self, X: Array):
+        self.X = X
+        self._kept: dict[str, Array] = {}
+        self._keeps = not is_dask(X) and math.prod(X.shape) <= MOST_SHARED
+
+    def fit_transform(self, transformers: Pipeline | None) -> Array:
+        """Fit transformers to the samples and return their features.
+
+        Parameters
+        ----------
+        transformers : Pipeline or None
+            Fitted here; None stands for the samples themselves.
+
+        Returns
+        -------
+        features : array of shape (n_samples, ...)
+            What ``transformers.fit_transform`` returns.
+        """
+        if transformers is None:
+            return self.X
+        first: Any = transformers.steps[0][1]
+        if not self._keeps or len(transformers.steps) > 1 or type(first) is not Scattering:
+            return transformers.fit_transform(self.X)
+        first.fit(self.X)
+        plain = clone(first).set_params(log=False)
+        if repr(plain) not in self._kept:
+            self._kept[repr(plain)] = plain.fit_transform(self.X)
+        coefficients = self._kept[repr(plain)]
+        return first.logarithm(coefficients) if first.log else coefficients
