@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from tuckermix._array_api import is_dask
+from tuckermix._array_api import is_dask, is_numpy
 from tuckermix._names import FEATURES, LOG_SCATTERING, PIXELS, SCALES
 from tuckermix._reading import default_limit
 from tuckermix.cli._console import UsageError
 from tuckermix.cli._options import AUTO, NONE, check
+from tuckermix.cli._unfinished import Unfinished
 from tuckermix.datasets import Dataset
 
 SAME_KIND = ("key", "sample_axis", "sample_shape", "axes")
@@ -35,15 +36,11 @@ def with_features(model: Any, features: str, scale: str) -> Any:
     return make_pipeline(*steps, model) if steps else model
 
 
-def choose(
-    model: Any, X: Any, features: str, scale: str, n_clusters: int | None, seed: int
-) -> tuple[Any, Any]:
+def choose(model: Any, X: Any, features: str, scale: str, n_clusters: int | None, seed: int) -> Any:
     """Choose what is open: the number of clusters, the view, or both.
 
     Returns
     -------
-    model : TuckerClustering or Pipeline
-        What `with_features` would return for what was chosen.
     selection : Selection
         What was compared. With --features auto these are the views that a report can show: pixels,
         scattering and log-scattering.
@@ -64,9 +61,15 @@ def choose(
     if not is_dask(X) and len(X) > PART:  # not all of it need be converted
         rows = np.random.default_rng(seed).choice(len(X), PART, replace=False, shuffle=False)
         X = X[np.sort(rows)]
-    _, selection = chooser.select(floating(X))
+    return chooser.select(floating(X))[1]
+
+
+def as_chosen(model: Any, selection: Any, scale: str) -> Any:
+    """Return what `with_features` would return for what was chosen."""
+    from sklearn.base import clone
+
     chosen = clone(model).set_params(n_clusters=selection.n_clusters)
-    return with_features(chosen, selection.view, scale), selection
+    return with_features(chosen, selection.view, scale)
 
 
 def is_pipeline(model: Any) -> bool:
@@ -85,14 +88,20 @@ def scale_of(model: Any) -> str:
     return next((step.mode for step in steps if type(step).__name__ == "Scale"), NONE)
 
 
-def fit_features(model: Any, X: Any) -> Any:
+def fit_features(model: Any, X: Any, unfinished: Unfinished | None = None) -> Any:
     """Fit the transformers of a pipeline and return the features; `X` itself where there are none.
 
     Features of samples on disk are kept in memory if they fit there: they would be computed anew
-    in every pass.
+    in every pass. Those of samples in memory are computed piece by piece, and go on where an
+    earlier run was killed.
     """
     if not is_pipeline(model):
         return X
+    if unfinished is not None and is_numpy(X):
+        *first, last = (step for _, step in model.steps[:-1])
+        for step in first:
+            X = step.fit_transform(X)
+        return unfinished.rows(last.fit(X).transform, X)
     features = model[:-1].fit_transform(X)
     if is_dask(features) and features.nbytes <= default_limit():
         return features.persist()

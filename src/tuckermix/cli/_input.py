@@ -45,11 +45,13 @@ def read_input(
     label_key: str | None = None,
     chunk: int | None = None,
     on_disk: bool = False,
+    remember: Any = None,
     **options: Any,
 ) -> Dataset:
     """Read INPUT: a path, or the name of a known dataset if there is no such path.
 
     What would not fit in memory stays on disk, and so does everything with `chunk` or `on_disk`.
+    `remember` is that of `tuckermix.datasets.read`.
     """
     if not Path(source).exists() and Path(source).name == source and not Path(source).suffix:
         try:
@@ -60,7 +62,7 @@ def read_input(
         except ValueError as error:
             raise UsageError(f"Cannot read {source}: no such file, folder or dataset.") from error
     given = {name: value for name, value in options.items() if value is not None}
-    reader = partial(read, source, label_key=label_key, **given)
+    reader = partial(read, source, label_key=label_key, remember=remember, **given)
     return read_in_chunks(reader, chunk, everything=on_disk)
 
 

@@ -7,13 +7,16 @@ import shlex
 import sys
 import time
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from tuckermix import _names
 from tuckermix.cli import _options as options
 from tuckermix.cli._console import EXIT_DONE, EXIT_NOT_WHOLE, Console, in_options
+
+if TYPE_CHECKING:
+    from tuckermix.cli._unfinished import Unfinished
 
 HELP = """Cluster samples; write labels, model and report to a folder.
 
@@ -210,6 +213,7 @@ def cluster(
     """Read samples, cluster them and write what came out."""
     from tuckermix._array_api import is_dask
     from tuckermix.cli import _features, _input, _large, _results
+    from tuckermix.cli._unfinished import Unfinished, key_of
     from tuckermix.clustering import TuckerClustering
     from tuckermix.report import require_packages
 
@@ -241,12 +245,22 @@ def cluster(
     name = Path(os.path.abspath(source)).name or "input"
     folder = out if out is not None else Path(f"{name}-clusters")
     _results.refuse_to_replace(folder, force)
-    with _large.scheduler(scheduler), _results.result_folder(folder):
+    unfinished = Unfinished(folder, console)
+    with (
+        _large.scheduler(scheduler),
+        unfinished.guarding(),
+        _results.result_folder(folder),
+    ):
         with console.stage(f"Reading {source}"):
             label_key = _input.label_key_of(truth)
             on_disk = scheduler is not None
             data = _input.read_input(
-                source, label_key=label_key, chunk=chunk, on_disk=on_disk, **reading
+                source,
+                label_key=label_key,
+                chunk=chunk,
+                on_disk=on_disk,
+                remember=unfinished.remember,
+                **reading,
             )
             scene = None
             if pixels:
@@ -259,12 +273,17 @@ def cluster(
         _input.tell(console, data, classes)
         if truth is None and data.labels is not None:
             console.note("The input carries labels: add --truth labels to compare with them.")
+        asked = (features, scale, n_clusters, seed)
+        unfinished.under(
+            key_of(
+                data, source, asked=asked, device=device, model=model.get_params(), pixels=pixels
+            )
+        )
         selection = None
         if n_clusters is None or features == options.AUTO:
             with console.stage("Choosing"), _input.naming(data):
-                whole, selection = _features.choose(
-                    model, data.X, features, scale, n_clusters, seed
-                )
+                selection = unfinished.choice(lambda: _features.choose(model, data.X, *asked))
+                whole = _features.as_chosen(model, selection, scale)
             for line in str(selection).splitlines():
                 console.note(line)
         # Transformers convert integers piece by piece.
@@ -279,6 +298,7 @@ def cluster(
                 console=console,
                 as_json=as_json,
                 device=device,
+                unfinished=unfinished,
                 truth=classes,
                 names=data.names,
                 source=source,
@@ -302,25 +322,42 @@ def fit_and_write(
     console: Console,
     as_json: bool,
     device: str = "cpu",
+    unfinished: Unfinished | None = None,
     **about: Any,
 ) -> int:
     """Fit `model` to `X`, write the results to `folder` and say what came out.
 
-    What is known `about` the samples goes to `write_results`.
+    What is known `about` the samples goes to `write_results`. A model that an `unfinished` run has
+    fitted is taken as it is.
     """
-    from tuckermix._array_api import to_numpy
+    from tuckermix._array_api import is_dask, to_numpy
     from tuckermix.cli import _features, _input, _large, _results
 
-    moved = _input.to_device(X, device)
+    before = None if unfinished is None else unfinished.fitted()
+    # What is loaded is in NumPy, wherever it was fitted.
+    moved = _input.to_device(X, device if before is None else "cpu")
     start = time.perf_counter()
     if _features.is_pipeline(model):
         with console.stage("Features"):
-            moved = _features.fit_features(model, moved)
-    with console.stage("Fitting"):
-        _features.final(model).fit(moved)
-        seconds = time.perf_counter() - start
+            moved = _features.fit_features(model, moved, unfinished)
+    if before is None:
+        with console.stage("Fitting"):
+            _features.final(model).fit(moved)
+            seconds = time.perf_counter() - start
+    else:
+        fitted, seconds = before
+        fitted.reading_, model = getattr(model, "reading_", None), fitted
+
+    def keep() -> None:
+        if unfinished is not None and before is None:
+            unfinished.keep_fitted(model, seconds)
+
+    if not is_dask(moved):
+        keep()
     with console.stage("Soft labels"):
         proba = _large.soft_labels(_features.final(model), moved)
+    if is_dask(moved):  # what was lazy in the model has been computed now
+        keep()
     with console.stage("Writing"):
         if _features.is_pipeline(model):
             about["features"] = to_numpy(moved) if device != "cpu" else moved
