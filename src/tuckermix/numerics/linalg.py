@@ -45,9 +45,12 @@ HOST_EIGENPROBLEM = 512
 """Symmetric matrices up to this size are solved on the host even for data on an accelerator:
 for small matrices the launches of the device routine take longer than the whole solution."""
 
-WHOLE_EIGENPROBLEM = 256
+WHOLE_EIGENPROBLEM = 128
 """Up to this size all eigenpairs are computed even if few are wanted: the routine for a part is
-no faster there, and with many threads far slower."""
+no faster there."""
+
+PART_WANTED = 6
+"""The routine for a part of the eigenpairs is faster where that is less than a sixth of them."""
 
 DENSE_SIDE = 2048
 """Up to this size of the smaller side, the Gram matrix is solved outright; beyond, a block Krylov
@@ -175,7 +178,7 @@ def leading_eigenvectors(matrix: Any, n_vectors: int) -> tuple[Array, Array]:
         values, vectors = xp.flip(values)[:n_vectors], xp.flip(vectors, axis=1)[:, :n_vectors]
         return values, vectors * signs_of(vectors)
     host = to_numpy(matrix)
-    if size > WHOLE_EIGENPROBLEM and 4 * n_vectors < size:
+    if size > WHOLE_EIGENPROBLEM and PART_WANTED * n_vectors < size:
         wanted = (size - n_vectors, size - 1)
         values, vectors = scipy.linalg.eigh(host, subset_by_index=wanted)
     else:
