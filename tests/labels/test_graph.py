@@ -11,7 +11,7 @@ from sklearn.metrics import adjusted_rand_score
 
 from tuckermix._array_api import to_numpy
 from tuckermix.labels import graph
-from tuckermix.labels.graph import adjacency, distinct_rows, graph_partition
+from tuckermix.labels.graph import adjacency, cut_graph, distinct_rows, graph_partition
 from tuckermix.numerics.points import nearest_neighbors
 
 
@@ -250,3 +250,20 @@ def test_more_parts_than_clusters_are_joined_on_a_device_too(torch_on_device, rn
         ]
         np.testing.assert_array_equal(*labels)
         assert len(np.unique(labels[0])) == 3
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("n_samples", [40, 120, 1000])  # in reach, at the last step, and beyond
+def test_a_long_chain_on_a_device_hangs_together(torch_on_device, n_samples):
+    # The way from end to end is longer than the steps that are taken: the host decides then.
+    torch, Z = torch_on_device, np.arange(n_samples, dtype=float)[:, None]
+
+    def joined(Z):
+        indices, squares = nearest_neighbors(Z, Z, 4, exclude_self=True)
+        return adjacency(torch.asarray(indices), torch.asarray(squares), 1)
+
+    chain = joined(Z)
+    assert graph._hangs_together(chain) == (n_samples < 2 * graph.STRIDE * graph.MOST_STRIDES)
+    labels = cut_graph(chain, 2, n_init=3, rng=np.random.default_rng(0))
+    assert abs(np.diff(labels)).sum() == 1  # two halves
+    assert not graph._hangs_together(joined(np.concatenate([Z, Z + 10.0 * n_samples])))

@@ -117,6 +117,22 @@ def test_sparse_tensors_are_worked_on_where_they_are(monkeypatch, rng, limit, n_
     np.testing.assert_allclose(N @ vectors.numpy(), vectors * values, atol=1e-6)
 
 
+@pytest.mark.torch
+@pytest.mark.parametrize("spoilt", ["nothing", "scales", "copy", "zero"])
+def test_vectors_on_a_device_are_made_orthonormal(rng, spoilt):
+    torch = pytest.importorskip("torch")
+    vectors = rng.standard_normal((400, 7))
+    if spoilt == "scales":
+        vectors *= 10.0 ** np.arange(0, -140, -20)
+    elif spoilt != "nothing":  # the span of the others is kept, and one more direction found
+        vectors[:, 3] = vectors[:, 2] if spoilt == "copy" else 0.0
+    basis = linalg._quick_qr(torch.asarray(vectors)).numpy()
+    np.testing.assert_allclose(basis.T @ basis, np.eye(7), atol=1e-13)
+    lengths = np.linalg.norm(vectors, axis=0)
+    unit = vectors / np.where(lengths > 0, lengths, 1.0)
+    np.testing.assert_allclose(basis @ (basis.T @ unit), unit, atol=1e-12)
+
+
 def test_equal_input_gives_equal_output(rng):
     N = sparse.csr_array(planted(rng, 12, 60, 0.1))
     for first, second in zip(leading_eigenvectors(N, 5), leading_eigenvectors(N, 5), strict=True):

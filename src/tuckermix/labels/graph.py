@@ -57,6 +57,10 @@ FEWEST = 5
 """With fewer samples than this for each eigenvector, eigenvectors tell single samples apart: all of
 them are needed, with equal weights, and no more than there are clusters."""
 
+STRIDE, MOST_STRIDES = 4, 16
+"""Steps from neighbour to neighbour on a device between two questions of how far they have come,
+and the most of these questions: graphs of some ten thousand samples take two or three."""
+
 DEVICES = ("cuda", "xpu")
 """Where the graph of a PyTorch tensor stays on its device; elsewhere SciPy has the better tools."""
 
@@ -256,12 +260,6 @@ def graph_vectors(
     return leading_eigenvectors(N, count)
 
 
-def _normalized(A: sparse.csr_array) -> sparse.csr_array:
-    """Return the normalised adjacency D^-½ A D^-½."""
-    scale = 1 / np.sqrt(A.sum(axis=1))
-    return sparse.csr_array(A.multiply(scale[:, None]).multiply(scale[None, :]))
-
-
 @describe(GROUPS)
 def cut_graph(
     A: Any,
@@ -288,26 +286,45 @@ def cut_graph(
     """
     if pair is not None and n_clusters > 1:
         return _cut_connected(A, pair, n_clusters, n_init, rng)
-    host = A if sparse.issparse(A) else on_the_host(A)
-    n_parts, part = connected_components(host, directed=False)
-    if n_parts > n_clusters:
-        return None
-    if n_clusters == 1:
-        return np.zeros(len(part), dtype=np.int64)
-    # The normalised adjacency D^-½ A D^-½; degrees do not reach beyond a component.
-    if n_parts > 1 or host is A:
-        N = _normalized(host)
+    if sparse.issparse(A) or not _hangs_together(A):
+        host = A if sparse.issparse(A) else on_the_host(A)
+        n_parts, part = connected_components(host, directed=False)
+        if n_parts > n_clusters:
+            return None
         if n_parts > 1:
-            return _cut_parts(host, N, part, n_clusters, n_init, rng)
-    else:
-        xp, (rows, columns) = get_namespace(A), A.indices()
-        ones = xp.ones((len(part), 1), dtype=A.dtype, device=device(A))
-        scale = 1 / xp.sqrt((A @ ones)[:, 0])
-        weights = A.values() * xp.take(scale, rows, axis=0) * xp.take(scale, columns, axis=0)
-        kind = {"is_coalesced": True, "check_invariants": False}
-        N = xp.sparse_coo_tensor(A.indices(), weights, A.shape, **kind)
-    pair = leading_eigenvectors(N, _with_more(n_clusters, len(part)))
+            return _cut_parts(host, _normalized(host), part, n_clusters, n_init, rng)
+    if n_clusters == 1:
+        return np.zeros(A.shape[0], dtype=np.int64)
+    pair = leading_eigenvectors(_normalized(A), _with_more(n_clusters, A.shape[0]))
     return to_numpy(_cut_connected(A, pair, n_clusters, n_init, rng))
+
+
+def _hangs_together(A: Any) -> bool:
+    """Tell whether all nodes of a graph on a device are within reach of the first; maybe not."""
+    xp, n_samples = get_namespace(A), int(A.shape[0])
+    reached = xp.zeros((n_samples, 1), dtype=A.dtype, device=device(A))
+    reached[0, 0] = 1.0
+    count = 1
+    for _ in range(MOST_STRIDES):
+        for _ in range(STRIDE):
+            reached = xp.astype(A @ reached + reached > 0, A.dtype)
+        before, count = count, int(xp.sum(reached))
+        if count in (before, n_samples):
+            break
+    return count == n_samples
+
+
+def _normalized(A: Any) -> Any:
+    """Return the normalised adjacency ``D^-½ A D^-½``; degrees do not reach beyond a component."""
+    if sparse.issparse(A):
+        scale = 1 / np.sqrt(A.sum(axis=1))
+        return sparse.csr_array(A.multiply(scale[:, None]).multiply(scale[None, :]))
+    xp, (rows, columns) = get_namespace(A), A.indices()
+    ones = xp.ones((A.shape[0], 1), dtype=A.dtype, device=device(A))
+    scale = 1 / xp.sqrt((A @ ones)[:, 0])
+    weights = A.values() * xp.take(scale, rows, axis=0) * xp.take(scale, columns, axis=0)
+    kind = {"is_coalesced": True, "check_invariants": False}
+    return xp.sparse_coo_tensor(A.indices(), weights, A.shape, **kind)
 
 
 def modularity(A: sparse.csr_array, labels: np.ndarray) -> float:

@@ -5,6 +5,8 @@ Sums over many rows are taken in float64, block by block; small problems are sol
 
 from __future__ import annotations
 
+import math
+import warnings
 from typing import Any
 
 import numpy as np
@@ -111,8 +113,16 @@ DEGREE = 10
 """Degree of the filter between two orthogonalisations: larger ones save work, until the filtered
 vectors become dependent in floating point."""
 
-DEVICE_DEGREE = 20
-"""The same on a device, where a product takes less time than what lies between two filters."""
+DEVICE_DEGREE = 40
+"""The same on a device, where a product takes less time than what lies between two filters: as
+large as `GROWTH` lets it be, but no larger than this."""
+
+GROWTH = 1e8
+"""How much more a filter of a device may enlarge the first vector than the last: the square of it,
+by which products of the vectors differ, is what floating point can hold."""
+
+DEVICE_SPARE = 12
+"""Vectors carried beyond those wanted on a device: they save a filter and cost next to nothing."""
 
 MAX_FILTERS = 40
 """Most problems take 4 to 8 filters. Those that take more are graphs of samples on a line or in a
@@ -501,15 +511,23 @@ def _filtered_eigenvectors(matrix: Any, count: int) -> tuple[Array, Array]:
     """
     size, on_host = matrix.shape[0], sparse.issparse(matrix)
     like = np.empty(0) if on_host else matrix.values()
+    factor, width, degree = matrix, count + (SPARE if on_host else DEVICE_SPARE), DEGREE
+    if not on_host:
+        # Coordinates would be compressed anew for every product.
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message=".*beta state")
+            factor = matrix.to_sparse_csr()
     # A fixed start: the result depends on the matrix alone.
-    vectors = asarray_like(np.random.default_rng(0).standard_normal((size, count + SPARE)), like)
+    vectors = asarray_like(np.random.default_rng(0).standard_normal((size, width)), like)
     vectors = _quick_qr(vectors)
     for _ in range(MAX_FILTERS):
-        values, vectors, residuals = _rayleigh_ritz(matrix, vectors)
+        values, vectors, residuals = _rayleigh_ritz(factor, vectors)
         if residuals[-count:].max() <= TOLERANCE:
             break
-        degree = DEGREE if on_host else DEVICE_DEGREE
-        vectors = _quick_qr(_filter(matrix, vectors, values[0], degree))
+        if not on_host:
+            reach = math.acosh(max(1.0 + TOLERANCE, (3.0 - values[0]) / (1.0 + values[0])))
+            degree = max(2, min(DEVICE_DEGREE, int(math.log(GROWTH) / reach)))
+        vectors = _quick_qr(_filter(factor, vectors, values[0], degree))
     else:
         if not on_host:
             matrix, vectors = on_the_host(matrix), to_numpy(vectors)
@@ -533,9 +551,19 @@ def _quick_qr(vectors: Array) -> Array:
     """Orthonormalise a block of vectors, which is overwritten."""
     if is_numpy(vectors):
         return scipy.linalg.qr(vectors, mode="economic", overwrite_a=True, check_finite=False)[0]
-    # Products with small matrices: on a device Householder's reflections are many small steps.
-    left = tall_svd(vectors)[0]
-    return left if left.shape[1] == vectors.shape[1] else orthonormal_basis(vectors)
+    # Products with small matrices: on a device Householder's reflections are many small steps. The
+    # second round removes what the rounding of the first left.
+    whole = vectors
+    for _ in range(2):
+        gram = to_numpy(vectors.T @ vectors)
+        lengths = np.sqrt(np.diag(gram))
+        if not np.all(lengths > 0):
+            return orthonormal_basis(whole)
+        weights, turn = np.linalg.eigh(gram / np.outer(lengths, lengths))
+        if weights[0] <= RANK_FACTOR * len(weights) * epsilon(vectors):
+            return orthonormal_basis(whole)
+        vectors = vectors @ asarray_like(turn / np.sqrt(weights) / lengths[:, None], vectors)
+    return vectors
 
 
 def _rayleigh_ritz(matrix: Any, vectors: Array) -> tuple[np.ndarray, Array, np.ndarray]:

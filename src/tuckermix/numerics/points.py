@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import array_api_compat
 import numpy as np
 
 from tuckermix._array_api import (
-    BLOCK_BYTES,
     Array,
     asarray_like,
     blocks,
@@ -30,7 +30,6 @@ from tuckermix._array_api import (
 )
 from tuckermix._records import Record
 from tuckermix._resources import in_threads, one_blas_thread
-from tuckermix.numerics.tensor import squared_norm
 
 __all__ = ["KMeansResult", "NearestPoints", "kmeans", "nearest_neighbors", "smallest"]
 
@@ -63,6 +62,9 @@ of a large machine."""
 STEP_BLOCK = 2 * 2**20
 """Bytes of a block of a step of k-means on NumPy: a few blocks for each thread even of the some
 thousand samples that are met most."""
+
+DEVICE_STEP = 128 * 2**20
+"""The same elsewhere, where a step of k-means takes less time than its calls."""
 
 DEVICE_BLOCK = 448 * 2**20
 """Bytes of a block of distances elsewhere: enough work for each of the few calls of a block, and
@@ -155,15 +157,15 @@ def kmeans(
             raise ValueError("kmeans needs rng, or init: pass numpy.random.default_rng(0).")
         centers = _plus_plus(X, n_clusters, n_init, rng)
     labels, centers, n_iter = _lloyd(X, centers, max_iter)
-    inertias = np.array(
-        [
-            sum(
-                squared_norm(X[cut, :] - xp.take(centers[start, :, :], labels[cut, start], axis=0))
-                for cut in blocks(n_samples, int(X.shape[1]) * _BYTES)
-            )
-            for start in range(int(centers.shape[0]))
-        ]
-    )
+    n_starts = int(centers.shape[0])
+    every = xp.reshape(centers, (-1, centers.shape[2]))
+    first = xp.arange(n_starts, dtype=xp.int64, device=device(X)) * n_clusters
+    squares = xp.zeros((n_starts,), dtype=xp.float64, device=device(X))
+    for cut in blocks(n_samples, 2 * n_starts * int(X.shape[1]) * _BYTES):
+        own = xp.take(every, xp.reshape(labels[cut, :] + first, (-1,)), axis=0)
+        gaps = X[cut, :][:, None, :] - xp.reshape(own, (-1, n_starts, X.shape[1]))
+        squares += xp.sum(gaps * gaps, axis=(0, 2))
+    inertias = to_numpy(squares)
     best = int(np.flatnonzero(inertias <= inertias.min() * (1 + SAME_INERTIA))[0])
     return KMeansResult(
         centers=centers[best, :, :] + mean,
@@ -248,13 +250,21 @@ def _lloyd(X: Array, centers: Array, max_iter: int) -> tuple[Array, Array, np.nd
     labels: Any = None
     for iteration in range(1, max_iter + 1):
         previous, old = labels, centers
-        labels, centers = _step(data, old, n_clusters)
+        labels, sums = _step(data, old, n_clusters)
         n_iter[active] = iteration
-        if previous is None:
-            moved = np.ones(len(active), dtype=bool)
-        else:
-            shifts = xp.max(xp.sum((centers - old) ** 2, axis=2), axis=1)
-            moved = to_numpy(xp.any(labels != previous, axis=0) & (shifts > limit))
+        while True:
+            sizes = sums[:, :, -1:]
+            centers = sums[:, :, :-1] / xp.where(sizes > 0, sizes, 1.0)
+            state = [xp.any(sizes == 0, axis=(1, 2))]
+            if previous is not None:
+                shifts = xp.max(xp.sum((centers - old) ** 2, axis=2), axis=1)
+                state.append(xp.any(labels != previous, axis=0) & (shifts > limit))
+            # Asked for together: a device is kept waiting by every question.
+            empty, *moves = to_numpy(xp.stack(state))
+            if not empty.any():
+                break
+            labels, sums = _reseed(data, old, labels, sums)
+        moved = moves[0] if moves else np.ones(len(active), dtype=bool)
         for place in np.flatnonzero(~moved):
             done[int(active[place])] = (labels[:, int(place)], centers[int(place), :, :])
         if not moved.any():
@@ -275,7 +285,7 @@ def _lloyd(X: Array, centers: Array, max_iter: int) -> tuple[Array, Array, np.nd
 
 
 def _step(data: Array, centers: Array, n_clusters: int) -> tuple[Array, Array]:
-    """Assign all samples to their nearest centres and average, for all starts.
+    """Assign all samples to their nearest centres and sum those of a cluster, for all starts.
 
     `data` has a last column of ones, so that the products with ``[-2c, |c|²]`` are the squared
     distances less ``|x|²``, and the sums of the rows of a cluster hold its size.
@@ -293,15 +303,15 @@ def _step(data: Array, centers: Array, n_clusters: int) -> tuple[Array, Array]:
         marks = xp.astype(nearest[:, :, None] == names, data.dtype)
         return nearest, xp.matmul(xp.reshape(marks, (-1, n_init * n_clusters)).T, block)
 
-    budget = STEP_BLOCK if is_numpy(data) else BLOCK_BYTES
+    budget = STEP_BLOCK if is_numpy(data) else DEVICE_STEP
     cuts = list(blocks(n_samples, 3 * n_init * n_clusters * _BYTES, budget))
     parts: list[tuple[Array, Array]] = []
     in_threads(assign, cuts, data, parts.append)
-    assigned = xp.concat([labels for labels, _ in parts], axis=0)
-    sums = xp.reshape(sum(part for _, part in parts), (n_init, n_clusters, -1))
-    if bool(xp.any(sums[:, :, -1] == 0)):
-        assigned, sums = _reseed(data, centers, assigned, sums)
-    return assigned, sums[:, :, :-1] / sums[:, :, -1:]
+    assigned, sums = parts[0]
+    if len(parts) > 1:
+        assigned = xp.concat([labels for labels, _ in parts], axis=0)
+        sums = sum((part for _, part in parts[1:]), sums)
+    return assigned, xp.reshape(sums, (n_init, n_clusters, -1))
 
 
 def _reseed(data: Array, centers: Array, labels: Array, sums: Array) -> tuple[Array, Array]:
@@ -427,8 +437,9 @@ class NearestPoints:
         # With few groups nothing is saved by comparing them first.
         grouped = n_points > 4 * GROUP and self._n_groups > 2 * n_found
         lines = self._lines if grouped else self._lines[:, :n_points]
+        at_once = is_numpy(queries)
 
-        def find_block(cut: slice) -> tuple[Array, Array]:
+        def find_block(cut: slice, careful: bool = True) -> tuple[Array, Array, Array]:
             block = queries[cut, :] - self._center
             ones = xp.ones((block.shape[0], 1), dtype=block.dtype, device=device(block))
             scores = xp.matmul(xp.concat([block, ones], axis=1), lines)
@@ -442,12 +453,17 @@ class NearestPoints:
             near = xp.reshape(near, (*indices.shape, -1))
             near -= block[:, None, :]
             gaps = double(near)
-            squares = xp.vecdot(gaps, gaps)
+            if at_once:
+                squares = xp.vecdot(gaps, gaps)
+            else:  # elsewhere that is a product of matrices of one row for every pair
+                gaps *= gaps
+                squares = xp.sum(gaps, axis=2)
             level = DROWNED * epsilon(block) * xp.sum(double(block) * double(block), axis=1)
             reach = xp.max(squares, axis=1)
-            drowned = np.flatnonzero(to_numpy((reach > 0) & (reach < level)))
-            if len(drowned):
-                indices, squares = _sought_again(block, self._points, indices, squares, drowned)
+            drowned = (reach > 0) & (reach < level)
+            which = np.flatnonzero(to_numpy(drowned)) if careful else ()
+            if len(which):
+                indices, squares = _sought_again(block, self._points, indices, squares, which)
             if exclude_self:  # the sample itself goes last
                 own = xp.arange(cut.start, cut.stop, device=device(queries))
                 squares = xp.where(indices == own[:, None], xp.inf, squares)
@@ -455,6 +471,7 @@ class NearestPoints:
             return (
                 xp.take_along_axis(indices, order, axis=1),
                 xp.take_along_axis(squares, order, axis=1),
+                drowned,
             )
 
         itemsize = 8 if queries.dtype == xp.float64 else 4
@@ -463,10 +480,18 @@ class NearestPoints:
         budget = min(HOST_BLOCK, HOST_QUERIES * per_query)
         if "cpu" not in str(device(queries)).lower():
             budget = max(DEVICE_BLOCK, QUERY_SHARE * itemsize * math.prod(queries.shape))
-        found: list[tuple[Array, Array]] = []
+        found: list[tuple[Array, Array, Array]] = []
         cuts = list(blocks(int(queries.shape[0]), per_query, budget))
-        in_threads(find_block, cuts, queries, found.append)
-        indices, distances = zip(*found, strict=True)
+        # A device works on one block while the next is prepared, as long as nobody asks it for an
+        # answer: what is to be sought again, which is rare, is asked for at the end.
+        in_threads(partial(find_block, careful=at_once), cuts, queries, found.append)
+        if not at_once:
+            drowned = to_numpy(xp.concat([part[2] for part in found], axis=0))
+            found = [
+                find_block(cut) if drowned[cut].any() else part
+                for cut, part in zip(cuts, found, strict=True)
+            ]
+        indices, distances, _ = zip(*found, strict=True)
         return xp.concat(indices, axis=0), xp.concat(distances, axis=0)
 
 
