@@ -461,7 +461,7 @@ class NearestPoints:
             level = DROWNED * epsilon(block) * xp.sum(double(block) * double(block), axis=1)
             reach = xp.max(squares, axis=1)
             drowned = (reach > 0) & (reach < level)
-            which = np.flatnonzero(to_numpy(drowned)) if careful else ()
+            which = np.flatnonzero(to_numpy(drowned) if careful else [])
             if len(which):
                 indices, squares = _sought_again(block, self._points, indices, squares, which)
             if exclude_self:  # the sample itself goes last
