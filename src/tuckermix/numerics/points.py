@@ -158,12 +158,13 @@ def kmeans(
         centers = _plus_plus(X, n_clusters, n_init, rng)
     labels, centers, n_iter = _lloyd(X, centers, max_iter)
     n_starts = int(centers.shape[0])
-    every = xp.reshape(centers, (-1, centers.shape[2]))
+    every = xp.reshape(centers, (n_starts * n_clusters, centers.shape[2]))
     first = xp.arange(n_starts, dtype=xp.int64, device=device(X)) * n_clusters
     squares = xp.zeros((n_starts,), dtype=xp.float64, device=device(X))
     for cut in blocks(n_samples, 2 * n_starts * int(X.shape[1]) * _BYTES):
         own = xp.take(every, xp.reshape(labels[cut, :] + first, (-1,)), axis=0)
-        gaps = X[cut, :][:, None, :] - xp.reshape(own, (-1, n_starts, X.shape[1]))
+        own = xp.reshape(own, (cut.stop - cut.start, n_starts, X.shape[1]))
+        gaps = X[cut, :][:, None, :] - own
         squares += xp.sum(gaps * gaps, axis=(0, 2))
     inertias = to_numpy(squares)
     best = int(np.flatnonzero(inertias <= inertias.min() * (1 + SAME_INERTIA))[0])
