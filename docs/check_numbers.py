@@ -13,7 +13,8 @@ or ``first cell > second cell > … > heading`` where the first cell does not te
 ``column=value, … > column``. ``*100`` at the end multiplies. Of a text the first number counts. A
 figure is right if the stored value rounds to it, and if it stands where its comment says.
 
-Tables named in `FULLY_CHECKED` must give a source for every figure.
+Tables named in `FULLY_CHECKED` must give a source for every figure. The table of the front page is
+made by ``docs/front_table.py`` from the records, and must be what it makes.
 """
 
 from __future__ import annotations
@@ -24,6 +25,9 @@ import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+import front_table  # beside this file
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -208,6 +212,7 @@ def main() -> int:
         problems += check_text(text, name)
         lines = text.splitlines()
         count += sum(len(list(_sources(lines, n, path.suffix))) for n in range(len(lines)))
+    problems += front_table.problems(ROOT)
     for problem in problems:
         print(problem)
     print(f"{count} figures have a source; {len(problems)} problems.")

@@ -22,7 +22,8 @@ extensions = [
     "sphinx_gallery.gen_gallery",  # runs the tutorials
 ]
 html_math_renderer = "mathml"
-exclude_patterns = ["_build", "_ext", "_templates", "sg_execution_times.rst"]
+# The table of the front page is part of other pages.
+exclude_patterns = ["_build", "_ext", "_templates", "sg_execution_times.rst", "results/front.md"]
 templates_path = ["_templates"]
 root_doc = "index"
 default_role = "code"
