@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from tuckermix._archives import open_archive, zip_entries
 from tuckermix._files import atomic_open
-from tuckermix._reading import ReadError, default_limit
+from tuckermix._reading import ReadError, Refusal, check_fits, default_limit
 from tuckermix._records import StopReason
 from tuckermix._stored import Decoder, Encoder, bounded_json
 from tuckermix._validation import check_integer, check_stored
@@ -73,6 +73,9 @@ PIPELINE = "Pipeline"
 
 PACKAGES = ("numpy", "scipy", "scikit-learn")
 """Packages whose versions are noted in the header."""
+
+ANEW = "Save the model anew"
+"""What to do about a file that is damaged."""
 
 TIMESTAMP = (1980, 1, 1, 0, 0, 0)
 """The date of all members: equal models give equal files."""
@@ -152,21 +155,24 @@ def load(path: str | os.PathLike[str], *, max_bytes: int | None = None) -> Any:
             limit = default_limit() if max_bytes is None else max_bytes
             header = _read_header(path, archive, limit)
             arrays = _read_arrays(path, archive, header, limit)
-            return _build(path, header, arrays)
-    except ModelFileError:
-        raise
-    except ReadError as error:
-        raise _wrong(path, str(error).rstrip("."), "Save the model anew") from error
-    except PermissionError as error:
-        raise _wrong(path, "permission is denied", "Check who may read it") from error
-    except zipfile.BadZipFile as error:
-        raise _wrong(
-            path, f"it is no model file, or it is truncated ({error})", "Save the model anew"
-        ) from error
+            return _build(header, arrays)
     except Exception as error:  # damaged bytes make the parsers raise nearly anything
-        raise _wrong(
-            path, f"it is damaged ({type(error).__name__}: {error})", "Save the model anew"
-        ) from error
+        problem, remedy = _explained(error)
+        raise ModelFileError(f"Cannot load {os.fspath(path)}: {problem}. {remedy}.") from error
+
+
+def _explained(error: Exception) -> tuple[str, str]:
+    """Say what is wrong with a file at which loading ended, and what to do about it."""
+    match error:
+        case Refusal():
+            return error.args[0], error.args[1]
+        case ReadError():
+            return str(error).rstrip("."), ANEW
+        case PermissionError():
+            return "permission is denied", "Check who may read it"
+        case zipfile.BadZipFile():
+            return f"it is no model file, or it is truncated ({error})", ANEW
+    return f"it is damaged ({type(error).__name__}: {error})", ANEW
 
 
 def _is_pipeline(model: Any) -> bool:
@@ -225,10 +231,6 @@ def _describe_pipeline(model: Any, encoder: Encoder, *, fitted: bool = True) -> 
     return {"class": PIPELINE, "parameters": {}, "state": state, "steps": steps}
 
 
-def _wrong(path: str | os.PathLike[str], problem: str, remedy: str) -> ModelFileError:
-    return ModelFileError(f"Cannot load {os.fspath(path)}: {problem}. {remedy}.")
-
-
 def _class(name: str) -> Any:
     places = {**CLASSES, **TRANSFORMERS, PIPELINE: "sklearn.pipeline"}
     return getattr(import_module(places[name]), name, None)
@@ -240,42 +242,38 @@ def _read_header(
     """Read the header and check that it is ours, of a version that we know."""
     names = archive.namelist()
     if HEADER not in names:
-        raise _wrong(path, f"it has no {HEADER}", "Name a file that tuckermix.save wrote")
+        raise Refusal(f"it has no {HEADER}", "Name a file that tuckermix.save wrote")
     size = archive.getinfo(HEADER).file_size
     limit = max(limit, SMALL_HEADER)
     if size > min(limit, PACKED_HEADER + MAX_RATIO * os.path.getsize(path)):
-        raise _wrong(path, f"its header claims {size} bytes", "Save the model anew")
+        raise Refusal(f"its header claims {size} bytes", ANEW)
     try:
         header = bounded_json(archive.read(HEADER), limit)
     except (ValueError, RecursionError) as error:
-        raise _wrong(path, f"its header cannot be read ({error})", "Save the model anew") from error
+        raise Refusal(f"its header cannot be read ({error})", ANEW) from error
     if not isinstance(header, dict) or header.get("format") != FORMAT:
-        raise _wrong(path, "its header is none of ours", "Name a file that tuckermix.save wrote")
+        raise Refusal("its header is none of ours", "Name a file that tuckermix.save wrote")
     version = header.get("version")
     if not isinstance(version, int) or isinstance(version, bool) or version < 1:
-        raise _wrong(path, f"its format version {version!r} is none", "Save the model anew")
+        raise Refusal(f"its format version {version!r} is none", ANEW)
     if version > FORMAT_VERSION:
-        raise _wrong(
-            path,
+        raise Refusal(
             f"it has format version {version}, and tuckermix {__version__} reads up to "
             f"{FORMAT_VERSION}",
             "Install a newer tuckermix",
         )
     if version < OLDEST_VERSION:
-        raise _wrong(
-            path,
+        raise Refusal(
             f"it has format version {version}, which tuckermix {__version__} reads no more",
             "Fit the model anew",
         )
     for key in ("parameters", "state", "arrays"):
         if not isinstance(header.get(key), dict):
-            raise _wrong(path, f"its header lacks {key!r}", "Save the model anew")
+            raise Refusal(f"its header lacks {key!r}", ANEW)
     expected = {HEADER, *(f"{key}.npy" for key in header["arrays"])}
     if len(names) != len(expected) or set(names) != expected:
         strange = sorted(set(names) ^ expected)[:3] or ["a repeated name"]
-        raise _wrong(
-            path, f"its members are not those of its header ({strange[0]!r})", "Save it anew"
-        )
+        raise Refusal(f"its members are not those of its header ({strange[0]!r})", ANEW)
     return header
 
 
@@ -285,51 +283,40 @@ def _read_arrays(
     """Read the arrays after comparing what they and the header claim with each other."""
     entries = zip_entries(path, archive)
     total = sum(entry.nbytes for entry in entries)
-    if total > limit:
-        raise _wrong(
-            path,
-            f"its arrays claim {total} bytes, and the limit is max_bytes={limit}",
-            "If you trust the file, raise max_bytes",
-        )
+    check_fits("its arrays", total, limit)
     for entry in entries:
         claimed = header["arrays"][entry.name]
         actual = {"shape": list(entry.shape), "dtype": entry.dtype.str}
         if not entry.numeric or claimed != actual:
-            raise _wrong(
-                path,
-                f"the array {entry.name!r} is {actual}, and the header says {claimed}",
-                "Save the model anew",
+            raise Refusal(
+                f"the array {entry.name!r} is {actual}, and the header says {claimed}", ANEW
             )
     return {entry.name: entry.load() for entry in entries}
 
 
-def _build(
-    path: str | os.PathLike[str], header: dict[str, Any], arrays: dict[str, np.ndarray]
-) -> Any:
+def _build(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
     """Make the estimator, or the pipeline, and set the fitted attributes."""
 
     def build(described: dict[str, Any], decoder: Decoder) -> Any:
         if not all(isinstance(described.get(key), dict) for key in ("parameters", "state")):
-            raise _wrong(path, "an estimator within it is damaged", "Save the model anew")
+            raise Refusal("an estimator within it is damaged", ANEW)
         inner = {**described, "version": header["version"]}
-        return _build_whole(path, inner, decoder, fitted=False)
+        return _build_whole(inner, decoder, fitted=False)
 
-    return _build_whole(path, header, Decoder(arrays, build))
+    return _build_whole(header, Decoder(arrays, build))
 
 
-def _build_whole(
-    path: str | os.PathLike[str], header: dict[str, Any], decoder: Decoder, *, fitted: bool = True
-) -> Any:
+def _build_whole(header: dict[str, Any], decoder: Decoder, *, fitted: bool = True) -> Any:
     """Make an estimator or a pipeline; what is fitted must fit together.
 
     Only as a parameter of another estimator may it be without any state: not `fitted`.
     """
     if header.get("class") != PIPELINE:
-        built = _build_one(path, header, decoder, CLASSES)
-        return _checked(path, built, header) if fitted or header["state"] else built
+        built = _build_one(header, decoder, CLASSES)
+        return _checked(built, header) if fitted or header["state"] else built
     described = header.get("steps")
     if not isinstance(described, list) or not described:
-        raise _wrong(path, "its pipeline has no steps", "Save the model anew")
+        raise Refusal("its pipeline has no steps", ANEW)
     fitted = fitted or any(isinstance(step, dict) and step.get("state") for step in described)
     steps = []
     for place, step in enumerate(described):
@@ -338,58 +325,47 @@ def _build_whole(
             isinstance(step.get(key), kind)
             for key, kind in (("name", str), ("parameters", dict), ("state", dict))
         ):
-            raise _wrong(path, f"step {place} of its pipeline is damaged", "Save the model anew")
-        built = _build_one(path, step, decoder, CLASSES if last else TRANSFORMERS)
+            raise Refusal(f"step {place} of its pipeline is damaged", ANEW)
+        built = _build_one(step, decoder, CLASSES if last else TRANSFORMERS)
         if fitted and last:
-            _checked(path, built, header)
+            _checked(built, header)
         elif fitted:
             try:
                 built._check_state()
             except ValueError as error:
                 problem = f"step {place} of its pipeline is damaged: {error}".rstrip(".")
-                raise _wrong(path, problem, "Save the model anew") from error
+                raise Refusal(problem, ANEW) from error
         steps.append((step["name"], built))
     model = _class(PIPELINE)(steps)
-    _set_state(path, model, header["state"], decoder)
+    _set_state(model, header["state"], decoder)
     return model
 
 
-def _build_one(
-    path: str | os.PathLike[str],
-    described: dict[str, Any],
-    decoder: Decoder,
-    classes: dict[str, str],
-) -> Any:
+def _build_one(described: dict[str, Any], decoder: Decoder, classes: dict[str, str]) -> Any:
     """Make an estimator of one of `classes` and set its fitted attributes."""
     name = described.get("class")
     cls = _class(name) if isinstance(name, str) and name in classes else None
     if cls is None:
-        raise _wrong(path, f"its class {name!r} is not known", f"Known are {', '.join(classes)}")
+        raise Refusal(f"its class {name!r} is not known", f"Known are {', '.join(classes)}")
     parameters = {key: decoder.decode(value) for key, value in described["parameters"].items()}
     unknown = sorted(set(parameters) - set(cls().get_params(deep=False)))
     if unknown:
-        raise _wrong(path, f"{name} has no parameter {unknown[0]!r}", "Save the model anew")
+        raise Refusal(f"{name} has no parameter {unknown[0]!r}", ANEW)
     model = cls(**parameters)
-    _set_state(path, model, described["state"], decoder)
+    _set_state(model, described["state"], decoder)
     return model
 
 
-def _set_state(
-    path: str | os.PathLike[str], model: Any, state: dict[str, Any], decoder: Decoder
-) -> None:
+def _set_state(model: Any, state: dict[str, Any], decoder: Decoder) -> None:
     """Set fitted attributes, and nothing that the class itself defines."""
     for key, value in state.items():
         fitted = key.isidentifier() and (key.endswith("_") or key.startswith("_"))
         if not fitted or key.startswith("__") or hasattr(type(model), key):
-            raise _wrong(
-                path,
-                f"{key!r} is no fitted attribute of {type(model).__name__}",
-                "Save the model anew",
-            )
+            raise Refusal(f"{key!r} is no fitted attribute of {type(model).__name__}", ANEW)
         setattr(model, key, decoder.decode(value))
 
 
-def _checked(path: str | os.PathLike[str], model: Any, header: dict[str, Any]) -> Any:
+def _checked(model: Any, header: dict[str, Any]) -> Any:
     """Return an estimator whose fitted values fit together, or raise."""
     if header["version"] == 2 and hasattr(model, "_labeller_"):
         model._model_ = replace(model._model_, labeller=vars(model).pop("_labeller_"))
@@ -398,7 +374,7 @@ def _checked(path: str | os.PathLike[str], model: Any, header: dict[str, Any]) -
             _check_common(model)
         model._check_state()
     except ValueError as error:
-        raise _wrong(path, str(error).rstrip("."), "Save the model anew") from error
+        raise Refusal(str(error).rstrip("."), ANEW) from error
     return model
 
 
