@@ -19,15 +19,7 @@ from typing import Any
 import numpy as np
 
 from tuckermix._archives import Entry
-from tuckermix._reading import (
-    Refusal,
-    check_fits,
-    inflate,
-    open_regular,
-    read_error,
-    reading,
-    slack,
-)
+from tuckermix._reading import Refusal, check_fits, inflate, open_regular, reading, slack
 from tuckermix.datasets._chunks import Index, Region, covering, gather, whole
 from tuckermix.datasets._container import STRING, assemble, check_strings
 from tuckermix.datasets._dataset import Dataset
@@ -336,7 +328,7 @@ def _contiguous(library: Library, stored: _Stored, region: Region) -> np.ndarray
 def _check_unchanged(stored: _Stored, stream: Any) -> None:
     """Refuse a file that was changed after the library looked: its offsets mean nothing then."""
     if _stamp(stream.fileno()) != stored.stamp:
-        raise read_error(stored.path, "it was changed after it was opened", "Read it anew")
+        raise Refusal("it was changed after it was opened", "Read it anew")
 
 
 def _content(stored: _Stored, index: Index, limit: int) -> bytes | None:
@@ -372,8 +364,7 @@ def _check_native(stored: _Stored, packed: bytes, limit: int) -> None:
         settings = dict(stored.filters)[LZF]
         claimed = settings[2] if len(settings) > 2 else nbytes
         if len(packed) * LZF_RATIO > limit:
-            raise read_error(
-                stored.path,
+            raise Refusal(
                 f"a chunk of {'/' + stored.name!r}, packed with lzf, could take "
                 f"{len(packed) * LZF_RATIO} bytes in memory, and the limit is max_bytes={limit}",
                 "If you trust the file, raise max_bytes, or store it anew with gzip",

@@ -17,7 +17,7 @@ from typing import IO, Any, Self
 import numpy as np
 
 from tuckermix._hdf5_child import LENGTHS, MAX_ANSWER
-from tuckermix._reading import damaged, open_regular, read_error
+from tuckermix._reading import Refusal, damaged, open_regular
 
 __all__ = ["Library", "texts_of"]
 
@@ -160,8 +160,7 @@ class Library:
         try:
             lengths = LENGTHS.unpack(_exactly(process.stdout, LENGTHS.size))
             if lengths[0] > MAX_ANSWER or lengths[1] > most:
-                raise read_error(
-                    self.path,
+                raise Refusal(
                     f"{self.called} gave {sum(lengths)} bytes where {most} were expected",
                     "Get the file anew",
                 )
@@ -169,21 +168,18 @@ class Library:
             content = _exactly(process.stdout, lengths[1])
         except EOFError as error:
             if not self._started:
-                raise read_error(
-                    self.path,
+                raise Refusal(
                     f"the process that runs {self.called} does not start "
                     f"(exit code {process.wait()})",
                     f"Check that {self.package} can be imported",
                 ) from error
             if late.is_set():
-                raise read_error(
-                    self.path,
+                raise Refusal(
                     f"{self.called} finds no end in its structures, which are damaged or far too "
                     "many",
                     self.again,
                 ) from error
-            raise read_error(
-                self.path,
+            raise Refusal(
                 f"its structures end the process that reads them (exit code {process.wait()})",
                 self.again,
             ) from error
@@ -191,10 +187,9 @@ class Library:
             timer.cancel()
         if isinstance(said, dict):
             if "refusal" in said:
-                raise read_error(self.path, *said["refusal"])
+                raise Refusal(*said["refusal"])
             if "memory" in said:
-                raise read_error(
-                    self.path,
+                raise Refusal(
                     f"{self.called} needs more memory for it than max_bytes={self.limit}",
                     "If you trust the file, raise max_bytes",
                 )

@@ -47,36 +47,14 @@ FIELD_BYTES = {**dict.fromkeys((1, 2, 6, 7), 1), **dict.fromkeys((3, 8), 2)}
 FIELD_BYTES |= {**dict.fromkeys((4, 9, 11, 13), 4), **dict.fromkeys((5, 10, 12, 16, 17, 18), 8)}
 """Bytes of one value of each type."""
 
-REDUCED, WIDTH, HEIGHT, BITS, COMPRESSION, PHOTOMETRIC, DESCRIPTION = (
-    254,
-    256,
-    257,
-    258,
-    259,
-    262,
-    270,
-)
-STRIP_OFFSETS, SAMPLES, ROWS, STRIP_COUNTS, PLANAR = 273, 277, 278, 279, 284
-PREDICTOR, COLOURS, TILE_WIDTH, TILE_HEIGHT = 317, 320, 322, 323
-TILE_OFFSETS, TILE_COUNTS, FORMAT, DEPTH = 324, 325, 339, 32997
+SIZES = REDUCED, WIDTH, HEIGHT, BITS = 254, 256, 257, 258
+MEANING = COMPRESSION, PHOTOMETRIC, DESCRIPTION = 259, 262, 270
+STRIPS = STRIP_OFFSETS, SAMPLES, ROWS, STRIP_COUNTS, PLANAR = 273, 277, 278, 279, 284
+TILES = TILE_WIDTH, TILE_HEIGHT, TILE_OFFSETS, TILE_COUNTS = 322, 323, 324, 325
+FURTHER = PREDICTOR, COLOURS, FORMAT, DEPTH = 317, 320, 339, 32997
 """Numbers of the tags that are read."""
 
-WANTED = frozenset(
-    {
-        REDUCED,
-        WIDTH,
-        HEIGHT,
-        BITS,
-        COMPRESSION,
-        PHOTOMETRIC,
-        DESCRIPTION,
-        STRIP_OFFSETS,
-        SAMPLES,
-        ROWS,
-    }
-    | {STRIP_COUNTS, PLANAR, PREDICTOR, COLOURS, TILE_WIDTH, TILE_HEIGHT, TILE_OFFSETS}
-    | {TILE_COUNTS, FORMAT, DEPTH, REDUCED}
-)
+WANTED = frozenset(SIZES + MEANING + STRIPS + TILES + FURTHER)
 """All of them."""
 
 PASSED_ON = frozenset({266, 292, 293, 347, 530, 532})
@@ -275,7 +253,11 @@ def _directories(stream: BinaryIO, limit: int) -> Iterator[Page]:
         raise ValueError("it does not start like TIFF")
     order = MAGICS[head[:4]]
     wide = b"+" in head[:4]
-    start = _unpack(f"{order}Q", head[8:16])[0] if wide else _unpack(f"{order}I", head[4:8])[0]
+    start = (
+        struct.unpack(f"{order}Q", head[8:16])[0]
+        if wide
+        else struct.unpack(f"{order}I", head[4:8])[0]
+    )
     seen: set[int] = set()
     total = n_blocks = 0
     while start:
@@ -298,10 +280,6 @@ def _directories(stream: BinaryIO, limit: int) -> Iterator[Page]:
         yield page
 
 
-def _unpack(form: str, content: bytes) -> tuple[Any, ...]:
-    return struct.unpack(form, content)
-
-
 def _exactly(stream: BinaryIO, start: int, count: int, size: int) -> bytes:
     if start + count > size:
         raise EOFError(f"{count} bytes at {start} lie beyond the end of the file")
@@ -318,14 +296,14 @@ def _tags(
     """Read the wanted tags of one directory, those for Pillow, and where the next one lies."""
     counter, entry, pointer = ("Q", "HHQ8s", "Q") if wide else ("H", "HHI4s", "I")
     counter_bytes, entry_bytes = struct.calcsize(f"<{counter}"), struct.calcsize(f"<{entry}")
-    (count,) = _unpack(order + counter, _exactly(stream, start, counter_bytes, size))
+    (count,) = struct.unpack(order + counter, _exactly(stream, start, counter_bytes, size))
     if count > MAX_TAGS:
         raise ValueError(f"a page has {count} tags, more than {MAX_TAGS}")
     start += counter_bytes
     table = _exactly(stream, start, count * entry_bytes, size)
     tags: dict[int, Any] = {}
     others: dict[int, tuple[int, int, bytes]] = {}
-    for number, kind, length, inside in struct.iter_unpack(order + entry, table):
+    for number, kind, length, inside in struct.iterstruct.unpack(order + entry, table):
         if number not in WANTED | PASSED_ON or kind not in FIELD_BYTES or number in tags:
             continue
         nbytes = length * FIELD_BYTES[kind]
@@ -336,7 +314,7 @@ def _tags(
         if nbytes <= len(inside):
             content = inside[:nbytes]
         else:
-            (where,) = _unpack(order + pointer, inside)
+            (where,) = struct.unpack(order + pointer, inside)
             content = _exactly(stream, where, nbytes, size)
         if number in PASSED_ON:
             others[number] = (kind, length, content)
@@ -346,7 +324,7 @@ def _tags(
             tags[number] = np.frombuffer(content, dtype=order + FIELD_TYPES[kind])
     start += count * entry_bytes
     try:
-        (following,) = _unpack(
+        (following,) = struct.unpack(
             order + pointer, _exactly(stream, start, struct.calcsize(f"<{pointer}"), size)
         )
     except EOFError:  # some writers end the file with the last page
