@@ -19,8 +19,6 @@ from numpy.lib import format as npy_format
 
 from tuckermix._reading import open_regular, read_error
 
-__all__ = ["NUMERIC_KINDS", "PICKLED", "Entry", "array_header", "open_archive", "zip_entries"]
-
 Header = tuple[tuple[int, ...], bool, np.dtype]
 
 NUMERIC_KINDS = "buif"

@@ -29,6 +29,3 @@ except ImportError:  # scikit-learn before 1.9
     def with_callbacks(method: Any) -> Any:
         """Return the method as it is."""
         return method
-
-
-__all__ = ["CallbackSupportMixin", "with_callbacks"]

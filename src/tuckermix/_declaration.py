@@ -10,8 +10,6 @@ from dataclasses import Field, dataclass, field, fields
 from inspect import cleandoc
 from typing import Any, TypeVar, dataclass_transform
 
-__all__ = ["FIT", "LABELS", "PREDICT", "SOFT_LABELS", "declare", "describe"]
-
 Class = TypeVar("Class", bound=type)
 Function = TypeVar("Function", bound=Callable[..., Any])
 

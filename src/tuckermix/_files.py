@@ -21,17 +21,6 @@ from operator import methodcaller
 from pathlib import Path
 from typing import IO, Any
 
-__all__ = [
-    "FULL_DISK",
-    "atomic_open",
-    "atomic_path",
-    "atomic_paths",
-    "csv_text",
-    "from_csv_cell",
-    "made_folder",
-    "write_text",
-]
-
 TOKEN_BYTES = 6
 """Random bytes in the name of a temporary file: two writers of one target never meet."""
 

@@ -22,8 +22,6 @@ from typing import Any, BinaryIO
 
 from tuckermix._reading import Refusal
 
-__all__ = ["LENGTHS", "MAX_ANSWER", "answer_requests", "main", "serve"]
-
 LENGTHS = struct.Struct("<2Q")
 """The lengths of the two parts of an answer."""
 

@@ -6,20 +6,6 @@ completes them. Nothing is imported here, so that ``tuckermix --help`` needs no 
 
 from __future__ import annotations
 
-__all__ = [
-    "FEATURES",
-    "INITS",
-    "KINDS",
-    "LABELLINGS",
-    "MISSING",
-    "ON_ERROR",
-    "OUTLIERS",
-    "SCALES",
-    "SIMPLICES",
-    "SOLVERS",
-    "VIEWS",
-]
-
 EXACT, TRUST_REGION, JOINT = SOLVERS = ("exact", "trust-region", "joint")
 INITS = ("hosvd", "hosvd-samples", "random")
 ANCHORED, MIN_VOLUME, ARCHETYPES = SIMPLICES = ("anchored", "min-volume", "archetypes")

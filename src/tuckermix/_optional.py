@@ -5,8 +5,6 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-__all__ = ["require"]
-
 
 def require(module: str, owner: str, extra: str, *, package: str | None = None) -> Any:
     """Import a module, or say what to install.

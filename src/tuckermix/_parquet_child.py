@@ -13,8 +13,6 @@ from typing import Any, BinaryIO
 from tuckermix._hdf5_child import answer_requests
 from tuckermix._reading import Refusal, check_fits
 
-__all__ = ["main", "serve"]
-
 MAX_COLUMNS = 100_000
 """Columns of a table; one for each pixel of a large image."""
 

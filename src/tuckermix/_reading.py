@@ -17,21 +17,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import IO, BinaryIO
 
-__all__ = [
-    "ReadError",
-    "Refusal",
-    "check_fits",
-    "check_regular",
-    "damaged",
-    "default_limit",
-    "inflate",
-    "open_regular",
-    "open_unpacked",
-    "read_error",
-    "reading",
-    "slack",
-]
-
 QUOTED_LENGTH = 160
 """Characters of a foreign error message that are quoted: parsers may repeat whole headers."""
 

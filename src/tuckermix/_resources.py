@@ -33,15 +33,6 @@ from threadpoolctl import ThreadpoolController
 
 from tuckermix._array_api import Array, device, get_namespace, is_array, is_dask, is_numpy
 
-__all__ = [
-    "all_or_nothing",
-    "count_threads",
-    "explain_shortage",
-    "gather_rows",
-    "in_threads",
-    "one_blas_thread",
-]
-
 Function = TypeVar("Function")
 
 AHEAD = 4

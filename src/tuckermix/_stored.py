@@ -32,8 +32,6 @@ import numpy as np
 from tuckermix._array_api import is_array, is_dask, to_numpy
 from tuckermix._records import Record, StopReason
 
-__all__ = ["Decoder", "Encoder", "StoredRecord", "bounded_json"]
-
 RECORDS = {
     "Model": "tuckermix.model:Model",
     "Selection": "tuckermix.selection.record:Selection",

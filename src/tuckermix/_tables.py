@@ -14,8 +14,6 @@ from collections.abc import Iterator
 
 from tuckermix._reading import open_regular
 
-__all__ = ["DELIMITERS", "rows_of_text"]
-
 DELIMITERS = (",", ";", "\t")
 """Signs between columns."""
 

@@ -15,20 +15,6 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from tuckermix._array_api import Array, device, get_namespace, is_array, is_dask, is_numpy, to_numpy
 
-__all__ = [
-    "as_tensor",
-    "check_dask",
-    "check_integer",
-    "check_option",
-    "check_pairs",
-    "check_random_state",
-    "check_ranks",
-    "check_real",
-    "check_sample_shape",
-    "check_same_library",
-    "check_tensor",
-]
-
 
 def _reject(name: str, owner: str, rule: str, value: object) -> ValueError:
     return ValueError(f"The {name!r} parameter of {owner} must be {rule}. Got {value!r} instead.")

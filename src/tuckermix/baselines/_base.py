@@ -31,15 +31,6 @@ from tuckermix.baselines._labels import LABEL_RULES, label_memberships
 from tuckermix.baselines._run import Run, Step
 from tuckermix.baselines.nonnegative import scale_of, solve_components
 
-__all__ = [
-    "BaselineClustering",
-    "ComponentClustering",
-    "IterativeClustering",
-    "PredictsClusters",
-    "follow",
-    "nearest_center",
-]
-
 
 class _Fitted:
     """Attributes that `fit` sets, for type checkers."""

@@ -20,13 +20,6 @@ from tuckermix.baselines._base import ComponentClustering
 from tuckermix.baselines._run import Run, Step
 from tuckermix.baselines.nonnegative import random_start, scale_of
 
-__all__ = [
-    "FACTORS",
-    "Factorization",
-    "NonnegativeFactorization",
-    "normalize_components",
-]
-
 FACTORS = """
 Parameters
 ----------

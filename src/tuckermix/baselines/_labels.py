@@ -7,8 +7,6 @@ import numpy as np
 from tuckermix.baselines.nonnegative import scale_of
 from tuckermix.numerics.points import kmeans
 
-__all__ = ["KMEANS_STARTS", "LABEL_RULES", "label_memberships"]
-
 LABEL_RULES = ("kmeans", "argmax")
 
 KMEANS_STARTS = 10

@@ -11,8 +11,6 @@ import numpy as np
 
 from tuckermix._records import Record, StopReason
 
-__all__ = ["Run", "Step", "Trace", "relative_change"]
-
 
 @dataclass(frozen=True)
 class Step(Record):

@@ -24,8 +24,6 @@ from tuckermix.baselines.nonnegative import scale_of
 from tuckermix.baselines.orthogonal import unit_rows
 from tuckermix.numerics.points import kmeans
 
-__all__ = ["Expression", "SelfExpression", "normalized_eigenvectors", "symmetrized"]
-
 
 def symmetrized(C: np.ndarray) -> np.ndarray:
     r"""Turn coefficients into an affinity, :math:`W = \tfrac12 (|C| + |C|^\top)`."""

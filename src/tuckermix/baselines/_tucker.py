@@ -14,9 +14,6 @@ from tuckermix.baselines._base import IterativeClustering
 from tuckermix.decomposition.fit import ranks_from_energy, start_factors
 from tuckermix.sources import Source, as_source
 
-__all__ = ["STARTED", "TuckerMethod", "TuckerStart", "start_tucker"]
-
-
 STARTED = """
 Parameters
 ----------

@@ -8,18 +8,6 @@ from typing import Any
 
 from tuckermix._reading import Refusal
 
-__all__ = [
-    "ORDER",
-    "SAMPLES",
-    "WORDS",
-    "arrange",
-    "check_axes",
-    "chosen_axes",
-    "kind_of",
-    "sample_letter",
-    "take_channels",
-]
-
 SAMPLES = "N"
 """The letter of the axis of the samples."""
 

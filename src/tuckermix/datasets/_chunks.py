@@ -9,8 +9,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Index", "Region", "covering", "gather", "whole"]
-
 MAX_PROBES = 10_000
 """Chunks that are asked for one by one. A file can declare any number of chunks and store none:
 beyond this, the stored ones are listed instead, so that the work follows what is there."""

@@ -16,16 +16,6 @@ from tuckermix.datasets._dataset import Dataset
 from tuckermix.datasets._options import Options
 from tuckermix.datasets._pixels import grey_array
 
-__all__ = [
-    "LABEL_NAMES",
-    "SAMPLE_NAMES",
-    "STRING",
-    "assemble",
-    "check_declared",
-    "check_strings",
-    "encode_labels",
-]
-
 SAMPLE_NAMES = ("images", "X", "x", "data", "fea", "videos", "volumes", "samples", "arr_0")
 """Names under which samples are commonly stored, the clearest first."""
 

@@ -9,9 +9,6 @@ import numpy as np
 
 from tuckermix._records import Record
 
-__all__ = ["Dataset"]
-
-
 GENERATED = """
 Parameters
 ----------

@@ -15,8 +15,6 @@ from tuckermix._reading import ReadError, Refusal, reading
 from tuckermix.datasets._dataset import Dataset
 from tuckermix.datasets._options import OneReader, Options
 
-__all__ = ["files_in", "natural_key", "stack_files"]
-
 N_COLOURS = 3
 """The length of the last axis of a colour image."""
 

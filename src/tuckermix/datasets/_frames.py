@@ -7,8 +7,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["labels_like"]
-
 CLUSTERS = "cluster"
 """The name of the axis of soft labels in xarray."""
 

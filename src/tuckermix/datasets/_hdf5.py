@@ -27,8 +27,6 @@ from tuckermix.datasets._lazy import Slices, to_dask
 from tuckermix.datasets._library import Library
 from tuckermix.datasets._options import Options
 
-__all__ = ["hdf5_entries", "read_hdf5"]
-
 DEFLATE, SHUFFLE, FLETCHER32, SZIP, LZF = 1, 2, 3, 4, 32000
 """Numbers of the filters that are known here."""
 

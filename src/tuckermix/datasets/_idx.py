@@ -14,8 +14,6 @@ from tuckermix.datasets._container import assemble
 from tuckermix.datasets._dataset import Dataset
 from tuckermix.datasets._options import Options
 
-__all__ = ["find_pairs", "idx_entry", "is_idx", "read_idx"]
-
 TYPES = {0x08: "u1", 0x09: "i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
 """The element types of the format, big-endian."""
 

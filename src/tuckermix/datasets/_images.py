@@ -25,8 +25,6 @@ from tuckermix.datasets._options import Options
 from tuckermix.datasets._pixels import match, resize
 from tuckermix.datasets._tiff import is_tiff, read_pages
 
-__all__ = ["IMAGE_SUFFIXES", "TIFF_SUFFIXES", "read_image", "read_image_folder", "read_tiff"]
-
 FORMATS = ("PNG", "JPEG", "BMP", "PPM", "GIF", "WEBP")
 """Formats that Pillow may use; TIFF is read here. Left to itself it also tries some that start
 other programs, such as Ghostscript for PostScript."""

@@ -12,8 +12,6 @@ from typing import Any
 from tuckermix.datasets import _layouts
 from tuckermix.datasets._layouts import Layout
 
-__all__ = ["KNOWN", "KnownDataset"]
-
 
 @dataclass(frozen=True)
 class KnownDataset:

@@ -19,20 +19,6 @@ from tuckermix.datasets._options import OneReader, Options
 from tuckermix.datasets._read import join, read
 from tuckermix.datasets._videos import VIDEO_SUFFIXES, read_video
 
-__all__ = [
-    "Layout",
-    "cbcl_images",
-    "cbcl_text",
-    "column_images",
-    "face_folder",
-    "idx_folder",
-    "keras_archive",
-    "pixels",
-    "plain_archive",
-    "videos",
-    "voxels",
-]
-
 
 @dataclass(frozen=True)
 class Layout:

@@ -12,8 +12,6 @@ from tuckermix._array_api import BLOCK_BYTES
 from tuckermix._optional import require
 from tuckermix._reading import Refusal, check_fits
 
-__all__ = ["Slices", "to_dask"]
-
 MAX_BLOCKS = 50_000
 """Chunks of one array, each of which costs Dask some memory beforehand; of the usual size, this
 many hold more than a terabyte. A file can declare any number of samples."""

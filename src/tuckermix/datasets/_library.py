@@ -19,8 +19,6 @@ import numpy as np
 from tuckermix._hdf5_child import LENGTHS, MAX_ANSWER
 from tuckermix._reading import Refusal, damaged, open_regular
 
-__all__ = ["Library", "texts_of"]
-
 START_SECONDS = 60.0
 """The longest that the process may take to start, on a machine that is busy with other things."""
 

@@ -16,8 +16,6 @@ from tuckermix.datasets._hdf5 import hdf5_entries
 from tuckermix.datasets._library import Library
 from tuckermix.datasets._options import Options
 
-__all__ = ["mat_entries", "read_mat"]
-
 HDF5_STARTS = (b"MATLAB 7.3 MAT-file", b"\x89HDF")
 """First bytes of version 7.3, which is HDF5 behind a header of MATLAB's."""
 

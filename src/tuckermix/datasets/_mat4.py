@@ -17,8 +17,6 @@ import numpy as np
 from tuckermix._reading import Refusal, open_regular
 from tuckermix.datasets._mat5 import MAX_ELEMENTS, MAX_NAME, Variable
 
-__all__ = ["list_variables", "load_variable"]
-
 HEAD_BYTES = 20
 """Five integers of four bytes: the type, rows, columns, whether complex, length of the name."""
 

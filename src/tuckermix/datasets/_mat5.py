@@ -18,8 +18,6 @@ import numpy as np
 
 from tuckermix._reading import open_regular
 
-__all__ = ["Variable", "is_mat5", "list_variables", "load_variable"]
-
 HEADER_BYTES = 128
 """Text, version and byte order at the head of a file."""
 

@@ -29,8 +29,6 @@ from tuckermix.datasets._dataset import Dataset
 from tuckermix.datasets._folder import stack_files
 from tuckermix.datasets._options import Options
 
-__all__ = ["NIFTI_SUFFIXES", "read_nifti", "read_nifti_folder"]
-
 NIFTI_SUFFIXES = frozenset({".nii", ".nii.gz"})
 """File names of NIfTI."""
 

@@ -26,8 +26,6 @@ from tuckermix.datasets._folder import stack_files
 from tuckermix.datasets._lazy import Slices, to_dask
 from tuckermix.datasets._options import Options
 
-__all__ = ["NPY_SUFFIXES", "read_npy", "read_npy_folder", "read_npz"]
-
 NPY_SUFFIXES = frozenset({".npy"})
 """File names of single arrays."""
 

@@ -14,8 +14,6 @@ from tuckermix._reading import default_limit
 from tuckermix._validation import check_integer
 from tuckermix.datasets._axes import ORDER, check_axes
 
-__all__ = ["OneReader", "Options"]
-
 OneReader = Callable[[Path, "Options"], tuple[np.ndarray, str]]
 """Reads one file of a folder, given its path and the options: the sample, and how it is drawn."""
 

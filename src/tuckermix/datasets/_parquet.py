@@ -23,8 +23,6 @@ from tuckermix.datasets._table import (
     with_classes,
 )
 
-__all__ = ["PARQUET_SUFFIXES", "read_parquet"]
-
 PARQUET_SUFFIXES = frozenset({".parquet", ".pq"})
 """File names of Parquet."""
 

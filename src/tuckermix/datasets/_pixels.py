@@ -9,8 +9,6 @@ import numpy as np
 from tuckermix._optional import require
 from tuckermix._reading import Refusal
 
-__all__ = ["GREY_WEIGHTS", "grey_array", "match", "resize"]
-
 GREY_WEIGHTS = (0.299, 0.587, 0.114)
 """Weights of red, green and blue in the grey value: ITU-R BT.601, which image programs use."""
 

@@ -26,8 +26,6 @@ from tuckermix.datasets._table import TABLE_SUFFIXES, read_table
 from tuckermix.datasets._videos import VIDEO_SUFFIXES, read_video_file, read_video_folder
 from tuckermix.datasets._zarr import is_zarr, read_zarr
 
-__all__ = ["READERS", "read"]
-
 Reader = Callable[[Path, Options], Dataset]
 FolderReader = Callable[[Path, list[str], Options], Dataset]
 

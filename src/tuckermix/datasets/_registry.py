@@ -19,8 +19,6 @@ from tuckermix.datasets._dataset import Dataset
 from tuckermix.datasets._known import KNOWN, KnownDataset
 from tuckermix.datasets._layouts import Layout
 
-__all__ = ["DatasetInfo", "DatasetNotFound", "data_folders", "describe", "list_datasets", "load"]
-
 VARIABLE = "TUCKERMIX_DATA"
 """The environment variable that names the folder of datasets."""
 

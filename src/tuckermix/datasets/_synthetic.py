@@ -12,8 +12,6 @@ from tuckermix._validation import check_integer, check_random_state, check_real
 from tuckermix.datasets._dataset import GENERATED, Dataset
 from tuckermix.numerics.tensor import multi_mode_dot
 
-__all__ = ["make_tensor_clusters"]
-
 CANDIDATES_PER_CENTRE = 20
 """Random candidates among which each centre is chosen, where the space is too small for orthogonal
 ones: enough that no two centres fall together, few enough to cost nothing."""

@@ -17,17 +17,6 @@ from tuckermix.datasets._container import LABEL_NAMES, encode_labels
 from tuckermix.datasets._dataset import Dataset
 from tuckermix.datasets._options import Options
 
-__all__ = [
-    "TABLE_SUFFIXES",
-    "FileReader",
-    "Table",
-    "from_numbers",
-    "read_table",
-    "roles",
-    "samples_of_table",
-    "with_classes",
-]
-
 TABLE_SUFFIXES = frozenset({".csv", ".tsv"})
 """File names of tables as text."""
 

@@ -12,8 +12,6 @@ from tuckermix._declaration import describe
 from tuckermix._validation import check_integer, check_random_state, check_real
 from tuckermix.datasets._dataset import GENERATED, Dataset
 
-__all__ = ["make_dynamic_textures"]
-
 PERIODS = (4.0, 40.0)
 """Frames in which a pair of states turns once: from flicker to slow waves."""
 

@@ -22,8 +22,6 @@ from tuckermix._optional import require
 from tuckermix._reading import Refusal, check_fits, inflate, open_regular, slack
 from tuckermix.datasets._tiff_notes import images_noted, noted
 
-__all__ = ["Stack", "is_tiff", "read_pages"]
-
 MAGICS = {b"II*\0": "<", b"MM\0*": ">", b"II+\0": "<", b"MM\0+": ">"}
 """First bytes, with the byte order that they mean; those with a plus are of the wide form."""
 
@@ -303,7 +301,7 @@ def _tags(
     table = _exactly(stream, start, count * entry_bytes, size)
     tags: dict[int, Any] = {}
     others: dict[int, tuple[int, int, bytes]] = {}
-    for number, kind, length, inside in struct.iterstruct.unpack(order + entry, table):
+    for number, kind, length, inside in struct.iter_unpack(order + entry, table):
         if number not in WANTED | PASSED_ON or kind not in FIELD_BYTES or number in tags:
             continue
         nbytes = length * FIELD_BYTES[kind]

@@ -17,8 +17,6 @@ from xml.parsers import expat
 from tuckermix._reading import Refusal
 from tuckermix._records import Record
 
-__all__ = ["Noted", "images_noted", "noted"]
-
 MAX_NOTE = 2**16
 """Characters of a note by ImageJ or tifffile; both write some hundred."""
 

@@ -15,8 +15,6 @@ from tuckermix.datasets._folder import stack_files
 from tuckermix.datasets._options import Options
 from tuckermix.datasets._pixels import match, resize
 
-__all__ = ["VIDEO_SUFFIXES", "read_video", "read_video_file", "read_video_folder"]
-
 VIDEO_SUFFIXES = frozenset(
     {".avi", ".mp4", ".m4v", ".mov", ".mkv", ".webm", ".mpg", ".mpeg", ".ogv"}
 )

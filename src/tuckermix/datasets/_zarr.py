@@ -38,8 +38,6 @@ from tuckermix.datasets._zarr_codecs import (
     unpack,
 )
 
-__all__ = ["is_zarr", "read_zarr"]
-
 VERSION_3, ARRAY_2, GROUP_2 = MARKERS = ("zarr.json", ".zarray", ".zgroup")
 """Files by which a folder is a Zarr store, of version 3 or 2."""
 

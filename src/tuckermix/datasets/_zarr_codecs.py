@@ -20,18 +20,6 @@ from tuckermix._archives import NUMERIC_KINDS
 from tuckermix._optional import require
 from tuckermix._reading import inflate
 
-__all__ = [
-    "FILTERS",
-    "UNPACKERS",
-    "UnknownCodec",
-    "decode_strings",
-    "filter_dtypes",
-    "name_of",
-    "size_of",
-    "unfilter",
-    "unpack",
-]
-
 BLOSC_HEADER = 16
 """Bytes before the packed bytes of blosc: flags, then three sizes of four bytes each."""
 

@@ -12,8 +12,6 @@ import numpy as np
 
 from tuckermix.features._wavelets import crop_frequencies, low_pass
 
-__all__ = ["BORDERS", "averaging_matrix", "n_cells", "padded_size", "padding_matrix"]
-
 BORDERS = ("mirror", "zero", "periodic")
 """What lies beyond the border: the image mirrored at its outermost pixels, nothing, or the image
 again, without a frame."""

@@ -28,8 +28,6 @@ from tuckermix.features._borders import averaging_matrix, padded_size, padding_m
 from tuckermix.features._frequencies import basis, coarsen, filter_blocks, order_frequencies
 from tuckermix.features._wavelets import crop_frequencies, morlet
 
-__all__ = ["Cascade", "Layout"]
-
 MATRIX_LIMIT = 160
 """Largest padded axis for Fourier transforms as matrix products, whose cost a pixel grows with the
 size where that of fast transforms hardly does."""

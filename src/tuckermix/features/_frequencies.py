@@ -11,8 +11,6 @@ from __future__ import annotations
 
 import numpy as np
 
-__all__ = ["basis", "coarsen", "filter_blocks", "order_frequencies"]
-
 
 def order_frequencies(size: int, n_halvings: int) -> np.ndarray:
     """Order the frequencies of an axis so that those which subsampling joins stand together.

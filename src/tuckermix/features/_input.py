@@ -22,8 +22,6 @@ from tuckermix._array_api import (
 from tuckermix._resources import gather_rows, one_blas_thread
 from tuckermix._validation import check_same_library, check_sample_shape
 
-__all__ = ["as_float", "check_samples", "check_stored_samples", "map_rows", "over_chunks"]
-
 EXACT_IN_SINGLE = ("bool", "int8", "uint8", "int16", "uint16", "float16", "bfloat16", "float32")
 """Types whose values float32 holds exactly: they become float32, all others float64."""
 

@@ -11,8 +11,6 @@ from tuckermix._array_api import Array, asarray_like, get_namespace, is_dask, to
 from tuckermix.features._input import as_float
 from tuckermix.sources import as_blocks
 
-__all__ = ["dataset_range", "sample_ranges"]
-
 N_EDGES = 1025
 N_ROUNDS = 3
 """A percentile of the dataset is found by counting values below each of these edges, and again

@@ -24,8 +24,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-__all__ = ["crop_frequencies", "low_pass", "morlet"]
-
 BANDWIDTH = 0.8
 """Standard deviation of the finest wavelet, in pixels: the frequency bands of neighbouring scales
 then meet where each has fallen to about two thirds."""

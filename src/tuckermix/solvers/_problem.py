@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["Problem"]
-
 DIFFERENCE_STEP = 2.0**-14
 """Length of the step for finite differences of the gradient: the fourth root of the machine
 epsilon rounded to a power of 2, which Manopt uses too."""

@@ -8,8 +8,6 @@ from dataclasses import KW_ONLY, dataclass, field
 from enum import StrEnum
 from typing import Any
 
-__all__ = ["InnerStop", "Step", "TruncatedCG"]
-
 SHRINK = 0.25
 """Factor on the radius after a bad step; replay keeps the segments that such radii cross."""
 

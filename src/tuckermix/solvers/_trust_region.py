@@ -17,8 +17,6 @@ from tuckermix._validation import check_integer, check_random_state, check_real
 from tuckermix.solvers._problem import Problem
 from tuckermix.solvers._tcg import SHRINK, InnerStop, Step, TruncatedCG
 
-__all__ = ["TrustRegionRecord", "trust_region"]
-
 logger = logging.getLogger(__name__)
 
 OWNER = "trust_region"
