@@ -293,7 +293,9 @@ def test_bombs(path):
     said = {"shape": [huge.size], "dtype": "|u1"}
     rewrite(path, lambda header: header["arrays"].update(big=said), arrays={"big": huge})
     assert path.stat().st_size < 200_000
-    with pytest.raises(ModelFileError, match=r"its arrays would take 200\d+ bytes .*max_bytes=1000000"):
+    with pytest.raises(
+        ModelFileError, match=r"its arrays would take 200\d+ bytes .*max_bytes=1000000"
+    ):
         tuckermix.load(path, max_bytes=1_000_000)
     rewrite(path, add={"header.json": b" " * (65 * 2**20)})
     with pytest.raises(ModelFileError, match="its header claims 68157440 bytes"):
