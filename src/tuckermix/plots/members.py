@@ -83,7 +83,7 @@ class MemberDisplay(Display):
     ----------
     centroids : array of shape (n_clusters, d_1, ...)
         The centroids.
-    typical, doubtful : sequences of arrays of shape (n_k, d_1, ...)
+    typical, doubtful : sequences of arrays of shape (n_k, d_1, ...), default=None
         For each cluster the chosen samples, the most typical or doubtful first.
     kind : str, default="auto"
         How a sample is shown; videos by their middle frame, volumes by a middle slice.
