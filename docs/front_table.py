@@ -11,6 +11,7 @@ import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 from pathlib import Path
+from statistics import fmean
 
 from tuckermix.experiments import METHODS, RunRecord
 from tuckermix.experiments.places import ON_REQUEST, Place, place
@@ -50,7 +51,8 @@ LEGEND = (
     "AC / NMI, means over the draws, which all columns share. Bold: no rival is more than two "
     "standard errors of the paired difference ahead, by either measure. *Best other rival*: the "
     "largest mean AC among all other columns of the row, at one setting for all data. *Seconds*: "
-    "processor time of a fit of either of ours."
+    "processor time of a fit of either of ours. *For choices*: the share of the samples that tuning may "
+    "look at, where a row needs more than the part that is kept for reports."
 )
 
 Columns = dict[str, list[RunRecord]]
@@ -85,6 +87,12 @@ def _seconds(one: Place | None) -> str:
     return f"{one.cpu_seconds:.0f}" if one.cpu_seconds >= 10 else f"{one.cpu_seconds:.2g}"
 
 
+def _seen(records: list[RunRecord]) -> str:
+    """Say which share of a row's samples belongs to the part that choices look at."""
+    shares = [record.seen for record in records if record.seen]
+    return f" ({fmean(shares):.0%} for choices)" if shares else ""
+
+
 def _pair(columns: Columns, name: str) -> tuple[str, bool]:
     """Return AC and NMI of a column, and whether it is first or tied first in both."""
     found = [place(columns.get(name, []), rivals(columns), metric) for metric in METRICS]
@@ -112,7 +120,7 @@ def table(rows: dict[tuple[str, str], Columns]) -> list[str]:
         if ours is None:
             continue
         rival, score = _best(columns)
-        cells = [title, str(ours.draws)]
+        cells = [title + _seen(columns[OURS]), str(ours.draws)]
         cells += [_pair(columns, column)[0] for column in SHOWN]
         cells.append(f"{score} {rival}".strip())
         for column in (OURS, AUTO):

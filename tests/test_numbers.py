@@ -151,7 +151,7 @@ def front(check):
     return check.front_table
 
 
-def runs(method, scores, *, table="table5", row="ORL", nmi=None):
+def runs(method, scores, *, table="table5", row="ORL", nmi=None, seen=None):
     from tuckermix.experiments import RunRecord
 
     return [
@@ -160,6 +160,7 @@ def runs(method, scores, *, table="table5", row="ORL", nmi=None):
             ac=score,
             nmi=score if nmi is None else nmi[run],
             cpu_seconds=1800.0,
+            extras={} if seen is None else {"seen": seen},
         )
         for run, score in enumerate(scores)
     ]
@@ -171,7 +172,7 @@ def test_the_front_page_is_what_the_records_give(front):
 
 def test_the_front_table_tells_winners_and_losses(front):
     records = [
-        *runs("TuckerClustering", (0.8, 0.9, 0.7)),
+        *runs("TuckerClustering", (0.8, 0.9, 0.7), seen=0.25),
         *runs("AutoClustering", (0.5, 0.6, 0.4), nmi=(0.9, 0.9, 0.9)),
         *runs("k-means", (0.3, 0.3, 0.3)),
         *runs("LSR", (0.7, 0.8, 0.6)),
@@ -182,6 +183,7 @@ def test_the_front_table_tells_winners_and_losses(front):
     text = front.render(records)
     (line,) = [line for line in text.splitlines() if line.startswith("| ORL")]
     cells = [cell.strip() for cell in line.strip("|").split("|")]
+    assert cells[0].endswith("(25% for choices)")
     assert cells[1:] == [
         *("3", "0.300 / 0.300", "– / –", "0.700 / 0.700 LSR"),
         *("**0.800 / 0.800**", "0.500 / 0.900", "1800 / 1800"),
