@@ -51,8 +51,8 @@ LEGEND = (
     "AC / NMI, means over the draws, which all columns share. Bold: no rival is more than two "
     "standard errors of the paired difference ahead, by either measure. *Best other rival*: the "
     "largest mean AC among all other columns of the row, at one setting for all data. *Seconds*: "
-    "processor time of a fit of either of ours. *For choices*: the share of the samples that tuning may "
-    "look at, where a row needs more than the part that is kept for reports."
+    "processor time of a fit of either of ours. *For choices*: the share of the samples that "
+    "tuning may look at, where a row needs more than the part that is kept for reports."
 )
 
 Columns = dict[str, list[RunRecord]]
