@@ -40,17 +40,17 @@ for index, digit in enumerate(digits.X[some][:299]):
 # %%
 # The command
 # -----------
-# Sizes differ, so ``--size`` brings all images to one. ``--features auto`` lets stability decide whether pixels or strokes are
-# compared, and without ``-k`` the number of clusters is chosen too. In a terminal:
+# Sizes differ, so ``--size`` brings all images to one. Without ``-k`` the number of clusters is chosen, and stability decides
+# whether pixels or strokes are compared. In a terminal:
 #
 # .. code-block:: console
 #
-#    $ tuckermix cluster photos --size 32 --features auto -o kinds
+#    $ tuckermix cluster photos --size 32 -o kinds
 
 import subprocess
 import sys
 
-command = ["cluster", "photos", "--size", "32", "--features", "auto", "-o", "kinds"]
+command = ["cluster", "photos", "--size", "32", "-o", "kinds"]
 done = subprocess.run(
     [sys.executable, "-m", "tuckermix", *command],
     cwd=place,

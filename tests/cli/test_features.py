@@ -185,7 +185,7 @@ def test_without_a_number_one_is_chosen_and_said(run, tmp_path):
     assert {trial["view"] for trial in summary["selection"]} == {"pixels"}
     assert summary["n_clusters"] == 3
     page = (tmp_path / "o" / "report.html").read_text()
-    assert "How this was chosen" in page
+    assert "Why 3 clusters" in page
     assert "Score by number of clusters" in page
     model = tmp_path / "o" / "model.tuckermix"
     code, out, _ = run("predict", model, tmp_path / "planted.npz", "-q")
@@ -204,7 +204,7 @@ def test_the_view_is_chosen(run, tmp_path, textures):
     summary = json.loads((tmp_path / "out" / "summary.json").read_text())
     views = {trial["view"] for trial in summary["selection"]}
     assert views == {"pixels", "scattering", "log-scattering"}
-    assert "How this was chosen" in (tmp_path / "out" / "report.html").read_text()
+    assert "Why this view" in (tmp_path / "out" / "report.html").read_text()
 
 
 def test_a_number_and_pixels_choose_nothing(run, tmp_path, archive):
@@ -212,4 +212,4 @@ def test_a_number_and_pixels_choose_nothing(run, tmp_path, archive):
     assert code == 0
     assert "view" not in err
     assert json.loads((tmp_path / "out" / "summary.json").read_text())["selection"] is None
-    assert "How this was chosen" not in (tmp_path / "out" / "report.html").read_text()
+    assert "h-choice" not in (tmp_path / "out" / "report.html").read_text()

@@ -143,7 +143,7 @@ def test_a_broken_file_is_skipped_and_listed(run, fails, desk, cells, summary):
     assert skipped["name"] == "05.png"
     assert "05.png" not in (desk / "photos-clusters" / "labels.csv").read_text()
     page = (desk / "photos-clusters" / "report.html").read_text()
-    assert re.search("1 file was not read.*05[.]png.*it is damaged", page, re.DOTALL)
+    assert re.search("1 file was not read.*05[.]png.*It is damaged", page, re.DOTALL)
     words = ("cluster", "photos", "-k", 4, "-o", "other", "-q", "--on-error", "stop")
     assert "Cannot read photos/05.png: it is damaged" in fails(*words)
     words = (*words[:-1], "carry on")

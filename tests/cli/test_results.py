@@ -87,6 +87,22 @@ def test_results_appear_together_or_not_at_all(tmp_path, monkeypatch, step, exis
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
+def test_the_table_tells_samples_from_their_features(tmp_path):
+    from tuckermix import TuckerClustering
+    from tuckermix.cli._results import summary_rows
+    from tuckermix.summary import summarize_fit
+
+    X = np.random.default_rng(0).random((20, 4, 3))
+    model = TuckerClustering(2, assign_labels="subspace", random_state=0).fit(X)
+    summary = summarize_fit(model, X, model.predict_proba(X), seconds=1.0)
+    rows = dict(summary_rows(summary, tmp_path, (4, 3)))
+    assert rows["samples"] == "20 of shape 4 × 3"
+    assert "features" not in rows
+    rows = dict(summary_rows(summary, tmp_path, (16, 16)))
+    assert rows["samples"] == "20 of shape 16 × 16"
+    assert rows["features"] == "of shape 4 × 3"
+
+
 def test_outliers_have_a_score_in_json():
     proba = np.array([[0.25, 0.75], [0.5, 0.5]])
     values = _results.labels_values(["a", "b"], proba, np.array([-1, 0]), np.array([3.0, 0.123456]))

@@ -77,6 +77,44 @@ def photos_path(tmp_path_factory):
     return path
 
 
+def moving(n=18):
+    """Make videos of 9 frames of 20 x 24: a spot that goes right, or down, or that grows."""
+    rng = np.random.default_rng(1)
+    y, x = np.mgrid[:20, :24]
+    X = []
+    for index in range(n):
+        shift = rng.normal(size=2)
+        frames = []
+        for t in range(9):
+            right, down, size = [(2 * t, 0, 3), (0, 2 * t, 3), (8, 8, 1 + t / 2)][index % 3]
+            away = (x - 4 - right - shift[0]) ** 2 + (y - 2 - down - shift[1]) ** 2
+            frames.append(200 * np.exp(-away / (2 * size**2)))
+        X.append(frames)
+    return np.array(X) + rng.normal(size=(n, 9, 20, 24))
+
+
+@pytest.fixture(scope="session")
+def videos_path(tmp_path_factory):
+    from tuckermix.report import write_report
+
+    X = moving()
+    model = TuckerClustering(3, random_state=0).fit(X)
+    path = tmp_path_factory.mktemp("videos") / "report.html"
+    write_report(path, model, X, kind="video", title="Videos")
+    return path
+
+
+@pytest.fixture(scope="session")
+def volumes_path(tmp_path_factory):
+    from tuckermix.report import write_report
+
+    X = moving()[:, :, :12, :12]
+    model = TuckerClustering(3, random_state=0).fit(X)
+    path = tmp_path_factory.mktemp("volumes") / "report.html"
+    write_report(path, model, X, kind="volume", title="Volumes")
+    return path
+
+
 @pytest.fixture(scope="session")
 def many_path(tmp_path_factory):
     """Write a report on 10,000 samples in 60 clusters, of which 300 have pictures."""

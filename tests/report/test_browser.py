@@ -230,7 +230,7 @@ def test_what_was_not_read_is_told(open_page, photos_path):
     assert page.locator(".skipped").is_visible()
     assert "1 file was not read" in page.locator(".skipped summary").text_content()
     cells = page.locator(".skipped td").all_text_contents()
-    assert cells == ["broken <b>.png", "it ends in the middle of its data"]
+    assert cells == ["broken <b>.png", "It ends in the middle of its data"]
 
 
 def test_pictures_are_large_enough_to_judge(open_page, photos_path):
@@ -471,9 +471,107 @@ def test_readable_without_scripts(open_page, samples):
     assert page.locator("#f2").is_checked()
 
 
+SIZE = "image => image.decode().then(() => [image.naturalWidth, image.naturalHeight])"
+
+
+def test_videos_on_cards_are_frames_in_rows(open_page, videos_path):
+    page = open_page(path=videos_path)
+    members = page.locator("ul.members img")
+    assert members.count() == 18
+    # Six frames of 24 x 20 in two rows of three, a pixel between them.
+    assert members.first.evaluate(SIZE) == [3 * 24 + 2, 2 * 20 + 1]
+    assert page.locator(".centroid").first.locator("img").count() == 6
+    box = members.first.bounding_box()
+    assert box["width"] > 140  # each frame is large enough to judge
+    assert box["width"] / box["height"] == pytest.approx(74 / 41, rel=0.05)
+
+
+FRAME_SHOWN = """() => {
+  const image = document.querySelector('#v-picture .film img');
+  const frame = image.parentElement.getBoundingClientRect(), row = image.getBoundingClientRect();
+  const step = (row.width + 2 * row.width / image.naturalWidth) / 9;
+  return 1 + Math.round((frame.left - row.left) / step);
+}"""
+
+
+def frame_shown(page):
+    """Return the number of the frame that the window shows, by where the row of them lies."""
+    return page.evaluate(FRAME_SHOWN)
+
+
+def wait_until_it_moves(page):
+    """Wait for another frame; the policy of the page lets no test wait within it."""
+    first = page.locator("#v-frame").input_value()
+    for _ in range(200):
+        if page.locator("#v-frame").input_value() != first:
+            return
+        page.wait_for_timeout(50)
+    raise AssertionError(f"still at frame {first}")
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_a_video_is_played_and_paused_by_keyboard(open_page, videos_path, width):
+    page = open_page(width, videos_path, reduced_motion="no-preference")
+    page.locator("ul.members button").first.focus()
+    page.keyboard.press("Enter")
+    play = page.locator("#v-play")
+    play.wait_for()
+    assert (play.text_content(), play.get_attribute("aria-pressed")) == ("Pause", "true")
+    wait_until_it_moves(page)
+    play.focus()
+    page.keyboard.press("Space")
+    assert (play.text_content(), play.get_attribute("aria-pressed")) == ("Play", "false")
+    number = int(page.locator("#v-frame").input_value())
+    assert frame_shown(page) == number
+    assert page.locator("#v-number").text_content() == f"{number} of 9"
+    name = page.locator("#v-name").text_content()
+    page.locator("#v-frame").focus()
+    page.keyboard.press("Home")
+    assert frame_shown(page) == 1
+    for _ in range(3):
+        page.keyboard.press("ArrowRight")
+    assert frame_shown(page) == 4
+    assert page.locator("#v-name").text_content() == name  # the arrows were the slider's
+    page.keyboard.press("End")
+    assert frame_shown(page) == 9
+    page.locator("#v-after").focus()
+    page.keyboard.press("ArrowRight")
+    assert page.locator("#v-name").text_content() != name
+    play.wait_for()
+    assert page.locator("#v-picture .film").bounding_box()["width"] <= WIDTHS[width][0]
+    page.keyboard.press("Escape")
+    assert play.text_content() == "Play"  # nothing goes on behind a closed window
+    assert page.troubles == []
+
+
+def test_nothing_moves_for_those_who_want_that(open_page, videos_path):
+    page = open_page(path=videos_path, reduced_motion="reduce")
+    page.locator("ul.members button").first.click()
+    play = page.locator("#v-play")
+    play.wait_for()
+    assert play.text_content() == "Play"
+    page.wait_for_timeout(600)
+    assert page.locator("#v-frame").input_value() == "1"
+    assert frame_shown(page) == 1
+    play.click()  # unless they ask for it
+    wait_until_it_moves(page)
+
+
+def test_volumes_are_shown_by_their_slices(open_page, volumes_path):
+    page = open_page(path=volumes_path)
+    first = page.locator("ul.members img").first
+    assert first.evaluate(SIZE) == [3 * 12 + 2, 12]  # three slices of 9 or 12 by 12, side by side
+    page.locator("ul.members button").first.click()
+    picture = page.locator("#v-picture img")
+    picture.wait_for()
+    assert picture.evaluate(SIZE) == [3 * 12 + 2 * 2, 12]
+    assert page.locator("#v-player").is_hidden()
+    assert "middle slices of 9 × 12 × 12 voxels" in page.locator("#v-size").text_content()
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", WIDTHS)
-def test_passes_the_accessibility_check(open_page, photos_path, width, scheme):
+def test_passes_the_accessibility_check(open_page, photos_path, videos_path, width, scheme):
     axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="no axe")
     page = open_page(width, color_scheme=scheme, reduced_motion="reduce")
     point_at(page, 40)
@@ -486,6 +584,11 @@ def test_passes_the_accessibility_check(open_page, photos_path, width, scheme):
     page = open_page(width, photos_path, color_scheme=scheme, reduced_motion="reduce")
     page.locator(".tile").first.click()
     assert page.locator("#v-picture img").is_visible()
+    results = axe.Axe().run(page, context="#viewer")
+    assert results.violations_count == 0, results.generate_report()
+    page = open_page(width, videos_path, color_scheme=scheme, reduced_motion="reduce")
+    page.locator("ul.members button").first.click()
+    page.locator("#v-play").wait_for()
     results = axe.Axe().run(page, context="#viewer")
     assert results.violations_count == 0, results.generate_report()
 

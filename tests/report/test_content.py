@@ -2,7 +2,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from tuckermix import TuckerClustering
+from tuckermix.plots.pictures import views
 from tuckermix.report import _content
+from tuckermix.report._images import contact_sheet
 from tuckermix.report._listing import listing
 from tuckermix.summary import sample_names
 
@@ -103,6 +106,34 @@ def test_images_are_shown_in_place_of_features(samples, model):
     )
     assert same.groups == other.groups
     assert same.sheet != other.sheet
+
+
+def test_figures_speak_of_images_and_of_their_features(samples, model):
+    from tuckermix.summary import summarize_fit
+
+    summary = summarize_fit(model, samples[0], model.predict_proba(samples[0]))
+    rows = {name: note for name, _, note in _content.facts(summary)}
+    assert rows["Samples"] == "each of shape 8 × 8"
+    assert rows["Ranks"].endswith("8 × 8 sample")
+    rows = {name: note for name, _, note in _content.facts(summary, (40, 30, 3))}
+    assert rows["Samples"] == "each of shape 40 × 30 × 3"
+    assert rows["Ranks"].endswith("8 × 8 array of features")
+
+
+def test_members_show_all_views_of_a_sample():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(2, 7, 6, 5))[np.arange(12) % 2] + 0.1 * rng.normal(size=(12, 7, 6, 5))
+    model = TuckerClustering(2, assign_labels="subspace", random_state=0).fit(X)
+    proba, names = model.predict_proba(X), list(map(str, range(12)))
+    for kind, n_views in (("video", 6), ("volume", 3), ("channels", 5)):
+        subject = _content.Subject(model, X, model.labels_, proba, names, kind=kind)
+        assert _content.shown_kind(subject) == kind
+        _, limits = _content.shown_samples(subject)
+        for card in _content.cards(subject):
+            assert len(card.centroid) == n_views
+            expected = views(X[[member.sample for member in card.typical]], kind, limits=limits)
+            for member, several in zip(card.typical, expected, strict=True):
+                assert member.address == contact_sheet(several)
 
 
 def test_the_snippet_of_a_pipeline(model):

@@ -6,6 +6,7 @@ import pytest
 
 from tuckermix.report._images import (
     card_side,
+    contact_sheet,
     full_address,
     picture_address,
     png,
@@ -22,6 +23,20 @@ def decoded(address):
     kind = "png" if content.startswith(b"\x89PNG") else "jpeg"
     assert head == f"data:image/{kind};base64"
     return np.asarray(Image.open(io.BytesIO(content)).convert("RGB")) / 255
+
+
+@pytest.mark.parametrize(("n_views", "columns"), [(1, 1), (3, 3), (6, 3), (5, 3)])
+def test_views_of_a_sample_stand_in_rows(n_views, columns):
+    views = np.random.default_rng(0).random((n_views, 9, 7))
+    sheet = decoded(contact_sheet(views))[..., 0]
+    rows = -(-n_views // columns)
+    assert sheet.shape == (rows * 10 - 1, columns * 8 - 1)
+    for index, view in enumerate(views):
+        top, left = index // columns * 10, index % columns * 8
+        part = sheet[top : top + 9, left : left + 7]
+        assert np.abs(part - view).max() < 0.04
+    if n_views > 1:
+        assert np.abs(sheet[:, 7] - 0.5).max() < 0.04  # grey between them
 
 
 @pytest.mark.parametrize("seed", range(3))

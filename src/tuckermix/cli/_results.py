@@ -120,14 +120,22 @@ def left_out(skipped: Sequence[tuple[str, str]], notes: Sequence[str]) -> dict[s
     }
 
 
-def summary_rows(summary: FitSummary, folder: Path) -> list[tuple[str, str]]:
-    """Return the figures that a person wants to see first."""
-    shape = " × ".join(map(str, summary.sample_shape))
+def summary_rows(
+    summary: FitSummary, folder: Path, sample_shape: Sequence[int]
+) -> list[tuple[str, str]]:
+    """Return the figures that a person wants to see first.
+
+    The summary knows the shape of what was fitted, features perhaps; `sample_shape` is that of what
+    was read.
+    """
+    shape, seen = (" × ".join(map(str, sizes)) for sizes in (sample_shape, summary.sample_shape))
     smallest, largest = min(summary.cluster_sizes), max(summary.cluster_sizes)
     rows = [
         ("samples", f"{summary.n_samples} of shape {shape}"),
         ("clusters", f"{summary.n_clusters}, of {smallest} to {largest} samples"),
     ]
+    if seen != shape:
+        rows.insert(1, ("features", f"of shape {seen}"))
     if summary.n_outliers:
         share = summary.n_outliers / summary.n_samples
         rows.append(("outliers", f"{summary.n_outliers}, {share:.1%}, of label -1"))
@@ -136,7 +144,10 @@ def summary_rows(summary: FitSummary, folder: Path) -> list[tuple[str, str]]:
     rows += [
         ("variance explained", f"{summary.variance_explained:.1%}"),
         (surety(summary.settings)[0], f"{summary.mean_confidence:.1%}"),
-        ("optimality gap", "unknown" if summary.gap is None else f"{summary.gap:.1e}"),
+        (
+            "optimality gap",
+            "unknown" if summary.gap is None else f"{summary.gap:.1e}" if summary.gap else "0",
+        ),
         ("time of the fit", duration(summary.seconds or 0.0)),
         ("folder", str(folder)),
     ]

@@ -28,14 +28,18 @@ summary.json     figures, settings, versions
 """
 EXAMPLES = """\b
 Examples:
-  tuckermix cluster photos/ --features auto -o kinds
-  tuckermix cluster photos/ -k 10 -o ten-kinds
+  tuckermix cluster photos/
+  tuckermix cluster photos/ -k 10 --size 64 -o ten-kinds
   tuckermix cluster faces.mat -k 4 --sample-shape 16x16 --truth gnd -o faces
   tuckermix cluster scans.h5 -k 3 --key volumes -o scans --json --quiet
 """
 
 MODEL, COMPUTING, OUTPUT = "The model", "Computing", "Output"
 """Headings of the help, beside that for reading."""
+
+
+SAID = 3
+"""Lines on a choice for the terminal: what, the next view, the next number; the report has all."""
 
 
 def cluster(
@@ -80,14 +84,16 @@ def cluster(
         ),
     ] = False,
     features: Annotated[
-        str,
+        str | None,
         typer.Option(
             help="What is clustered: pixels, scattering (strokes and edges, which may move a "
-            "little), log-scattering (their contrast by its ratio), or auto (the most stable).",
+            "little), log-scattering (their contrast by its ratio), or auto (the most stable). "
+            "By default auto where the number of clusters is chosen too, else pixels.",
+            show_default=False,
             autocompletion=options.one_of(*_names.FEATURES, options.AUTO),
             rich_help_panel=MODEL,
         ),
-    ] = "pixels",
+    ] = None,
     scale: Annotated[
         str,
         typer.Option(
@@ -235,7 +241,7 @@ def cluster(
         random_state=seed,
     )
     model.check_params()  # before minutes of reading
-    whole = _features.with_features(model, features, scale)
+    whole = _features.with_features(model, features or _names.PIXELS, scale)
     reading = options.reading(
         key, sample_axis, sample_shape, size, grey, frames, channels, axes, on_error
     )
@@ -273,6 +279,10 @@ def cluster(
         _input.tell(console, data, classes)
         if truth is None and data.labels is not None:
             console.note("The input carries labels: add --truth labels to compare with them.")
+        if features is None:
+            # Samples on disk and samples with gaps are seen as they are unless told otherwise.
+            plain = n_clusters is not None or is_dask(data.X) or model.missing is not None
+            features = _names.PIXELS if plain else options.AUTO
         asked = (features, scale, n_clusters, seed)
         unfinished.under(
             key_of(
@@ -284,7 +294,7 @@ def cluster(
             with console.stage("Choosing"), _input.naming(data):
                 selection = unfinished.choice(lambda: _features.choose(model, data.X, *asked))
                 whole = _features.as_chosen(model, selection, scale)
-            for line in str(selection).splitlines():
+            for line in str(selection).splitlines()[:SAID]:
                 console.note(line)
         # Transformers convert integers piece by piece.
         X = data.X if _features.is_pipeline(whole) else _input.floating(data.X)
@@ -364,7 +374,7 @@ def fit_and_write(
         summary, values = _results.write_results(
             folder, model, X, proba=proba, seconds=seconds, **about
         )
-    console.result(values, _results.summary_rows(summary, folder), as_json)
+    console.result(values, _results.summary_rows(summary, folder, X.shape[1:]), as_json)
     if not summary.converged:
         console.note(f"The solver stopped by {summary.stop_reason} before it converged.")
         return EXIT_NOT_WHOLE

@@ -15,7 +15,7 @@ from tuckermix.plots.convergence import history_column
 from tuckermix.plots.fitted import distances_to, even_subsample, rows_of, subspace_of
 from tuckermix.plots.layout import neighbor_map
 from tuckermix.plots.members import typical_members
-from tuckermix.plots.pictures import picture, resized, value_range, views
+from tuckermix.plots.pictures import picture, picture_kind, resized, value_range, views
 from tuckermix.plots.style import COLOURS
 from tuckermix.report import _images, _svg
 from tuckermix.summary import FitSummary, duration, known, surety
@@ -120,7 +120,7 @@ def cards(subject: Subject) -> list[Card]:
         centroids = mean_images(subject.images, labels, len(centroids))
     X, limits = shown_samples(subject)
     shown = views(centroids, kind, limits=limits)
-    side = _images.card_side(len(centroids) * (2 * N_MEMBERS + shown.shape[1]))
+    side = _images.card_side(len(centroids) * (2 * N_MEMBERS + 1) * shown.shape[1])
     result = []
     for cluster in range(len(centroids)):
         members = np.flatnonzero(labels == cluster)
@@ -128,15 +128,15 @@ def cards(subject: Subject) -> list[Card]:
         def describe(chosen: np.ndarray) -> list[Member]:
             if not len(chosen):
                 return []
-            pictures = picture(rows_of(X, chosen), kind, limits)
+            drawn = views(rows_of(X, chosen), kind, limits=limits)
             return [
                 Member(
                     int(index),
                     subject.names[index],
-                    _images.picture_address(drawn, side),
+                    _images.contact_sheet(several, side),
                     f"{confidence[index]:.0%} {unit}" + _truth_note(truth, index),
                 )
-                for index, drawn in zip(chosen, pictures, strict=True)
+                for index, several in zip(chosen, drawn, strict=True)
             ]
 
         result.append(
@@ -153,6 +153,12 @@ def cards(subject: Subject) -> list[Card]:
             )
         )
     return result
+
+
+def shown_kind(subject: Subject) -> str:
+    """Tell how samples are drawn: one of the kinds of `picture_kind`, and never "auto"."""
+    X = subject.X if subject.images is None else subject.images
+    return picture_kind(tuple(X.shape[1:]), subject.kind)
 
 
 def mean_images(images: Any, labels: np.ndarray, n_clusters: int) -> np.ndarray:
@@ -230,14 +236,21 @@ def _soft(row: np.ndarray) -> list[int]:
     ]
 
 
-def facts(summary: FitSummary) -> list[tuple[str, str, str]]:
-    """Return the figures of the overview: name, value, and what it means."""
+def facts(
+    summary: FitSummary, sample_shape: tuple[int, ...] | None = None
+) -> list[tuple[str, str, str]]:
+    """Return the figures of the overview: name, value, and what it means.
+
+    Where features stand between samples and model, `sample_shape` is that of a sample.
+    """
     shape, ranks = (" × ".join(map(str, sizes)) for sizes in (summary.sample_shape, summary.ranks))
     name, meaning = surety(summary.settings)
+    own = shape if sample_shape is None else " × ".join(map(str, sample_shape))
+    what = "sample" if sample_shape is None else "array of features"
     rows = [
-        ("Samples", f"{summary.n_samples:,}", f"each of shape {shape}"),
+        ("Samples", f"{summary.n_samples:,}", f"each of shape {own}"),
         ("Clusters", str(summary.n_clusters), f"from {summary.n_components} components"),
-        ("Ranks", ranks, f"the core kept of each {shape} sample"),
+        ("Ranks", ranks, f"the core kept of each {shape} {what}"),
         (
             "Variance explained",
             f"{100 * summary.variance_explained:.1f} %",

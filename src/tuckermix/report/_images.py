@@ -51,8 +51,17 @@ SHEET_BYTES = 2_400_000
 """The thumbnails take no more than this: the file grows by a third when they are text."""
 
 SHEET_COLUMNS = 100
+SHEET_VIEWS = 3
+"""Views of a sample side by side on a card: the slices of a volume; a video has rows of them."""
+
 FULL_GAP = 2
 """Pixels between the views of one sample, shown in full."""
+
+BETWEEN = 0.5
+"""The grey between views: it parts dark ones from dark ones, and bright from bright."""
+
+PLAYED_FRAMES = 16
+"""Frames of a video that the page can play: enough to see what moves, within the budget."""
 
 
 @dataclass(frozen=True)
@@ -133,7 +142,29 @@ def picture_address(picture: np.ndarray, side: int = CARD_SIDES[1]) -> str:
 def full_address(pictures: np.ndarray) -> str:
     """Return the views of one sample, side by side and as large as they are, as a data address."""
     shown = resized(pictures, FULL_SIDE)
-    return data_address(*encoded(montage(shown, len(shown), gap=FULL_GAP), FULL_QUALITY))
+    return data_address(
+        *encoded(montage(shown, len(shown), gap=FULL_GAP, ground=BETWEEN), FULL_QUALITY)
+    )
+
+
+def contact_sheet(pictures: np.ndarray, side: int = CARD_SIDES[1]) -> str:
+    """Return the views of one sample, side by side in rows of `SHEET_VIEWS`, as a data address.
+
+    Parameters
+    ----------
+    pictures : array of shape (n_views, h, w) or (n_views, h, w, 3)
+        The frames of a video, the slices of a volume, or one picture.
+    side : int, default=128
+        The longest side of one of them in the result.
+
+    Returns
+    -------
+    address : str
+        The sheet.
+    """
+    small = resized(pictures, side)
+    sheet = montage(small, min(len(small), SHEET_VIEWS), gap=1, ground=BETWEEN)
+    return data_address(*compact(sheet, max(small.shape[1:3])))
 
 
 def card_side(n: int) -> int:

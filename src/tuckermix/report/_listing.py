@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -16,7 +17,7 @@ from tuckermix._records import Record
 from tuckermix.plots.fitted import even_subsample, rows_of
 from tuckermix.plots.pictures import views
 from tuckermix.report import _images
-from tuckermix.report._content import MAX_MARKS, Subject, shown_samples
+from tuckermix.report._content import MAX_MARKS, Subject, shown_kind, shown_samples
 
 
 @dataclass(frozen=True)
@@ -107,9 +108,31 @@ def listing_data(
         "truth": None if kinds is None else kinds.reshape(-1)[samples].tolist(),
         "marks": None if len(chosen.marks) == len(samples) else chosen.marks.tolist(),
         "outliers": _places_of(subject.outliers, chosen),
+        "played": _played(subject),
+        "caption": _caption(subject),
         "base": base,
         "unlinked": chosen.places(np.intersect1d(missing, samples)) if len(missing) else [],
     }
+
+
+def _played(subject: Subject) -> list[int]:
+    """Return the number of frames in a picture in full and the gap between them; none if still."""
+    if shown_kind(subject) != "video":
+        return []
+    X = subject.X if subject.images is None else subject.images
+    count = views(rows_of(X, np.arange(1)), subject.kind, n_frames=_images.PLAYED_FRAMES).shape[1]
+    return [count, _images.FULL_GAP]
+
+
+def _caption(subject: Subject) -> str:
+    """Say what is seen where a picture in full has several views; nothing where it is an image."""
+    X = subject.X if subject.images is None else subject.images
+    shape = " × ".join(map(str, X.shape[1:]))
+    kind = shown_kind(subject)
+    return {
+        "volume": f"The middle slices of {shape} voxels, one along each axis",
+        "channels": f"Channels of {shape}, some of them",
+    }.get(kind, "")
 
 
 def _places_of(outliers: Any, chosen: Listing) -> list[int]:
@@ -189,6 +212,8 @@ def full_pictures(
     X, limits = shown_samples(subject)
     pictures: dict[int, str] = {}
     shape = views(rows_of(X, np.arange(1)), subject.kind, limits=limits).shape
+    frames = {"n_frames": _images.PLAYED_FRAMES} if shown_kind(subject) == "video" else {}
+    draw = partial(views, kind=subject.kind, limits=limits, **frames)
     if shape[1] == 1 and max(shape[2:4]) <= TINY_SIDE:
         return pictures
     order = np.asarray(first, dtype=int)
@@ -197,7 +222,7 @@ def full_pictures(
         order = np.concatenate([order, others])
     places = chosen.places(order)
     spent = 0
-    for place, address in zip(places, _addresses(X, order, subject.kind, limits), strict=False):
+    for place, address in zip(places, _addresses(X, order, draw), strict=False):
         spent += len(address)
         if spent > budget:
             break
@@ -205,8 +230,10 @@ def full_pictures(
     return pictures
 
 
-def _addresses(X: Any, order: np.ndarray, kind: str, limits: tuple[float, float]) -> Iterator[str]:
+def _addresses(
+    X: Any, order: np.ndarray, draw: Callable[[np.ndarray], np.ndarray]
+) -> Iterator[str]:
     """Yield the picture of each sample in full, reading some at a time, as they are asked for."""
     for part in blocks(len(order), 8 * int(np.prod(X.shape[1:])), BATCH_BYTES):
-        for several in views(rows_of(X, order[part]), kind, limits=limits):
+        for several in draw(rows_of(X, order[part])):
             yield _images.full_address(several)

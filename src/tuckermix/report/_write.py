@@ -170,7 +170,9 @@ def render_report(
         title=printable(title),
         source=None if source is None else printable(source),
         n_samples=X.shape[0],
-        facts=_content.facts(summary),
+        facts=_content.facts(summary, None if images is None else tuple(images.shape[1:])),
+        kind=_content.shown_kind(subject),
+        of_images=images is not None,
         surety=surety(summary.settings)[0],
         cards=cards,
         map=drawn,
@@ -179,7 +181,7 @@ def render_report(
         places=dict(zip(on_cards, listing.places(on_cards), strict=True)),
         n_listed=len(listing.samples),
         full_megabytes=_images.FULL_BYTES // 1_000_000,
-        skipped=[(printable(name), printable(reason)) for name, reason in skipped],
+        skipped=[(printable(name), _sentence(printable(reason))) for name, reason in skipped],
         confusion=_content.confusion(truth, labels),
         charts=_content.charts(model),
         selection=_content.selection(selection),
@@ -198,6 +200,11 @@ def render_report(
         style=Markup((TEMPLATES / "report.css").read_text(encoding="utf-8")),
         script=Markup((TEMPLATES / "report.js").read_text(encoding="utf-8")),
     )
+
+
+def _sentence(text: str) -> str:
+    """Begin a text with a capital letter, and with nothing else changed."""
+    return text[:1].upper() + text[1:]
 
 
 def write_report(path: str | os.PathLike[str], model: Any, X: Any, **options: Any) -> None:

@@ -106,16 +106,69 @@
   // ---- one sample in full
   const viewer = get("viewer");
   let viewed = -1, sequence = [];
+  // A video is one row of frames, of which a window shows one; time or the slider moves it.
+  const FRAME_MS = 200;
+  const still = matchMedia("(prefers-reduced-motion: reduce)");
+  let turning = 0, showFrame = null;
+  function halt() {
+    clearInterval(turning);
+    turning = 0;
+    get("v-play").textContent = "Play";
+    get("v-play").setAttribute("aria-pressed", "false");
+  }
+  function play() {
+    const slider = get("v-frame"), last = Number(slider.max);
+    turning = setInterval(() => showFrame(Number(slider.value) % last + 1), FRAME_MS);
+    get("v-play").textContent = "Pause";
+    get("v-play").setAttribute("aria-pressed", "true");
+  }
+  function film(image, box) {
+    const [count, gap] = data.played, slider = get("v-frame");
+    const width = (image.naturalWidth - (count - 1) * gap) / count;
+    const room = Math.min(box.clientWidth / width, 420 / image.naturalHeight);
+    const times = room >= 2 ? Math.floor(room) : Math.min(1, room);
+    const frame = make("div", "film");
+    frame.style.width = width * times + "px";
+    frame.style.height = image.naturalHeight * times + "px";
+    image.style.width = image.naturalWidth * times + "px";
+    image.classList.toggle("smooth", times <= 1);
+    frame.append(image);
+    box.replaceChildren(frame);
+    slider.max = count;
+    showFrame = (number) => {
+      slider.value = number;
+      get("v-number").textContent = number + " of " + count;
+      image.style.transform = "translateX(" + -(number - 1) * (width + gap) * times + "px)";
+    };
+    showFrame(1);
+    get("v-size").textContent = width + " × " + image.naturalHeight + " pixels";
+    get("v-player").hidden = count < 2;
+    if (count > 1 && !still.matches) play();
+  }
+  get("v-play").addEventListener("click", () => turning ? halt() : play());
+  get("v-frame").addEventListener("input", () => {
+    halt();
+    showFrame(Number(get("v-frame").value));
+  });
+
   function picture(place) {
     full ??= JSON.parse(get("full").textContent);
     const box = get("v-picture"), mark = markOf(place), note = get("v-size");
+    halt();
+    get("v-player").hidden = true;
     box.replaceChildren();
     note.textContent = "";
     if (full[place]) {
       const image = make("img");
       image.alt = "Picture of " + name(place);
       image.addEventListener("load", () => {
-        note.textContent = image.naturalWidth + " × " + image.naturalHeight + " pixels";
+        if (viewed !== place) return;
+        if (data.played.length) {
+          film(image, box);
+          return;
+        }
+        note.textContent = data.caption ||
+          image.naturalWidth + " × " + image.naturalHeight + " pixels";
         // Small ones are enlarged by whole numbers, so that each pixel stays a square.
         const room = Math.min(box.clientWidth / image.naturalWidth, 480 / image.naturalHeight);
         const times = room >= 2 ? Math.floor(room) : Math.min(1, room);
@@ -123,7 +176,7 @@
         image.classList.toggle("smooth", times <= 1);
       });
       image.src = full[place];
-      box.append(image);
+      if (!data.played.length) box.append(image);
     } else if (mark >= 0) {
       const small = make("div", "sprite");
       small.setAttribute("role", "img");
@@ -167,7 +220,9 @@
   get("v-keep").addEventListener("click", () => toggle(viewed));
   get("v-close").addEventListener("click", () => viewer.close());
   viewer.addEventListener("click", (event) => { if (event.target === viewer) viewer.close(); });
+  viewer.addEventListener("close", halt);
   viewer.addEventListener("keydown", (event) => {
+    if (event.target === get("v-frame")) return;  // there the arrows turn to the next frame
     if (event.key === "ArrowLeft") step(-1);
     if (event.key === "ArrowRight") step(1);
   });
