@@ -7,8 +7,10 @@ Run it on a machine with PyTorch and a GPU::
 Every time is the median of several runs, after a warm-up, with the device synchronised. Beside
 each stands the bare time of reading the samples once (the sum of their squares). Planted samples
 have clear clusters; all digits of MNIST, and noisy copies of them, have not. The digits lie in
-`TUCKERMIX_DATA`. Results go to `gpu.json` and `gpu.md`, and those of `bench_cores.py`, which runs
-at the end, to `cores.json` and `cores.md`.
+`TUCKERMIX_DATA`. A second table says where the time of a fit goes, part by part, and what is
+printed beside it, kernel by kernel. Results go to `gpu.json` and `gpu.md`, and those of
+`bench_cores.py`, which runs at the end unless ``--no-cores`` is given, to `cores.json` and
+`cores.md`.
 """
 
 from __future__ import annotations
@@ -40,6 +42,7 @@ CASES = [
 GIGABYTE = 2**30
 COPIES, NOISE = 14, 0.1  # of all digits: 980,000 samples
 LANDMARKS = (5_000, 10_000, 20_000, 40_000)
+LONGEST = 25  # kernels and calls that are printed
 
 
 def planted(shape: tuple[int, ...], ranks: tuple[int, ...], n_clusters: int, seed: int = 0):
@@ -67,9 +70,9 @@ def planted(shape: tuple[int, ...], ranks: tuple[int, ...], n_clusters: int, see
     return X, labels
 
 
-def timed(function, repeats: int) -> tuple[float, object]:
-    """Return the median time of several runs and the last result."""
-    result = function()
+def timed(function, repeats: int, *, warm: bool = False) -> tuple[float, object]:
+    """Return the median time of several runs, after a first one unless warm, and a result."""
+    result = None if warm else function()
     times = []
     for _ in range(repeats):
         del result
@@ -104,7 +107,7 @@ def real(repeats: int) -> list[dict]:
     truth = torch.as_tensor(np.asarray(data.labels), device="cuda")
     case = {"name": "MNIST", "shape": tuple(X.shape), "ranks": (14, 14), "n_clusters": 10}
     rows = [measured(case, X, truth, repeats)]
-    rows[-1]["stages"] = stages(TuckerClustering(10, ranks=(14, 14), random_state=0), X)
+    kernels(TuckerClustering(10, ranks=(14, 14), random_state=0), X)
     rows[-1]["landmarks"] = landmarks(X, truth, LANDMARKS)
     print(json.dumps(rows[-1]), flush=True)
     generator = torch.Generator("cuda").manual_seed(0)
@@ -115,7 +118,7 @@ def real(repeats: int) -> list[dict]:
         many[start : start + len(X)] += NOISE * noise
     case = {**case, "name": f"MNIST, {COPIES} noisy copies", "shape": tuple(many.shape)}
     rows.append(measured(case, many, truth.repeat(COPIES), max(1, repeats // 2)))
-    rows[-1]["stages"] = stages(TuckerClustering(10, ranks=(14, 14), random_state=0), many)
+    kernels(TuckerClustering(10, ranks=(14, 14), random_state=0), many)
     rows[-1]["landmarks"] = landmarks(many, truth.repeat(COPIES), LANDMARKS[1:3], n_seeds=1)
     print(json.dumps(rows[-1]), flush=True)
     return rows
@@ -131,7 +134,7 @@ def landmarks(
         times, scores = [], []
         for seed in range(n_seeds):
             model = TuckerClustering(10, ranks=(14, 14), random_state=seed)
-            seconds, fitted = timed(partial(model.fit, X), 1)
+            seconds, fitted = timed(partial(model.fit, X), 1, warm=seed > 0)
             times.append(seconds)
             scores.append(agreement(truth, fitted.labels_))
         rows.append({"landmarks": count, "seconds": statistics.median(times), "scores": scores})
@@ -140,28 +143,37 @@ def landmarks(
 
 
 def stages(model: TuckerClustering, X: torch.Tensor) -> dict[str, float]:
-    """Return the seconds spent in parts of one fit, each synchronised: more than they add up to."""
+    """Return the milliseconds of parts of one fit, each synchronised; parts lie within others."""
+    import tuckermix.decomposition.fit as fit
     import tuckermix.labels.graph as graph
     import tuckermix.labels.labellers as labellers
+    import tuckermix.memberships.simplex as simplex
     from tuckermix.model import Model
-    from tuckermix.sources import MemoryBlocks
+    from tuckermix.sources import Source
 
     watched = [
-        (clustering, "decompose_source"),
-        (Model, "from_decomposition"),
-        (Model, "looking_beyond"),
-        (labellers, "distinct_rows"),
-        (labellers, "graph_partition"),
-        (labellers, "elect"),
-        (labellers.NearestPoints, "find"),
-        (graph, "adjacency"),
-        (graph, "on_the_host"),
-        (graph, "connected_components"),
-        (graph, "leading_eigenvectors"),
-        (graph, "kmeans"),
-        (labellers.GraphLabels, "predict_proba"),
-        (MemoryBlocks, "map"),
-        (MemoryBlocks, "reduce"),
+        (clustering, "decompose_source", "decompose"),
+        (fit, "certify", "decompose: certificate"),
+        (Source, "contracted", "decompose: passes"),
+        (Model, "from_decomposition", "simplex"),
+        (simplex, "kmeans", "simplex: k-means"),
+        (Model, "looking_beyond", "view"),
+        (Model, "leftovers", "leftovers"),
+        (clustering, "fit_labels", "labels"),
+        (labellers, "distinct_rows", "labels: copies"),
+        (labellers, "graph_partition", "labels: graph"),
+        (graph, "adjacency", "graph: weights"),
+        (graph, "_hangs_together", "graph: connected?"),
+        (graph, "on_the_host", "graph: to the host"),
+        (graph, "connected_components", "graph: components"),
+        (graph, "leading_eigenvectors", "graph: eigenvectors"),
+        (graph, "kmeans", "graph: k-means"),
+        (labellers, "elect", "labels: votes of landmarks"),
+        (labellers.NearestPoints, "find", "neighbours, all"),
+        (labellers.GraphLabels, "predict_proba", "votes"),
+        (labellers.GraphLabels, "count_votes", "votes: counted"),
+        (Model, "place", "points"),
+        (Model, "cluster_sums", "sums of clusters"),
     ]
     total: dict[str, float] = {}
 
@@ -171,21 +183,53 @@ def stages(model: TuckerClustering, X: torch.Tensor) -> dict[str, float]:
             began = time.perf_counter()
             result = function(*args, **options)
             torch.cuda.synchronize()
-            total[name] = total.get(name, 0.0) + time.perf_counter() - began
+            total[name] = total.get(name, 0.0) + 1e3 * (time.perf_counter() - began)
             return result
 
         return watching
 
     with ExitStack() as stack:
-        for owner, name in watched:
+        for owner, name, title in watched:
             patched = vars(owner).get(name, getattr(owner, name))
             if isinstance(patched, classmethod):
-                new = classmethod(watch(name, patched.__func__))
+                new = classmethod(watch(title, patched.__func__))
             else:
-                new = watch(name, patched)
+                new = watch(title, patched)
             stack.enter_context(mock.patch.object(owner, name, new))
-        model.fit(X)
+        watch("the whole fit", model.fit)(X)
     return total
+
+
+def kernels(model: TuckerClustering, X: torch.Tensor) -> None:
+    """Print what takes longest in a fit: kernels on the device, and calls on the host."""
+    from torch.profiler import ProfilerActivity, profile
+
+    with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as found:
+        model.fit(X)
+        torch.cuda.synchronize()
+    entries = found.key_averages()
+    for title, field in (("device", "self_device_time_total"), ("host", "self_cpu_time_total")):
+        print(f"{title}: milliseconds, calls, name")
+        ordered = sorted(entries, key=lambda entry: -getattr(entry, field))
+        for entry in ordered[:LONGEST]:
+            print(f"{getattr(entry, field) / 1e3:9.1f} {entry.count:6d}  {entry.key[:90]}")
+        print(flush=True)
+
+
+def stages_table(rows: list[dict]) -> str:
+    names = list(dict.fromkeys(name for row in rows for name in row["stages"]))
+    lines = [
+        "",
+        "Milliseconds of one fit, the device synchronised before and after each part. Parts lie",
+        "within others: eigenvectors in the graph, the graph in the labels, all in the fit.",
+        "",
+        "| part | " + " | ".join(row["name"] for row in rows) + " |",
+        "|---|" + "---|" * len(rows),
+    ]
+    for name in names:
+        cells = [f"{row['stages'][name]:.1f}" if name in row["stages"] else "" for row in rows]
+        lines.append(f"| {name} | " + " | ".join(cells) + " |")
+    return "\n".join(lines) + "\n"
 
 
 def measured(case: dict, X: torch.Tensor, truth: torch.Tensor, repeats: int) -> dict:
@@ -214,6 +258,8 @@ def measured(case: dict, X: torch.Tensor, truth: torch.Tensor, repeats: int) -> 
     row["fit_seconds"] = seconds
     row["fit_peak_over_size"] = (torch.cuda.max_memory_allocated() - base + size) / size
     row["accuracy"] = agreement(truth, fitted.labels_)
+    del fitted
+    row["stages"] = stages(model, X)
     return row
 
 
@@ -232,7 +278,7 @@ def scattering(repeats: int) -> list[dict]:
         scores, times = [], []
         for seed in range(3):
             model = TuckerClustering(10, random_state=seed)
-            seconds, fitted = timed(partial(model.fit, features), 1)
+            seconds, fitted = timed(partial(model.fit, features), 1, warm=seed > 0)
             labels = fitted.labels_.cpu().numpy()
             times.append(seconds)
             scores.append(
@@ -315,6 +361,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results"))
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--only", default="", help="MNIST, planted, scattering or cores")
+    parser.add_argument("--no-cores", action="store_true", help="leave out bench_cores.py")
     options = parser.parse_args()
     rows, features = [], []
 
@@ -323,7 +370,8 @@ def main() -> None:
         device = torch.cuda.get_device_name()
         document = {"device": device, "rows": rows, "features": features}
         (options.out / "gpu.json").write_text(json.dumps(document, indent=1) + "\n")
-        text = table(rows, device) + (scattering_table(features) if features else "")
+        text = table(rows, device) + (stages_table(rows) if rows else "")
+        text += scattering_table(features) if features else ""
         text += "".join(landmarks_table(row) for row in rows if "landmarks" in row)
         (options.out / "gpu.md").write_text(text)
 
@@ -342,7 +390,7 @@ def main() -> None:
                 store()
         print((options.out / "gpu.md").read_text(), flush=True)
     finally:  # what the processors do is worth knowing whatever happens on the device
-        if options.only in "cores":
+        if options.only in "cores" and not options.no_cores:
             command = [sys.executable, str(Path(__file__).with_name("bench_cores.py"))]
             subprocess.run([*command, "--out", str(options.out)], check=True)
 
