@@ -6,7 +6,9 @@ Sums over many rows are taken in float64, block by block; small problems are sol
 from __future__ import annotations
 
 import math
+import operator
 import warnings
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -301,13 +303,18 @@ def centre_rows(B: Array) -> tuple[Array, Array]:
     """
     xp = get_namespace(B)
     mean = xp.zeros((B.shape[1],), dtype=xp.float64, device=device(B))
+    # No copy of all rows in float64; on NumPy a few blocks for each thread.
+    parts = list(blocks(B.shape[0], 8 * B.shape[1], GRAM_BLOCK if is_numpy(B) else BLOCK_BYTES))
     # In float32 the mean itself is rounded: what is left of it goes in a second round.
     for _ in range(1 if is_double(B) else 2):
-        total = xp.zeros((B.shape[1],), dtype=xp.float64, device=device(B))
-        for part in blocks(B.shape[0], 8 * B.shape[1]):  # no copy of all rows in float64
-            total += xp.sum(B[part, :], axis=0, dtype=xp.float64)
-        step = asarray_like(total / B.shape[0], B)
-        B -= step
+        sums: list[Array] = []
+        views = [B[part, :] for part in parts]
+        in_threads(partial(xp.sum, axis=0, dtype=xp.float64), views, B, sums.append)
+        step = asarray_like(sum(sums[1:], sums[0]) / B.shape[0], B)
+        if is_numpy(B):
+            in_threads(lambda rows, by=step: operator.isub(rows, by), views, B)  # type: ignore[misc]
+        else:
+            B -= step
         mean = mean + double(step)
     return B, mean
 
