@@ -176,3 +176,30 @@ def test_without_docstrings_of_their_own_functions_have_the_shared_one():
         pass
 
     assert "The samples." in describe(COMMON)(look).__doc__  # as under python -OO
+
+
+def test_one_function_may_describe_the_parameters_of_another():
+    def first(X, y):
+        """Look.
+
+        Parameters
+        ----------
+        X : array
+            The samples.
+        y : array
+            The classes.
+
+        Returns
+        -------
+        found : float
+            How much.
+        """
+
+    @describe(first)
+    def second(X):
+        """Look again."""
+
+    assert second.__doc__ == (
+        "Look again.\n\nParameters\n----------\nX : array\n    The samples.\n\n"
+        "Returns\n-------\nfound : float\n    How much."
+    )

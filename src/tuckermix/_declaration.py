@@ -78,22 +78,22 @@ def declare(estimator: Class) -> Class:
     return estimator
 
 
-def describe(common: str) -> Callable[[Function], Function]:
+def describe(common: str | Callable[..., Any]) -> Callable[[Function], Function]:
     """Complete the docstring of a function by descriptions that it shares with others.
 
     Parameters
     ----------
-    common : str
-        Sections of parameters and of what is returned, in the form of numpydoc. A parameter of the
-        function that its own docstring does not describe is described as here; what it returns
-        too, where its own docstring says nothing of that.
+    common : str or callable
+        Sections of parameters and of what is returned, in the form of numpydoc, or a function whose
+        docstring has them. A parameter of the function that its own docstring does not describe is
+        described as here; what it returns too, where its own docstring says nothing of that.
 
     Returns
     -------
     decorator : callable
         Takes the function and returns it, its docstring whole: `help` and Sphinx see no difference.
     """
-    shared = _sections(common)
+    shared = _sections(common if isinstance(common, str) else common.__doc__ or "")
 
     def complete(function: Function) -> Function:
         own = _sections(function.__doc__ or "")

@@ -23,18 +23,6 @@ __all__ = [
 ]
 
 
-COMPARED = """
-Parameters
-----------
-y_true : array-like of shape (n_samples,)
-    The classes, as numbers or strings.
-y_pred : array-like of shape (n_samples,)
-    The clusters.
-"""
-"""What comparisons of two labelings share."""
-
-
-@describe(COMPARED)
 def clustering_accuracy(y_true: Any, y_pred: Any) -> float:
     r"""Compute the share of samples that the best matching of clusters to classes gets right.
 
@@ -46,6 +34,8 @@ def clustering_accuracy(y_true: Any, y_pred: Any) -> float:
 
     Parameters
     ----------
+    y_true : array-like of shape (n_samples,)
+        The classes, as numbers or strings.
     y_pred : array-like of shape (n_samples,)
         The clusters. Only equality matters; the names need not be those of the classes.
 
@@ -64,7 +54,7 @@ def clustering_accuracy(y_true: Any, y_pred: Any) -> float:
     return float(np.trace(counts) / counts.sum())
 
 
-@describe(COMPARED)
+@describe(clustering_accuracy)
 def normalized_mutual_information(y_true: Any, y_pred: Any) -> float:
     r"""Compute the mutual information of classes and clusters over the larger entropy.
 
@@ -115,7 +105,7 @@ class MatchedTable(Record):
     clusters: np.ndarray
 
 
-@describe(COMPARED)
+@describe(clustering_accuracy)
 def matched_table(y_true: Any, y_pred: Any) -> MatchedTable:
     """Count samples by class and cluster, and match the two so that most lie on the diagonal.
 

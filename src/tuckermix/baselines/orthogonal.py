@@ -18,19 +18,6 @@ TINY = np.finfo(np.float64).tiny
 """Added to numerator and denominator of a multiplicative rule: 0/0 becomes 1, no step."""
 
 
-CYCLES = """
-Parameters
-----------
-X : ndarray of shape (n_samples, d_1, ...)
-    Nonnegative data of ordinary size.
-max_iter : int
-    The limit on the number of cycles.
-tol : float
-    Stop when a cycle lowers the relative error by less than this.
-"""
-"""What the two iterations share."""
-
-
 @dataclass(frozen=True)
 class OrthogonalStep(Step):
     r"""One cycle over all modes and the core.
@@ -51,7 +38,6 @@ class OrthogonalStep(Step):
     lagrangian_change: float = 0.0
 
 
-@describe(CYCLES)
 def factorize_orthogonal(
     X: np.ndarray, factors: Sequence[np.ndarray], *, max_iter: int, tol: float
 ) -> tuple[list[np.ndarray], list[OrthogonalStep], StopReason]:
@@ -74,8 +60,12 @@ def factorize_orthogonal(
 
     Parameters
     ----------
+    X : ndarray of shape (n_samples, d_1, ...)
+        Nonnegative data of ordinary size.
     factors : sequence of ndarray of shape (d_n, r_n)
         Positive factors to start from, that of the samples first.
+    max_iter : int
+        The limit on the number of cycles.
     tol : float
         Stop when a cycle changes the relative error by less than this.
 
@@ -140,7 +130,7 @@ def _factor_step(U: np.ndarray, cross: np.ndarray) -> tuple[np.ndarray, float]:
     return new, lagrangian(new) - lagrangian(U)
 
 
-@describe(CYCLES)
+@describe(factorize_orthogonal)
 def refine_exactly(
     X: np.ndarray, factors: Sequence[np.ndarray], *, max_iter: int, tol: float
 ) -> tuple[list[np.ndarray], np.ndarray, list[OrthogonalStep], StopReason]:

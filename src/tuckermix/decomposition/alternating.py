@@ -17,9 +17,8 @@ import numpy as np
 from tuckermix._array_api import Array, asarray_like, double, get_namespace, is_dask
 from tuckermix._declaration import describe
 from tuckermix._records import Record, StopReason
-from tuckermix.decomposition.exact import closed_form, update_factors
+from tuckermix.decomposition.exact import closed_form, solve_exact, update_factors
 from tuckermix.decomposition.result import (
-    SOLVING,
     Callback,
     Course,
     Decomposition,
@@ -126,7 +125,7 @@ class Alternation(Record):
         return self.course.stop
 
 
-@describe(SOLVING)
+@describe(solve_exact)
 def alternate(
     source: Source,
     factors: Sequence[Array],
@@ -210,7 +209,7 @@ def alternate(
     return Alternation(U, factors, B, course)
 
 
-@describe(SOLVING)
+@describe(solve_exact)
 def solve_alternating(
     source: Source,
     start: Start,

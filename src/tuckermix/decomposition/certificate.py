@@ -28,7 +28,8 @@ import numpy as np
 
 from tuckermix._array_api import Array, double, epsilon, get_namespace, is_dask, to_numpy
 from tuckermix._declaration import describe
-from tuckermix.decomposition.result import SOLVING, Decomposition
+from tuckermix.decomposition.exact import solve_exact
+from tuckermix.decomposition.result import Decomposition
 from tuckermix.numerics.linalg import (
     DENSE_SIDE,
     centre_rows,
@@ -50,7 +51,7 @@ PROBE_STEPS = 6
 factor of 2^12 in the energy after six."""
 
 
-@describe(SOLVING)
+@describe(solve_exact)
 def certify(source: Source, fit: Decomposition, n_directions: int) -> Decomposition:
     """Measure the gap and the stationarity of a solution, in one more pass over the samples.
 

@@ -33,7 +33,6 @@ from tuckermix._array_api import (
 from tuckermix._declaration import describe
 from tuckermix._records import StopReason
 from tuckermix.decomposition.result import (
-    SOLVING,
     Callback,
     Course,
     Decomposition,
@@ -82,7 +81,6 @@ RESOLVED = 1e-13
 """Relative growth of the captured energy at which passes with a narrow basis have converged."""
 
 
-@describe(SOLVING)
 def solve_exact(
     source: Source,
     start: Start,
@@ -92,7 +90,28 @@ def solve_exact(
     tol: float,
     callback: Callback | None = None,
 ) -> Decomposition:
-    """Minimise the error over memberships, core and factors by closed forms."""
+    """Minimise the error over memberships, core and factors by closed forms.
+
+    Parameters
+    ----------
+    source : Source
+        The samples.
+    start : Start
+        Factors, and perhaps directions, to start from.
+    n_components : int
+        The number of components L, at most the number of samples.
+    max_iter : int
+        Most sweeps.
+    tol : float
+        Stop when a sweep lowers the relative error by less than this.
+    callback : callable or None, default=None
+        Called with each record; a true return value stops the solver.
+
+    Returns
+    -------
+    decomposition : Decomposition
+        The factors, the subspace of the memberships, and the course of the iteration.
+    """
     course = Course(source, callback)
     n_directions = n_components - 1
     factors, basis = sweep(course, start, n_directions, max_iter=max_iter, tol=tol)
@@ -104,7 +123,7 @@ def solve_exact(
     return assemble(source, factors, subspace, course)
 
 
-@describe(SOLVING)
+@describe(solve_exact)
 def sweep(
     course: Course, start: Start, n_directions: int, *, max_iter: int, tol: float
 ) -> tuple[list[Array], Array]:

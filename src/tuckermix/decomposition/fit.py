@@ -30,8 +30,8 @@ from tuckermix._validation import (
     check_real,
 )
 from tuckermix.decomposition.certificate import certify
-from tuckermix.decomposition.exact import sweep
-from tuckermix.decomposition.result import SOLVING, Callback, Course, Decomposition, Start
+from tuckermix.decomposition.exact import solve_exact, sweep
+from tuckermix.decomposition.result import Callback, Course, Decomposition, Start
 from tuckermix.numerics.linalg import leading_eigenvectors, random_basis
 from tuckermix.numerics.tensor import mode_gram
 from tuckermix.sources import Source, as_source
@@ -330,7 +330,7 @@ def ranks_from_energy(source: Source, grams: list[Array], share: float | None) -
     return tuple(ranks)
 
 
-@describe(SOLVING)
+@describe(solve_exact)
 def start_factors(
     source: Source,
     ranks: tuple[int, ...],

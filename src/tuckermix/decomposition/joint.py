@@ -20,8 +20,8 @@ from tuckermix._declaration import describe
 from tuckermix._optional import require
 from tuckermix._records import StopReason
 from tuckermix.decomposition.alternating import GRADIENT_SHARE, gap_if_cheap, subspace_of
-from tuckermix.decomposition.exact import closed_form
-from tuckermix.decomposition.result import SOLVING, Callback, Course, Decomposition, Start, assemble
+from tuckermix.decomposition.exact import closed_form, solve_exact
+from tuckermix.decomposition.result import Callback, Course, Decomposition, Start, assemble
 from tuckermix.manifolds import FromPymanopt, Multinomial, to_pymanopt
 from tuckermix.numerics.simplex import regular_simplex
 from tuckermix.numerics.tensor import multi_mode_dot
@@ -38,7 +38,7 @@ MAX_INNER = 50
 """Hessian products of an iteration. Preconditioned, the inner iteration seldom needs half."""
 
 
-@describe(SOLVING)
+@describe(solve_exact)
 def solve_joint(
     source: Source,
     start: Start,

@@ -15,7 +15,6 @@ from tuckermix._records import Record, StopReason
 from tuckermix.sources import Source
 
 __all__ = [
-    "SOLVING",
     "Callback",
     "Course",
     "Decomposition",
@@ -30,29 +29,6 @@ __all__ = [
 
 
 logger = logging.getLogger("tuckermix")
-
-SOLVING = """
-Parameters
-----------
-source : Source
-    The samples.
-start : Start
-    Factors, and perhaps directions, to start from.
-n_components : int
-    The number of components L, at most the number of samples.
-max_iter : int
-    Most sweeps.
-tol : float
-    Stop when a sweep lowers the relative error by less than this.
-callback : callable or None, default=None
-    Called with each record; a true return value stops the solver.
-
-Returns
--------
-decomposition : Decomposition
-    The factors, the subspace of the memberships, and the course of the iteration.
-"""
-"""What solvers share."""
 
 
 @dataclass(frozen=True)

@@ -109,24 +109,6 @@ class SlopeCheck(Record):
         return ax
 
 
-TESTED = """
-Parameters
-----------
-objective : object
-    Gives `cost` and `egrad`.
-manifold : object
-    Gives `inner`, `rgrad` and `exp` or `retraction`.
-point : array, default=None
-    The point x; None draws one.
-tangent : array, default=None
-    The direction ξ; None draws one.
-random_state : None, int or Generator, default=None
-    Where random numbers come from.
-"""
-"""What the tests share."""
-
-
-@describe(TESTED)
 def check_gradient(
     objective: Any,
     manifold: Any,
@@ -138,6 +120,19 @@ def check_gradient(
     r"""Test a gradient: the error of the linear model falls with the square of the step.
 
     .. math:: |f(\gamma(t)) - f(x) - t \langle\operatorname{grad} f(x), \xi\rangle_x| = O(t^2)
+
+    Parameters
+    ----------
+    objective : object
+        Gives `cost` and `egrad`.
+    manifold : object
+        Gives `inner`, `rgrad` and `exp` or `retraction`.
+    point : array, default=None
+        The point x; None draws one.
+    tangent : array, default=None
+        The direction ξ; None draws one.
+    random_state : None, int or Generator, default=None
+        Where random numbers come from.
 
     Returns
     -------
@@ -156,7 +151,7 @@ def check_gradient(
     return _measure("gradient", error, 2.0, max(abs(start), abs(slope)))
 
 
-@describe(TESTED)
+@describe(check_gradient)
 def check_hessian(
     objective: Any,
     manifold: Any,
@@ -215,7 +210,7 @@ def check_hessian(
     return _measure("Hessian", error, 3.0, scale, asymmetry=abs(one - other) / size)
 
 
-@describe(TESTED)
+@describe(check_gradient)
 def check_retraction(
     manifold: Any,
     point: Any = None,

@@ -28,20 +28,15 @@ __all__ = [
 ]
 
 
-FIBRES = """
-Parameters
-----------
-X : array of shape (d_0, ..., d_n, ...)
-    The tensor.
-mode : int
-    The mode n.
-"""
-"""What operations on one mode share."""
-
-
-@describe(FIBRES)
 def unfold(X: Array, mode: int) -> Array:
     """Lay out the fibres of one mode as the columns of a matrix.
+
+    Parameters
+    ----------
+    X : array of shape (d_0, ..., d_n, ...)
+        The tensor.
+    mode : int
+        The mode n.
 
     Returns
     -------
@@ -77,7 +72,7 @@ def fold(matrix: Array, mode: int, shape: Sequence[int]) -> Array:
     return xp.permute_dims(tensor, tuple(back))
 
 
-@describe(FIBRES)
+@describe(unfold)
 def mode_dot(X: Array, matrix: Array, mode: int) -> Array:
     r"""Multiply every mode-n fibre of a tensor by a matrix.
 
@@ -147,7 +142,7 @@ def multi_mode_dot(
     return X
 
 
-@describe(FIBRES)
+@describe(unfold)
 def mode_gram(X: Array, mode: int) -> Array:
     r"""Compute the Gram matrix of an unfolding, :math:`X_{(n)} X_{(n)}^\top`.
 

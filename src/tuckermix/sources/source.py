@@ -67,15 +67,6 @@ SAFE_EXPONENT = 0.25
 use a quarter of its exponents."""
 
 
-SAMPLES = """
-Parameters
-----------
-X : array of shape (n_samples, d_1, ...)
-    A NumPy, PyTorch, CuPy, JAX or Dask array of float32 or float64.
-"""
-"""What takes any array of samples."""
-
-
 class Blocks(ABC):
     """Samples as a sequence of blocks.
 
@@ -224,9 +215,13 @@ def _on_scaled(block: Array, *rows: Array, function: Callable[..., Any], scale: 
     return function(block * scale, *rows)
 
 
-@describe(SAMPLES)
 def as_blocks(X: Any) -> Blocks:
     """Wrap an array as blocks of samples.
+
+    Parameters
+    ----------
+    X : array of shape (n_samples, d_1, ...)
+        A NumPy, PyTorch, CuPy, JAX or Dask array of float32 or float64.
 
     Returns
     -------
@@ -263,17 +258,6 @@ class Sketch(Record):
 
     gram: Array
     cross: Array | None
-
-
-PROJECTED = """
-Parameters
-----------
-factors : sequence of arrays of shape (d_n, r_n)
-    Orthonormal factors.
-basis : array of shape (product of r_n, k)
-    A basis of part of the projected space.
-"""
-"""What readings of projected samples share."""
 
 
 class Source:
@@ -356,12 +340,13 @@ class Source:
         function = partial(_projected_gram, others=others, mode=mode)
         return self._samples.reduce(function, add_parts)[0]
 
-    @describe(PROJECTED)
     def project(self, factors: Sequence[Array], basis: Array | None = None) -> Array:
         """Project the samples on the factors, and further on a basis of the projected space.
 
         Parameters
         ----------
+        factors : sequence of arrays of shape (d_n, r_n)
+            Orthonormal factors.
         basis : array of shape (product of r_n, k) or None, default=None
             A basis of part of the projected space.
 
@@ -376,12 +361,14 @@ class Source:
         """Sum the samples with weights `Q` of shape (n_samples, k), k times, in float64."""
         return self._samples.reduce(_contract, add_parts, Q)[0]
 
-    @describe(PROJECTED)
+    @describe(project)
     def sketch(self, factors: Sequence[Array], basis: Array, *, cross: bool = True) -> Sketch:
         """Read the samples once for all that a sweep of the exact solver needs.
 
         Parameters
         ----------
+        basis : array of shape (product of r_n, k)
+            A basis of part of the projected space.
         cross : bool, default=True
             Whether the sums with the whole samples are wanted as well.
 
@@ -396,12 +383,17 @@ class Source:
         function = partial(_sketch, projection=projection, offset=offset, cross=cross)
         return Sketch(*self._samples.reduce(function, add_parts))
 
-    @describe(PROJECTED)
+    @describe(project)
     def contracted(self, factors: Sequence[Array], basis: Array) -> tuple[Array, np.ndarray]:
         r"""Contract the samples with the constant and the directions of a basis, in one pass.
 
         With `gram` :math:`= E \Lambda E^\top` and `cross` those of `sketch`, the moving part of the
         result is :math:`\Lambda^{-1/2} E^\top` `cross`.
+
+        Parameters
+        ----------
+        basis : array of shape (product of r_n, k)
+            A basis of part of the projected space.
 
         Returns
         -------
@@ -422,7 +414,7 @@ class Source:
         moving = mode_dot(sketch.cross, whiten.T, 0)
         return xp.concat([constant, moving], axis=0), host[:keep]
 
-    @describe(PROJECTED)
+    @describe(project)
     def measure(
         self, factors: Sequence[Array], Q: Array, *, gram: bool
     ) -> tuple[Array, Array, Array, Array | None]:
@@ -468,7 +460,7 @@ class Source:
         return as_source(self._samples.take(indices))
 
 
-@describe(SAMPLES)
+@describe(as_blocks)
 def as_source(X: Any) -> Source:
     """Wrap an array as a source.
 
