@@ -403,9 +403,7 @@ def _after_fork_in_child() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(
-        before=_before_fork,
-        after_in_parent=_lock.release,
-        after_in_child=_after_fork_in_child,
+        before=_before_fork, after_in_parent=_lock.release, after_in_child=_after_fork_in_child
     )
 
 

@@ -15,12 +15,7 @@ from tuckermix._array_api import is_array, to_numpy
 from tuckermix._declaration import describe
 from tuckermix._records import Record
 
-__all__ = [
-    "MatchedTable",
-    "clustering_accuracy",
-    "matched_table",
-    "normalized_mutual_information",
-]
+__all__ = ["MatchedTable", "clustering_accuracy", "matched_table", "normalized_mutual_information"]
 
 
 def clustering_accuracy(y_true: Any, y_pred: Any) -> float:

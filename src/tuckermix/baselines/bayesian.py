@@ -175,13 +175,7 @@ def conditional_modes(
             reason = StopReason.TOLERANCE
             break
     return Factorization(
-        W,
-        H,
-        n_iter,
-        reason,
-        trace.records,
-        residual=residual,
-        noise_variance=variance,
+        W, H, n_iter, reason, trace.records, residual=residual, noise_variance=variance
     )
 
 

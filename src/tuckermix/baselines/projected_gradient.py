@@ -32,12 +32,7 @@ TIGHTEN = 0.1
 
 
 def projected_gradient_nnls(
-    gram: np.ndarray,
-    cross: np.ndarray,
-    start: np.ndarray,
-    *,
-    tol: float,
-    max_iter: int = MAX_INNER,
+    gram: np.ndarray, cross: np.ndarray, start: np.ndarray, *, tol: float, max_iter: int = MAX_INNER
 ) -> tuple[np.ndarray, np.ndarray, int]:
     r"""Solve nonnegative least squares for all rows together by projected gradients.
 

@@ -56,11 +56,7 @@ def _walk(folder: Path, prefix: str, suffixes: tuple[str, ...], seen: set[str]) 
 
 
 def stack_files(
-    folder: Path,
-    names: Sequence[str],
-    read_one: OneReader,
-    options: Options,
-    kind: str,
+    folder: Path, names: Sequence[str], read_one: OneReader, options: Options, kind: str
 ) -> Dataset:
     """Read every file and stack them; the first folder of a name is the class.
 

@@ -108,11 +108,7 @@ def mode_dot(X: Array, matrix: Array, mode: int) -> Array:
 
 
 def multi_mode_dot(
-    X: Array,
-    matrices: Sequence[Array | None],
-    *,
-    first_mode: int = 1,
-    transpose: bool = False,
+    X: Array, matrices: Sequence[Array | None], *, first_mode: int = 1, transpose: bool = False
 ) -> Array:
     r"""Multiply consecutive modes of a tensor by one matrix each.
 

@@ -61,9 +61,7 @@ def draw_tiles(
     height, width = tiles.shape[1:3]
     gap, top = _gap_and_top(height, width, bool(tile_names))
     padded = np.pad(
-        tiles,
-        ((0, 0), (top, 0), (0, 0)) + ((0, 0),) * (tiles.ndim - 3),
-        constant_values=1.0,
+        tiles, ((0, 0), (top, 0), (0, 0)) + ((0, 0),) * (tiles.ndim - 3), constant_values=1.0
     )
     sheet = montage(padded, columns, gap=gap)
     image = ax.imshow(sheet, cmap="gray", vmin=0, vmax=1, interpolation="nearest")

@@ -24,10 +24,7 @@ class Problem:
     """
 
     def __init__(
-        self,
-        objective: Any,
-        manifold: Any,
-        preconditioner: Callable[[Any, Any], Any] | None = None,
+        self, objective: Any, manifold: Any, preconditioner: Callable[[Any, Any], Any] | None = None
     ) -> None:
         for owner, names in (
             (objective, ("cost", "egrad")),

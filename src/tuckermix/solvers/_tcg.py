@@ -58,10 +58,7 @@ class _Segment:
         root = math.sqrt(self.e_d**2 + self.d_d * max(0.0, radius**2 - self.e_e))
         tau = (root - self.e_d) / self.d_d
         return Step(
-            self.eta + tau * self.delta,
-            self.residual + tau * self.Hdelta,
-            self.n_inner,
-            self.stop,
+            self.eta + tau * self.delta, self.residual + tau * self.Hdelta, self.n_inner, self.stop
         )
 
 

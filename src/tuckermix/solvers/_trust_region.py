@@ -204,12 +204,7 @@ def trust_region(
     max_inner = check_integer(max_inner, "max_inner", OWNER)
 
     run = _Run(Problem(objective, manifold, preconditioner), point, initial_radius, max_radius)
-    run.settings = {
-        "kappa": kappa,
-        "theta": theta,
-        "min_inner": min_inner,
-        "max_inner": max_inner,
-    }
+    run.settings = {"kappa": kappa, "theta": theta, "min_inner": min_inner, "max_inner": max_inner}
     run.regularization = check_real(rho_regularization, "rho_regularization", OWNER)
     run.rho_prime = rho_prime
     run.rng = rng if randomize else None

@@ -576,9 +576,4 @@ def _measure(
     xp = get_namespace(block)
     T = double(xp.tensordot(Q, block, axes=((0,), (0,))))
     rows, Q = double(projection(block)) - offset, double(Q)
-    return (
-        T,
-        xp.matmul(Q.T, Q),
-        xp.matmul(Q.T, rows),
-        xp.matmul(rows.T, rows) if gram else None,
-    )
+    return (T, xp.matmul(Q.T, Q), xp.matmul(Q.T, rows), xp.matmul(rows.T, rows) if gram else None)
