@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -50,6 +51,21 @@ def check_option(value: Any, name: str, owner: str, options: Collection[str]) ->
         allowed = ", ".join(repr(option) for option in options)
         raise _reject(name, owner, f"one of {allowed}", value)
     return value
+
+
+def positive(value: Any, name: str, owner: str) -> float:
+    """Return `value` as a float, or raise if it is no finite number above zero."""
+    return check_real(value, name, owner, strict=True)
+
+
+def one_of(options: Collection[str]) -> Callable[[Any, str, str], str]:
+    """Return the rule that a value is one of `options`."""
+    return partial(check_option, options=options)
+
+
+def none_or(rule: Callable[[Any, str, str], Any]) -> Callable[[Any, str, str], Any]:
+    """Return the rule that a value is None, or obeys `rule`."""
+    return lambda value, name, owner: None if value is None else rule(value, name, owner)
 
 
 def check_pairs(value: Any, name: str, owner: str) -> list[tuple[str, Any]]:

@@ -17,15 +17,15 @@ from sklearn.base import (
 from sklearn.exceptions import ConvergenceWarning
 
 from tuckermix._array_api import Array, asarray_like, get_namespace, is_numpy, to_numpy
-from tuckermix._declaration import PREDICT, declare, describe
+from tuckermix._declaration import PREDICT, check_declared, declare, describe, ruled
 from tuckermix._records import StopReason
 from tuckermix._validation import (
     check_integer,
-    check_option,
     check_random_state,
     check_real,
     check_stored,
     check_tensor,
+    one_of,
 )
 from tuckermix.baselines._labels import LABEL_RULES, label_memberships
 from tuckermix.baselines._run import Run, Step
@@ -85,8 +85,8 @@ class BaselineClustering(_Fitted, ClusterMixin, BaseEstimator):
         The length of its first axis.
     """
 
-    n_clusters: int = field(default=8, kw_only=False)
-    n_init: int = 1
+    n_clusters: int = field(default=8, kw_only=False, metadata={"rule": check_integer})
+    n_init: int = ruled(1, check_integer)
     random_state: Any = None
 
     _positive_only = False
@@ -110,9 +110,7 @@ class BaselineClustering(_Fitted, ClusterMixin, BaseEstimator):
 
     def _check_parameters(self, X: np.ndarray) -> None:
         """Check all parameters, against each other and against the data."""
-        owner = type(self).__name__
-        check_integer(self.n_clusters, "n_clusters", owner)
-        check_integer(self.n_init, "n_init", owner)
+        check_declared(self)
         if X.shape[0] < self.n_clusters:
             raise ValueError(f"n_samples={X.shape[0]} must be >= n_clusters={self.n_clusters}.")
 
@@ -239,15 +237,8 @@ class IterativeClustering(BaselineClustering):
         iterations are done.
     """
 
-    max_iter: int = 1000
-    tol: float = 1e-5
-
-    def _check_parameters(self, X: np.ndarray) -> None:
-        super()._check_parameters(X)
-        owner = type(self).__name__
-        check_integer(self.max_iter, "max_iter", owner)
-        check_real(self.tol, "tol", owner)
-        check_option(self._label_rule, "assign_labels", owner, LABEL_RULES)
+    max_iter: int = ruled(1000, check_integer)
+    tol: float = ruled(1e-5, check_real)
 
     @property
     def _label_rule(self) -> str:
@@ -298,7 +289,7 @@ class ComponentClustering(
         The mean memberships of each cluster.
     """
 
-    assign_labels: str = "kmeans"
+    assign_labels: str = ruled("kmeans", one_of(LABEL_RULES))
 
     def _finish(self, X: np.ndarray, run: Run) -> None:
         components = run.fitted["components_"]

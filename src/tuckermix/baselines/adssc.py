@@ -6,8 +6,8 @@ import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.optimize import minimize
 
-from tuckermix._declaration import declare
-from tuckermix._validation import check_real
+from tuckermix._declaration import declare, ruled
+from tuckermix._validation import positive
 from tuckermix.baselines._self_expression import Expression, SelfExpression
 from tuckermix.baselines.lsr import ridge_coefficients, solve_ridge
 
@@ -168,13 +168,8 @@ class ADSSC(SelfExpression):
     True
     """
 
-    penalty: float = 1.0
-    smoothing: float = 0.1
-
-    def _check_parameters(self, X: np.ndarray) -> None:
-        super()._check_parameters(X)
-        check_real(self.penalty, "penalty", type(self).__name__, strict=True)
-        check_real(self.smoothing, "smoothing", type(self).__name__, strict=True)
+    penalty: float = ruled(1.0, positive)
+    smoothing: float = ruled(0.1, positive)
 
     def _express(self, Z: np.ndarray) -> Expression:
         C = ridge_coefficients(Z @ Z.T, self.penalty, zero_diagonal=True)

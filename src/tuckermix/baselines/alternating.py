@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from tuckermix._declaration import declare, describe
+from tuckermix._declaration import declare, describe, ruled
 from tuckermix._records import StopReason
-from tuckermix._validation import check_option
+from tuckermix._validation import one_of
 from tuckermix.baselines._factorization import (
     FACTORS,
     Factorization,
@@ -224,11 +224,7 @@ class AlternatingNMF(NonnegativeFactorization):
     3
     """
 
-    variant: str = "anls"
-
-    def _check_parameters(self, X: np.ndarray) -> None:
-        super()._check_parameters(X)
-        check_option(self.variant, "variant", type(self).__name__, VARIANTS)
+    variant: str = ruled("anls", one_of(VARIANTS))
 
     def _factorize(
         self, X: np.ndarray, W: np.ndarray, H: np.ndarray, rng: np.random.Generator

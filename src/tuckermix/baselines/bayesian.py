@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tuckermix._declaration import declare, describe
+from tuckermix._declaration import declare, describe, ruled
 from tuckermix._records import StopReason
-from tuckermix._validation import check_option, check_real
+from tuckermix._validation import check_real, one_of
 from tuckermix.baselines._factorization import (
     FACTORS,
     Factorization,
@@ -297,20 +297,17 @@ class BayesianNMF(NonnegativeFactorization):
     3
     """
 
-    method: str = "gibbs"
-    burn_in: float = 0.5
-    rate: float = 0.0
-    noise_shape: float = 0.0
-    noise_scale: float = 0.0
+    method: str = ruled("gibbs", one_of(METHODS))
+    burn_in: float = ruled(0.5, check_real)
+    rate: float = ruled(0.0, check_real)
+    noise_shape: float = ruled(0.0, check_real)
+    noise_scale: float = ruled(0.0, check_real)
     tol: float = 1e-6
 
     def _check_parameters(self, X: np.ndarray) -> None:
         super()._check_parameters(X)
-        owner = type(self).__name__
-        check_option(self.method, "method", owner, METHODS)
-        for name in ("burn_in", "rate", "noise_shape", "noise_scale"):
-            check_real(getattr(self, name), name, owner)
         if self.burn_in >= 1:
+            owner = type(self).__name__
             raise ValueError(
                 f"The 'burn_in' parameter of {owner} must be a share of the sweeps below 1. "
                 f"Got {self.burn_in!r} instead."

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from tuckermix._declaration import declare
-from tuckermix._validation import check_integer, check_real
+from tuckermix._declaration import declare, ruled
+from tuckermix._validation import check_integer, check_real, none_or, one_of
 from tuckermix.baselines._base import IterativeClustering
-from tuckermix.baselines._labels import KMEANS_STARTS
+from tuckermix.baselines._labels import KMEANS_STARTS, LABEL_RULES
 from tuckermix.baselines._run import Run
 from tuckermix.baselines.coclustering import Graph, cocluster, neighbor_graph
 from tuckermix.baselines.nonnegative import scale_of
@@ -132,21 +132,12 @@ class DRCC(IterativeClustering):
     (3, 6, 5)
     """
 
-    n_feature_clusters: int | None = None
-    sample_penalty: float = 1.0
-    feature_penalty: float = 1.0
-    n_neighbors: int = 5
-    assign_labels: str = "argmax"
+    n_feature_clusters: int | None = ruled(None, none_or(check_integer))
+    sample_penalty: float = ruled(1.0, check_real)
+    feature_penalty: float = ruled(1.0, check_real)
+    n_neighbors: int = ruled(5, check_integer)
+    assign_labels: str = ruled("argmax", one_of(LABEL_RULES))
     max_iter: int = 200
-
-    def _check_parameters(self, X: np.ndarray) -> None:
-        super()._check_parameters(X)
-        owner = type(self).__name__
-        if self.n_feature_clusters is not None:
-            check_integer(self.n_feature_clusters, "n_feature_clusters", owner)
-        check_integer(self.n_neighbors, "n_neighbors", owner)
-        check_real(self.sample_penalty, "sample_penalty", owner)
-        check_real(self.feature_penalty, "feature_penalty", owner)
 
     def _prepare(self, X: np.ndarray) -> tuple[np.ndarray, float, Graph, Graph]:
         flat = X.reshape(X.shape[0], -1)

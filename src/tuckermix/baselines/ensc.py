@@ -9,8 +9,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import enet_path
 from sklearn.neighbors import kneighbors_graph
 
-from tuckermix._declaration import declare
-from tuckermix._validation import check_option, check_real
+from tuckermix._declaration import declare, ruled
+from tuckermix._validation import one_of, positive
 from tuckermix.baselines._self_expression import Expression, SelfExpression, symmetrized
 from tuckermix.baselines.orthogonal import unit_rows
 
@@ -193,19 +193,15 @@ class EnSC(SelfExpression):
     (60,)
     """
 
-    gamma: float = 200.0
-    tau: float = 0.9
-    affinity: str = "nearest_neighbors"
+    gamma: float = ruled(200.0, positive)
+    tau: float = ruled(0.9, positive)
+    affinity: str = ruled("nearest_neighbors", one_of(AFFINITIES))
 
     def _check_parameters(self, X: np.ndarray) -> None:
         super()._check_parameters(X)
-        owner = type(self).__name__
-        check_real(self.gamma, "gamma", owner, strict=True)
-        check_real(self.tau, "tau", owner, strict=True)
-        check_option(self.affinity, "affinity", owner, AFFINITIES)
         if self.tau >= 1:
             raise ValueError(
-                f"The 'tau' parameter of {owner} must be a share, below 1. "
+                f"The 'tau' parameter of {type(self).__name__} must be a share, below 1. "
                 f"Got {self.tau!r} instead."
             )
 

@@ -6,8 +6,8 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from tuckermix._array_api import to_numpy
-from tuckermix._declaration import declare
-from tuckermix._validation import check_integer, check_real
+from tuckermix._declaration import declare, ruled
+from tuckermix._validation import check_integer, none_or, positive
 from tuckermix.baselines._self_expression import Expression, SelfExpression, symmetrized
 from tuckermix.baselines.nonnegative import scale_of
 
@@ -114,17 +114,10 @@ class LSR(SelfExpression):
     (60, 60)
     """
 
-    penalty: float = 0.004
+    penalty: float = ruled(0.004, positive)
     zero_diagonal: bool = True
-    directions_per_cluster: int | None = 6
+    directions_per_cluster: int | None = ruled(6, none_or(check_integer))
     scale_columns: bool = True
-
-    def _check_parameters(self, X: np.ndarray) -> None:
-        super()._check_parameters(X)
-        owner = type(self).__name__
-        check_real(self.penalty, "penalty", owner, strict=True)
-        if self.directions_per_cluster is not None:
-            check_integer(self.directions_per_cluster, "directions_per_cluster", owner)
 
     def _prepare(self, X: np.ndarray) -> np.ndarray:
         self.directions_ = None

@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 
 from tuckermix._array_api import to_numpy
-from tuckermix._declaration import declare
-from tuckermix._validation import check_option
+from tuckermix._declaration import declare, ruled
+from tuckermix._validation import one_of
 from tuckermix.baselines._base import ComponentClustering
 from tuckermix.baselines._labels import KMEANS_STARTS
 from tuckermix.baselines._run import Run
@@ -97,13 +97,9 @@ class PCAMultinomial(TuckerMethod, ComponentClustering):
     True
     """
 
-    init: str = "hosvd"
+    init: str = ruled("hosvd", one_of((*INITS, "kmeans")))
     max_iter: int = 250
     tol: float = 1e-6
-
-    def _check_parameters(self, X: np.ndarray) -> None:
-        super()._check_parameters(X)
-        check_option(self.init, "init", type(self).__name__, (*INITS, "kmeans"))
 
     def _run(self, data: TuckerStart, rng: np.random.Generator) -> Run:
         factors, guess = data.factors, None

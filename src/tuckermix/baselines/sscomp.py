@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse
 
-from tuckermix._declaration import declare
+from tuckermix._declaration import declare, ruled
 from tuckermix._validation import check_integer, check_real
 from tuckermix.baselines._self_expression import Expression, SelfExpression, symmetrized
 from tuckermix.baselines.orthogonal import unit_rows
@@ -120,13 +120,8 @@ class SSCOMP(SelfExpression):
     True
     """
 
-    n_nonzero: int = 10
-    tol: float = 1e-6
-
-    def _check_parameters(self, X: np.ndarray) -> None:
-        super()._check_parameters(X)
-        check_integer(self.n_nonzero, "n_nonzero", type(self).__name__)
-        check_real(self.tol, "tol", type(self).__name__)
+    n_nonzero: int = ruled(10, check_integer)
+    tol: float = ruled(1e-6, check_real)
 
     def _express(self, Z: np.ndarray) -> Expression:
         G = Z @ Z.T

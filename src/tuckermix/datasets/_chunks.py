@@ -60,6 +60,13 @@ def covering(index: Any, shape: tuple[int, ...]) -> tuple[Region, tuple[Any, ...
     return tuple(region), tuple(rest)
 
 
+def unshuffled(content: bytes, size: int) -> bytes:
+    """Put the bytes of each value together again; what is no whole value stays behind them."""
+    count = len(content) // size
+    turned = np.frombuffer(content, "u1", count=count * size).reshape(size, count)
+    return turned.T.tobytes() + content[count * size :]
+
+
 def gather(
     region: Region,
     chunk_shape: tuple[int, ...],

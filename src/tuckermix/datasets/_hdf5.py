@@ -20,7 +20,7 @@ import numpy as np
 
 from tuckermix._archives import Entry
 from tuckermix._reading import Refusal, check_fits, inflate, open_regular, reading, slack
-from tuckermix.datasets._chunks import Index, Region, covering, gather, whole
+from tuckermix.datasets._chunks import Index, Region, covering, gather, unshuffled, whole
 from tuckermix.datasets._container import STRING, assemble, check_strings
 from tuckermix.datasets._dataset import Dataset
 from tuckermix.datasets._lazy import Slices, to_dask
@@ -381,21 +381,12 @@ def _unpack(
         if number == DEFLATE:
             content = inflate(content, slack(nbytes))
         elif number == SHUFFLE:
-            content = _unshuffle(content, settings[0] if settings else 1)
+            content = unshuffled(content, max(1, settings[0]) if settings else 1)
         else:
             content = _checked(content)
     if len(content) != nbytes:
         raise ValueError(f"a chunk has {len(content)} bytes and must have {nbytes}")
     return content
-
-
-def _unshuffle(content: bytes, size: int) -> bytes:
-    """Put the bytes of each value together again; what is no whole value stays behind them."""
-    if size <= 1:
-        return content
-    count = len(content) // size
-    turned = np.frombuffer(content, "u1", count=count * size).reshape(size, count)
-    return turned.T.tobytes() + content[count * size :]
 
 
 def _checked(content: bytes) -> bytes:

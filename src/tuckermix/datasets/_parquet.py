@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from tuckermix._archives import NUMERIC_KINDS
 from tuckermix._reading import Refusal
 from tuckermix.datasets._container import SAMPLE_NAMES
 from tuckermix.datasets._dataset import Dataset
@@ -28,9 +29,6 @@ PARQUET_SUFFIXES = frozenset({".parquet", ".pq"})
 
 PIXEL_NAMES = ("pixels", "image", *SAMPLE_NAMES)
 """Columns in which samples are commonly stored as lists."""
-
-NUMERIC_KINDS = "buif"
-"""NumPy's kinds of numbers."""
 
 
 class _Columns(Library):

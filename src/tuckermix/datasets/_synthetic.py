@@ -10,6 +10,7 @@ import numpy as np
 from tuckermix._declaration import describe
 from tuckermix._validation import check_integer, check_random_state, check_real
 from tuckermix.datasets._dataset import GENERATED, Dataset
+from tuckermix.numerics.linalg import random_basis
 from tuckermix.numerics.tensor import multi_mode_dot
 
 CANDIDATES_PER_CENTRE = 20
@@ -101,7 +102,9 @@ def make_tensor_clusters(
     ranks = _check_ranks(ranks, sizes, n_vectors, owner)
     rng = check_random_state(random_state)
 
-    factors = [_orthonormal(rng, size, rank) for size, rank in zip(sizes, ranks, strict=True)]
+    factors = [
+        random_basis(size, rank, rng, np.empty(0)) for size, rank in zip(sizes, ranks, strict=True)
+    ]
     cores = _cores(rng, n_clusters, n_directions, math.prod(ranks))
     labels = np.repeat(np.arange(n_clusters), _cluster_sizes(n_samples, n_clusters, imbalance))
     if shuffle:
@@ -157,17 +160,11 @@ def _check_ranks(ranks: Any, sizes: tuple[int, ...], n_vectors: int, owner: str)
     return values
 
 
-def _orthonormal(rng: np.random.Generator, n_rows: int, n_columns: int) -> np.ndarray:
-    """Draw a matrix with orthonormal columns, uniformly."""
-    Q, R = np.linalg.qr(rng.standard_normal((n_rows, n_columns)))
-    return Q * np.where(np.diag(R) < 0, -1.0, 1.0)
-
-
 def _cores(rng: np.random.Generator, n_clusters: int, n_directions: int, size: int) -> np.ndarray:
     """Draw unit vectors of length `size`: for each cluster the centre, then its directions."""
     n_vectors = n_clusters * (1 + n_directions)
     if n_vectors <= size:
-        vectors = _orthonormal(rng, size, n_vectors).T
+        vectors = random_basis(size, n_vectors, rng, np.empty(0)).T
         return vectors.reshape(n_clusters, 1 + n_directions, size)
     directions = rng.standard_normal((n_clusters, n_directions, size))
     directions /= np.linalg.norm(directions, axis=2, keepdims=True)

@@ -19,6 +19,7 @@ import numpy as np
 from tuckermix._archives import NUMERIC_KINDS
 from tuckermix._optional import require
 from tuckermix._reading import inflate
+from tuckermix.datasets._chunks import unshuffled
 
 BLOSC_HEADER = 16
 """Bytes before the packed bytes of blosc: flags, then three sizes of four bytes each."""
@@ -180,9 +181,7 @@ def _shuffle(config: Config, packed: bytes, limit: int) -> bytes:
     size = config.get("elementsize", 4)
     if type(size) is not int or size < 1:
         raise ValueError(f"elementsize of shuffle is {size!r}")
-    count = len(packed) // size
-    turned = np.frombuffer(packed, "u1", count=count * size).reshape(size, count)
-    return turned.T.tobytes() + packed[count * size :]
+    return unshuffled(packed, size)
 
 
 def _checksum(compute: Callable[[bytes], int] | None, place: str) -> Callable[..., bytes]:

@@ -161,9 +161,8 @@ class Scattering(TransformerMixin, BaseEstimator):
 
     def _check_params(self) -> None:
         name = type(self).__name__
-        check_integer(self.J, "J", name)
-        check_integer(self.L, "L", name)
-        check_integer(self.order, "order", name)
+        for size in ("J", "L", "order"):
+            check_integer(getattr(self, size), size, name)
         if self.order not in ORDERS:
             raise ValueError(
                 f"The 'order' parameter of {name} must be 1 or 2. Got {self.order!r} instead."
