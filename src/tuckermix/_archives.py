@@ -17,7 +17,7 @@ from typing import IO, Any, BinaryIO
 import numpy as np
 from numpy.lib import format as npy_format
 
-from tuckermix._reading import open_regular, read_error
+from tuckermix._reading import Refusal, open_regular, reading
 
 Header = tuple[tuple[int, ...], bool, np.dtype]
 
@@ -104,8 +104,7 @@ def open_archive(path: str | os.PathLike[str]) -> Iterator[zipfile.ZipFile]:
     with open_regular(path) as stream:
         length = _directory_bytes(stream)
         if length > MAX_DIRECTORY:
-            raise read_error(
-                path,
+            raise Refusal(
                 f"its table of contents has {length} bytes, more than {MAX_DIRECTORY}",
                 "Store fewer arrays",
             )
@@ -146,21 +145,21 @@ def zip_entries(path: str | os.PathLike[str], archive: zipfile.ZipFile) -> Seque
     """
     members = archive.infolist()
     if len(members) > MAX_MEMBERS:
-        raise read_error(
-            path, f"it has {len(members)} members, more than {MAX_MEMBERS}", "Store fewer arrays"
+        raise Refusal(
+            f"it has {len(members)} members, more than {MAX_MEMBERS}", "Store fewer arrays"
         )
     entries = []
     for member in members:
         if not member.filename.endswith(".npy"):
             continue
         if member.compress_type not in METHODS:
-            raise read_error(
-                path,
+            raise Refusal(
                 f"{member.filename!r} is packed in a way that NumPy does not use",
                 "Store it anew with numpy.savez or numpy.savez_compressed",
             )
-        with archive.open(member) as stream:
-            shape, fortran, dtype = array_header(f"{os.fspath(path)}, {member.filename}", stream)
+        where = f"{os.fspath(path)}, {member.filename}"
+        with archive.open(member) as stream, reading(where):
+            shape, fortran, dtype = array_header(stream)
             offset = stream.tell()
         entry = Entry(
             name=member.filename.removesuffix(".npy"),
@@ -170,8 +169,7 @@ def zip_entries(path: str | os.PathLike[str], archive: zipfile.ZipFile) -> Seque
             load=functools.partial(_load_member, archive, member, offset, shape, fortran, dtype),
         )
         if entry.numeric and offset + entry.nbytes != member.file_size:
-            raise read_error(
-                path,
+            raise Refusal(
                 f"{entry} needs {offset + entry.nbytes} bytes, and {member.file_size} are stored",
                 "Get the file anew",
             )
@@ -179,12 +177,11 @@ def zip_entries(path: str | os.PathLike[str], archive: zipfile.ZipFile) -> Seque
     return entries
 
 
-def array_header(path: str | os.PathLike[str], stream: IO[bytes]) -> Header:
+def array_header(stream: IO[bytes]) -> Header:
     """Read and check the header of an array. NumPy parses it as a literal and runs nothing."""
     version = npy_format.read_magic(stream)
     if version not in LENGTHS:
-        raise read_error(
-            path,
+        raise Refusal(
             f"it has version {version[0]}.{version[1]} of NumPy's format, and 1.0 and 2.0 "
             "hold plain numbers",
             "Store the samples as an array of integers or floating-point numbers",
@@ -192,8 +189,7 @@ def array_header(path: str | os.PathLike[str], stream: IO[bytes]) -> Header:
     prefix = stream.read(LENGTHS[version].size)
     (length,) = LENGTHS[version].unpack(prefix)
     if length > MAX_ARRAY_HEADER:
-        raise read_error(
-            path,
+        raise Refusal(
             f"its header claims {length} bytes, and {MAX_ARRAY_HEADER} is the limit",
             "Get the file anew",
         )
@@ -206,7 +202,7 @@ def array_header(path: str | os.PathLike[str], stream: IO[bytes]) -> Header:
         else:
             shape, fortran, dtype = npy_format.read_array_header_2_0(head)
     if any(size < 0 for size in shape):
-        raise read_error(path, f"its shape {shape} is impossible", "Get the file anew")
+        raise Refusal(f"its shape {shape} is impossible", "Get the file anew")
     return shape, fortran, dtype
 
 

@@ -111,9 +111,7 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 
 @contextmanager
-def atomic_open(
-    path: str | os.PathLike[str], mode: str = "wb", *, encoding: str | None = None
-) -> Iterator[IO[Any]]:
+def atomic_open(path: str | os.PathLike[str], mode: str = "wb") -> Iterator[IO[Any]]:
     """Open `path` for writing; the content appears there when the block ends without an error.
 
     Parameters
@@ -121,9 +119,7 @@ def atomic_open(
     path : str or path
         The file to write.
     mode : {"wb", "w"}, default="wb"
-        Bytes or text. Text keeps its line ends as they are.
-    encoding : str, default=None
-        The encoding of text; None means UTF-8.
+        Bytes or text. Text is written in UTF-8, with its line ends as they are.
 
     Yields
     ------
@@ -132,7 +128,7 @@ def atomic_open(
     """
     if mode not in ("w", "wb"):
         raise ValueError(f"The mode of atomic_open must be 'w' or 'wb'. Got {mode!r} instead.")
-    text = {} if mode == "wb" else {"encoding": encoding or "utf-8", "newline": ""}
+    text = {} if mode == "wb" else {"encoding": "utf-8", "newline": ""}
     with atomic_path(path) as temporary, _held(partial(open, mode=mode, **text), temporary) as held:
         (stream,) = held
         with stream:  # writing out what is left may fail, and then there is no new file

@@ -213,13 +213,7 @@ def check_same_library(array: Array, like: Array, name: str) -> None:
 
 
 def check_tensor(
-    estimator: Any,
-    X: Any,
-    *,
-    reset: bool,
-    positive: bool = False,
-    min_samples: int = 1,
-    lazy: bool = False,
+    estimator: Any, X: Any, *, reset: bool, positive: bool = False, lazy: bool = False
 ) -> Array:
     """Validate the samples handed to an estimator and return them as a float array.
 
@@ -237,8 +231,6 @@ def check_tensor(
         Whether this is a fit.
     positive : bool, default=False
         Whether negative values are refused.
-    min_samples : int, default=1
-        The least number of samples.
     lazy : bool, default=False
         Whether a Dask array is taken. Its values are looked at when it is read.
 
@@ -255,7 +247,7 @@ def check_tensor(
         return X
     name = type(estimator).__name__
     if is_array(X) and not is_numpy(X):
-        X = _check_foreign(X, name, min_samples)
+        X = _check_foreign(X, name)
     else:
         if is_dask(X):
             raise TypeError(f"{name} cannot take a Dask array here: call X.compute() first.")
@@ -276,7 +268,6 @@ def check_tensor(
             reset=reset,
             allow_nd=True,
             dtype=[np.float64, np.float32],
-            ensure_min_samples=min_samples,
             ensure_all_finite=False,
         )
     if not is_dask(X):
@@ -325,21 +316,25 @@ def as_tensor(X: Any, owner: str) -> Array:
     return X if X.dtype in (xp.float32, xp.float64) else xp.astype(X, xp.float64)
 
 
-def _check_foreign(X: Array, name: str, min_samples: int) -> Array:
+def check_axes(X: Array, kind: str = "an array") -> None:
+    """Raise for an array without an axis of samples and one of features."""
+    if X.ndim < 2:
+        raise ValueError(
+            f"Expected {kind} of shape (n_samples, ...) with at least 2 axes, got {X.ndim}. "
+            "Reshape your data using X.reshape(-1, 1) if it has a single feature."
+        )
+
+
+def _check_foreign(X: Array, name: str) -> Array:
     """Validate an array of a library other than NumPy, where it lies."""
     xp = get_namespace(X)
     if xp.isdtype(X.dtype, "complex floating"):
         raise ValueError(f"Complex data not supported by {name}: pass real and imaginary parts.")
-    if X.ndim < 2:
-        raise ValueError(
-            f"Expected an array of shape (n_samples, ...) with at least 2 axes, got {X.ndim}. "
-            "Reshape your data using X.reshape(-1, 1) if it has a single feature."
-        )
+    check_axes(X)
     _check_kind(X, name)
-    if X.shape[0] < min_samples:
+    if X.shape[0] < 1:
         raise ValueError(
-            f"Found array with {X.shape[0]} sample(s) while a minimum of {min_samples} is "
-            f"required by {name}."
+            f"Found array with {X.shape[0]} sample(s) while a minimum of 1 is required by {name}."
         )
     if X.dtype not in (xp.float32, xp.float64):
         X = xp.astype(X, xp.float64)
@@ -432,11 +427,7 @@ def check_dask(X: Any) -> Any:
     X : dask.array.Array of shape (n_samples, d_1, ...)
         The samples in float32 or float64, whole along the feature modes, without empty chunks.
     """
-    if X.ndim < 2:
-        raise ValueError(
-            f"Expected a Dask array of shape (n_samples, ...) with at least 2 axes, got {X.ndim}. "
-            "Reshape your data using X.reshape(-1, 1) if it has a single feature."
-        )
+    check_axes(X, "a Dask array")
     if any(math.isnan(size) for size in X.shape):
         raise ValueError(
             "X is a Dask array with unknown chunk sizes. Either (1) call X.compute_chunk_sizes(), "

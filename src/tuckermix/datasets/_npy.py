@@ -33,7 +33,7 @@ NPY_SUFFIXES = frozenset({".npy"})
 def read_npy(path: Path, options: Options) -> Dataset:
     """Read one array, or map it into memory."""
     with open_regular(path) as stream:
-        shape, fortran, dtype = array_header(path, stream)
+        shape, fortran, dtype = array_header(stream)
         offset = stream.tell()
     entry = Entry(
         name="",
@@ -76,7 +76,7 @@ def _one_sample(path: Path, options: Options) -> np.ndarray:
             "These options are for images and videos; leave them out",
         )
     with open_regular(path) as stream:
-        shape, fortran, dtype = array_header(path, stream)
+        shape, fortran, dtype = array_header(stream)
         offset = stream.tell()
     if dtype.kind not in NUMERIC_KINDS or not shape or 0 in shape:
         raise Refusal(

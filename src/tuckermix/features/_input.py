@@ -20,7 +20,7 @@ from tuckermix._array_api import (
     is_numpy,
 )
 from tuckermix._resources import gather_rows, one_blas_thread
-from tuckermix._validation import check_same_library, check_sample_shape
+from tuckermix._validation import check_axes, check_same_library, check_sample_shape
 
 EXACT_IN_SINGLE = ("bool", "int8", "uint8", "int16", "uint16", "float16", "bfloat16", "float32")
 """Types whose values float32 holds exactly: they become float32, all others float64."""
@@ -164,11 +164,7 @@ def map_rows(X: Array, function: Callable[[Array], Array], block_size: int | Non
 
 
 def _check_axes(X: Array, name: str) -> None:
-    if X.ndim < 2:
-        raise ValueError(
-            f"Expected an array of shape (n_samples, ...) with at least 2 axes, got {X.ndim}. "
-            "Reshape your data using X.reshape(-1, 1) if it has a single feature."
-        )
+    check_axes(X)
     if any(size != size for size in X.shape):  # NaN: Dask does not know
         raise ValueError(
             f"{name} needs the number of samples, but X is a Dask array with unknown chunk sizes: "
