@@ -7,6 +7,7 @@
 #   make bench    speed against other libraries, as ratios from one run (kept out of version control)
 #   make fuzz     spoilt files for every reader (COUNT=10000 SEED=0)
 #   make docs     build the documentation into docs/_build/html
+#   make commands run the commands that README and documentation show, with small counts
 #   make dist     build wheel and sdist into dist, and try the wheel in a clean environment
 #   make clean    remove what builds and tests left; `make distclean` the environment too
 #
@@ -33,7 +34,7 @@ PYTEST := $(BIN)/python -m pytest -n auto --maxprocesses $(TEST_PROCESSES) --dis
 export SCIPY_ARRAY_API = 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all stress lint format bench fuzz docs dist clean distclean
+.PHONY: help demo test test-all stress lint format bench fuzz docs commands dist clean distclean
 
 help:
 	@sed -n 's/^#   \(make .*\)/\1/p' Makefile
@@ -74,6 +75,10 @@ docs: $(STAMPS)/docs
 	$(BIN)/python docs/check_numbers.py
 	$(BIN)/python -m sphinx --fail-on-warning --keep-going --nitpicky -q -b html docs docs/_build/html
 	@echo "The documentation is in docs/_build/html/index.html"
+
+# What README and documentation show: pip, make with small counts, benchmarks as far as their options.
+commands: $(STAMPS)/test
+	$(BIN)/python .ci/try_commands.py
 
 dist: $(STAMPS)/dist
 	$(BIN)/python .ci/check_dist.py dist

@@ -234,7 +234,8 @@ def run_command(words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """Run a command of a page, or hold it to what it speaks of where running it is not for a test.
 
     `pip install` would change the environment, `make` install one, and Python's scripts here are
-    tests and benchmarks: the extras, targets and files that they name must exist.
+    tests and benchmarks: the extras, targets and files that they name must exist. They are run by
+    `.ci/try_commands.py`, which continuous integration does.
     """
     while re.match(r"[A-Z_]+=", words[0]):
         words = words[1:]  # for this command only
@@ -326,6 +327,15 @@ def test_blocks_are_left_out_for_a_reason_only():
     ]
     assert left_out == []
     assert sum(1 for page in WITH_BLOCKS for _ in blocks(ROOT / page)) > 60
+
+
+def test_continuous_integration_runs_what_tests_cannot():
+    script = ROOT / ".ci" / "try_commands.py"
+    if not script.is_file():
+        pytest.skip("continuous integration is not part of this copy")
+    assert "\nmake commands\n" in (script.parent / "run").read_text(encoding="utf-8")
+    recipe = (ROOT / "Makefile").read_text(encoding="utf-8")
+    assert re.search(r"^commands:.*\n\t.*[.]ci/try_commands[.]py$", recipe, re.MULTILINE)
 
 
 INLINE = re.compile(r"(?<![`\w])`{1,2}((?:tuckermix|make|python) [^`\n]+)`{1,2}(?!`)")
