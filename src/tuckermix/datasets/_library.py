@@ -11,7 +11,6 @@ import threading
 import time
 from contextlib import suppress
 from importlib.util import find_spec
-from types import TracebackType
 from typing import IO, Any, Self
 
 import numpy as np
@@ -75,12 +74,7 @@ class Library:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         if self._process is not None:
             self._process.kill()
             with suppress(OSError):  # what was not sent any more

@@ -27,32 +27,11 @@ TAG_BYTES = 8
 COMPRESSED, MATRIX = 15, 14
 """Types of elements at the top level."""
 
-STORED = {
-    1: "i1",
-    2: "u1",
-    3: "i2",
-    4: "u2",
-    5: "i4",
-    6: "u4",
-    7: "f4",
-    9: "f8",
-    12: "i8",
-    13: "u8",
-}
+STORED = {1: "i1", 2: "u1", 3: "i2", 4: "u2", 5: "i4", 6: "u4", 7: "f4", 9: "f8"}
+STORED |= {12: "i8", 13: "u8"}
 """Types in which values are stored; MATLAB takes the narrowest that holds them."""
 
-CLASSES = {
-    6: "f8",
-    7: "f4",
-    8: "i1",
-    9: "u1",
-    10: "i2",
-    11: "u2",
-    12: "i4",
-    13: "u4",
-    14: "i8",
-    15: "u8",
-}
+CLASSES = dict(enumerate(("f8", "f4", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8"), start=6))
 """Types that the values have in MATLAB."""
 
 OTHER_CLASSES = {1: "cell", 2: "struct", 3: "object", 4: "char", 5: "sparse", 16: "function"}
