@@ -4,9 +4,7 @@
 where they lie.
 """
 
-import warnings
-from typing import Any
-
+from tuckermix._optional import moved
 from tuckermix.labels.labellers import (
     LABELLINGS,
     ArgmaxLabels,
@@ -29,20 +27,6 @@ __all__ = [
     "labeller_from_arrays",
 ]
 
+_HOMES = dict.fromkeys(("kmeans", "nearest_neighbors"), "tuckermix.numerics.points")
 
-_MOVED = ("kmeans", "nearest_neighbors")
-
-
-def __getattr__(name: str) -> Any:
-    """Hand out a function that stood here from its new place, and say where that is."""
-    if name not in _MOVED:
-        raise AttributeError(f"module 'tuckermix.labels' has no attribute {name!r}")
-    from tuckermix.numerics import points
-
-    warnings.warn(
-        f"tuckermix.labels.{name} has moved to tuckermix.numerics.points; "
-        "the old place goes with version 0.3.",
-        DeprecationWarning,
-        stacklevel=2,
-    )
-    return getattr(points, name)
+__getattr__ = moved(__name__, _HOMES)
