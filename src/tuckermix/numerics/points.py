@@ -66,7 +66,7 @@ thousand samples that are met most."""
 DEVICE_STEP = 128 * 2**20
 """The same elsewhere, where a step of k-means takes less time than its calls."""
 
-DEVICE_BLOCK = 448 * 2**20
+DEVICE_BLOCK = 352 * 2**20
 """Bytes of a block of distances elsewhere: enough work for each of the few calls of a block, and
 little beside the samples that fill such a device."""
 
@@ -161,7 +161,8 @@ def kmeans(
     every = xp.reshape(centers, (n_starts * n_clusters, centers.shape[2]))
     first = xp.arange(n_starts, dtype=xp.int64, device=device(X)) * n_clusters
     squares = xp.zeros((n_starts,), dtype=xp.float64, device=device(X))
-    for cut in blocks(n_samples, 2 * n_starts * int(X.shape[1]) * _BYTES):
+    budget = STEP_BLOCK if is_numpy(X) else DEVICE_STEP
+    for cut in blocks(n_samples, 2 * n_starts * int(X.shape[1]) * _BYTES, budget):
         own = xp.take(every, xp.reshape(labels[cut, :] + first, (-1,)), axis=0)
         own = xp.reshape(own, (cut.stop - cut.start, n_starts, X.shape[1]))
         gaps = X[cut, :][:, None, :] - own
