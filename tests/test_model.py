@@ -1,5 +1,6 @@
 """The fitted model: it places, weighs, labels and rebuilds samples, and looks beyond itself."""
 
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -9,6 +10,7 @@ from tuckermix import decompose
 from tuckermix._array_api import to_numpy
 from tuckermix.datasets import make_tensor_clusters
 from tuckermix.labels import LABELLINGS, fit_labels
+from tuckermix.labels.outliers import fade, learn_reference
 from tuckermix.model import MOST_MORE, NEGLIGIBLE, Model, _missed_share
 from tuckermix.numerics.linalg import DENSE_SIDE
 from tuckermix.sources import add_parts, as_blocks
@@ -92,6 +94,36 @@ def test_labels_come_from_what_the_labeller_looks_at(fitted, way):
     whole = Model(**{**model.to_dict(), "labeller": labeller})
     np.testing.assert_allclose(whole.soft_labels(X), labeller.predict_proba(rows), atol=1e-6)
     np.testing.assert_array_equal(whole.label(X), whole.soft_labels(X).argmax(axis=1))
+
+
+def test_outliers_are_judged_with_one_projection(fitted, monkeypatch):
+    X, _, model, _, _ = fitted
+    model = model.looking_beyond(X, 6)
+    labeller = fit_labels("graph", model.place(X), 3, rng=np.random.default_rng(0))
+    low, high = np.quantile(model.leftovers(X), (0.5, 0.75))
+    model = replace(model, labeller=labeller, leftover=(float(low), float(high)))
+    plain, scores = model.soft_labels(X), model.outlier_scores(X)
+    limit = float(np.quantile(scores, 0.8))
+    model = replace(model, threshold=limit)
+    np.testing.assert_array_equal(model.soft_labels(X), fade(plain, scores, limit))
+    expected = np.where(scores > limit, -1, plain.argmax(axis=1))
+    learned, calls = [], []
+    learn, project = learn_reference, Model.project
+    monkeypatch.setattr(
+        "tuckermix.model.learn_reference", lambda *args: learned.append(0) or learn(*args)
+    )
+    monkeypatch.setattr(Model, "project", lambda self, X: calls.append(0) or project(self, X))
+    model = replace(model)
+    np.testing.assert_array_equal(model.label(X), expected)
+    assert len(calls) == 1
+    # Other numbers leave what is usual as it is.
+    order = np.array([2, 0, 1])
+    other = model.renumbered(order)
+    names = np.append(np.argsort(order), -1)
+    np.testing.assert_array_equal(other.label(X), names[expected])
+    assert len(learned) == 1
+    fresh = replace(other)
+    np.testing.assert_allclose(fresh.outlier_scores(X), scores, rtol=1e-12)
 
 
 def test_memberships_of_another_solver_are_kept(fitted):

@@ -298,7 +298,7 @@ class TuckerClustering(
         context = self._init_callback_context(max_subtasks=None)
         context.call_on_fit_task_begin(estimator=self, X=X)
         watched = hasattr(self, "_skl_callbacks")
-        n_components = self.n_components or way.per_cluster * self.n_clusters + way.further
+        n_components = self.n_components or way.components(self.n_clusters)
         given = X
         if observed is not None:
             X, self.imputation_, self._filling_ = impute(X, observed, n_components, ranks, rng)
@@ -652,19 +652,18 @@ class TuckerClustering(
             labeller = self._calibrated(model, labeller, chosen, rng)
         model = replace(model, labeller=labeller)
         if self.outliers == "label":
-            _ = model.reference  # once, and not by every worker
+            _ = model.reference  # once, not by every worker nor after each renumbering
             scores = to_numpy(as_blocks(chosen).map(model.outlier_scores))
             model = replace(model, threshold=threshold_at(scores, self.false_alarms))
         count = partial(model.cluster_sums, n_clusters=self.n_clusters)
         for last in (*[False] * RENUMBERINGS, True):
-            labels = samples.map(model.ready().label)
+            labels = samples.map(model.label)
             sums, counts = samples.reduce(count, add_parts, labels)
             # The largest cluster comes first, by the labels of all samples and not of landmarks.
             order = np.argsort(-to_numpy(counts), kind="stable")
             if last or np.all(order[1:] > order[:-1]):
                 break
-            labeller = labeller.renumbered(order)
-            model = replace(model, labeller=labeller)
+            model = model.renumbered(order)
             if samples.lazy or samples.n_samples > most:
                 # Other numbers may break ties otherwise, but another pass over many samples would
                 # cost more than that matters: what was counted changes places.
@@ -673,7 +672,7 @@ class TuckerClustering(
                 sums, counts = xp.take(sums, places, axis=0), xp.take(counts, places, axis=0)
                 # Soft labels of k-means round otherwise, and -1 has no place to change.
                 if samples.lazy or not way.looks_beyond or model.threshold is not None:
-                    labels = samples.map(model.ready().label)
+                    labels = samples.map(model.label)
                 else:
                     labels = xp.take(asarray_like(np.argsort(order), labels), labels, axis=0)
                 break
@@ -710,7 +709,7 @@ class TuckerClustering(
                 n_init=self.n_init,
                 rng=rng,
             )
-            votes = samples.map(replace(view, labeller=part).soft_labels)
+            votes = part.votes_of_others(samples.map(view.place))
             return to_numpy(votes).argmax(axis=1), to_numpy(part.scores(votes))
 
         whole = labeller.scores_of_landmarks()
@@ -720,7 +719,7 @@ class TuckerClustering(
     def _update(self, X: Array, summary: Summary, rng: np.random.Generator) -> None:
         """Add a batch to the summary, fit the model to it, and keep the numbers of clusters."""
         name, way = type(self).__name__, LABELLINGS[self.assign_labels]
-        n_components = self.n_components or way.per_cluster * self.n_clusters + way.further
+        n_components = self.n_components or way.components(self.n_clusters)
         summary = summary.updated(X, n_components - 1, self.memory, rng)
         ranks = check_ranks(self.ranks, self.sample_shape_, name)
         fit = decompose_summary(
@@ -746,8 +745,7 @@ class TuckerClustering(
             shared = np.zeros((self.n_clusters, self.n_clusters))
             np.add.at(shared, (was[both], now[both]), 1.0)
             order = linear_sum_assignment(-shared)[1]
-            assert model.labeller is not None
-            model = replace(model, labeller=model.labeller.renumbered(order))
+            model = model.renumbered(order)
             xp = get_namespace(self.centroids_)
             places = asarray_like(order, self.centroids_, dtype=xp.int64)
             self.centroids_ = xp.take(self.centroids_, places, axis=0)

@@ -266,17 +266,18 @@ class Model(Record):
         small = multi_mode_dot(X, self.factors, transpose=True)
         return get_namespace(X).reshape(small, (small.shape[0], math.prod(small.shape[1:])))
 
-    def place(self, X: Array) -> Array:
+    def place(self, X: Array, projected: Array | None = None) -> Array:
         """Return the points that labels compare: where samples lie in the view, on a sphere.
 
         ``Z = rows of [c, q_1, …, q_d] / norm`` with ``c = sqrt(1 + (10 / d)²)`` and q the
         coordinates in the view. For d well above 10 that is the direction of ``[1, q]``: the
         length is one of many coordinates then, and says more of brightness than of shape. For
         small d it is a good part of what there is to know; the larger constant keeps it, because a
-        small cap of a sphere is flat.
+        small cap of a sphere is flat. What `project` returns may be given where it is known.
         """
         xp = get_namespace(X)
-        coordinates = xp.matmul((self.project(X) - self.mean) / self.spread, self.view)
+        rows = self.project(X) if projected is None else projected
+        coordinates = xp.matmul((rows - self.mean) / self.spread, self.view)
         constant = math.hypot(1.0, FLAT_BELOW / max(1, coordinates.shape[1]))
         first = xp.full((X.shape[0], 1), constant, dtype=X.dtype, device=device(X))
         rows = xp.concat([first, coordinates], axis=1)
@@ -290,19 +291,35 @@ class Model(Record):
     def soft_labels(self, X: Array) -> Array:
         """Return the soft labels of samples, of shape (n_samples, n_clusters)."""
         assert self.labeller is not None
+        if self.threshold is not None:
+            shares, scores = self._judge(X)
+            return fade(shares, scores, self.threshold)
         uses = self.place if self.labeller.uses == "points" else self.weigh
-        shares = self.labeller.predict_proba(uses(X))
-        if self.threshold is None:
-            return shares
-        return fade(shares, self.outlier_scores(X), self.threshold)
+        return self.labeller.predict_proba(uses(X))
 
     def label(self, X: Array) -> Array:
         """Return the label of each sample, -1 for outliers where there is a threshold."""
         xp = get_namespace(X)
-        labels = xp.argmax(self.soft_labels(X), axis=1)
         if self.threshold is None:
-            return labels
-        return xp.where(self.outlier_scores(X) > self.threshold, -1, labels)
+            return xp.argmax(self.soft_labels(X), axis=1)
+        shares, scores = self._judge(X)
+        labels = xp.argmax(fade(shares, scores, self.threshold), axis=1)
+        return xp.where(scores > self.threshold, -1, labels)
+
+    def _judge(self, X: Array) -> tuple[Array, Array]:
+        """Return votes and outlier scores of samples, which are projected and placed once."""
+        assert self.labeller is not None
+        rows = self.project(X)
+        points = self.place(X, rows)
+        return self.labeller.predict_proba(points), self._score(X, rows, points)
+
+    def renumbered(self, order: np.ndarray) -> Model:
+        """Return the same with label k in place of the old label ``order[k]``."""
+        assert self.labeller is not None
+        model = replace(self, labeller=self.labeller.renumbered(order))
+        if "reference" in vars(self):  # what is usual does not depend on numbers
+            vars(model)["reference"] = self.reference
+        return model
 
     def ready(self) -> Model:
         """Learn what `label` needs beside the model, once and not by every worker; return self."""
@@ -310,10 +327,10 @@ class Model(Record):
             _ = self.reference
         return self
 
-    def leftovers(self, X: Array) -> Array:
+    def leftovers(self, X: Array, projected: Array | None = None) -> Array:
         """Return the squares of the parts of samples outside the view, in units of `spread`."""
         xp = get_namespace(X)
-        rows = self.project(X)
+        rows = self.project(X) if projected is None else projected
         small = xp.reshape(rows, (rows.shape[0], *self.core.shape[1:]))
         outside = (X - multi_mode_dot(small, self.factors)) / self.spread
         outside = xp.reshape(outside, (X.shape[0], math.prod(X.shape[1:])))
@@ -341,8 +358,12 @@ class Model(Record):
 
     def outlier_scores(self, X: Array) -> Array:
         """Return how unlike the landmarks samples are, see `tuckermix.labels.outliers`."""
-        points = self.place(X)
-        return self.reference.score(points, self._along_view(points), self.leftovers(X))
+        rows = self.project(X)
+        return self._score(X, rows, self.place(X, rows))
+
+    def _score(self, X: Array, projected: Array, points: Array) -> Array:
+        beyond = self.leftovers(X, projected)
+        return self.reference.score(points, self._along_view(points), beyond)
 
     def _along_view(self, points: Array) -> Array:
         """Return where points of `place` lie along the view's directions, in units of `spread`."""

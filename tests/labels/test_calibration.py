@@ -9,7 +9,15 @@ from tuckermix import TuckerClustering, load, save
 from tuckermix._array_api import to_numpy
 from tuckermix.datasets import make_tensor_clusters
 from tuckermix.labels import GraphLabels
-from tuckermix.labels.calibration import CERTAIN, learn_agreement, matched, ranks_in
+from tuckermix.labels.calibration import (
+    CERTAIN,
+    DAMPING,
+    N_SPLITS,
+    USUAL_RATIO,
+    learn_agreement,
+    matched,
+    ranks_in,
+)
 
 
 def overlapping(seed, n_samples=240, noise=2.5):
@@ -83,8 +91,47 @@ def test_agreement_is_found_where_it_is_known(rng, truth):
     agreements: list = []
     knots = learn_agreement(fit_part, n_samples, n_clusters, rng, np.full(9, 0.8))
     pairs = zip(agreements[::2], agreements[1::2], strict=True)
-    expected = np.mean([np.mean(one == two) for one, two in pairs])
+    apart = [np.mean(one != two) for one, two in pairs]
+    # First halves, then quarters, which agree no less here.
+    halves, quarters = np.mean(apart[:N_SPLITS]), np.mean(apart[N_SPLITS:])
+    expected = 1 - min(1, halves / quarters) ** DAMPING * halves
     np.testing.assert_allclose(knots[1], min(expected, 1 - CERTAIN), atol=1e-9)
+    np.testing.assert_allclose(expected, 1 - halves, atol=0.02)
+
+
+@pytest.mark.parametrize("power", [0.0, 0.5, 1.0])
+def test_fits_to_more_samples_agree_more(rng, power):
+    """Where disagreement falls as a power of the number of samples, so does what is foretold."""
+    n_samples, n_clusters = 6000, 4
+    base = rng.integers(0, n_clusters, size=n_samples)
+    sizes = []
+
+    def fit_part(indices):
+        sizes.append(len(indices))
+        # One of two fits is always right, the other wrong in a share that falls with its size.
+        share = 0.1 * (n_samples / len(indices)) ** power if len(sizes) % 2 else 0.0
+        names = np.where(rng.random(n_samples) < share, (base + 1) % n_clusters, base)
+        return names, np.full(n_samples, 0.5)
+
+    _, values = learn_agreement(fit_part, n_samples, n_clusters, rng, np.full(9, 0.5))
+    assert sizes == [3000] * 2 * N_SPLITS + [1500] * 2 * N_SPLITS
+    expected = 1 - 0.1 * 2**power * 2 ** (-power * DAMPING)
+    np.testing.assert_allclose(values, expected, atol=0.02)
+
+
+def test_few_samples_have_no_quarters(rng):
+    n_samples, n_clusters = 70, 10
+    base = rng.integers(0, n_clusters, size=n_samples)
+    sizes = []
+
+    def fit_part(indices):
+        sizes.append(len(indices))
+        wrong = np.arange(n_samples) % 5 < len(sizes) % 2  # every fifth, in one of two fits
+        return np.where(wrong, (base + 1) % n_clusters, base), np.full(n_samples, 0.5)
+
+    _, values = learn_agreement(fit_part, n_samples, n_clusters, rng, np.full(9, 0.5))
+    assert set(sizes) == {35}
+    np.testing.assert_allclose(values, 1 - USUAL_RATIO * 0.2, atol=1e-9)
 
 
 def test_votes_of_the_whole_are_worth_what_those_of_their_rank_are(rng):
@@ -100,7 +147,7 @@ def test_votes_of_the_whole_are_worth_what_those_of_their_rank_are(rng):
     whole = np.where(clear, 0.5, 0.25)
     at, values = learn_agreement(fit_part, n_samples, 2, rng, whole)
     found = np.interp([0.25, 0.5, 0.9], at, values)
-    # Doubtful votes agree by chance, in half of the cases; clear ones always.
+    # Doubtful votes agree by chance, in half of the cases, in quarters too; clear ones always.
     np.testing.assert_allclose(found, [0.5, 1 - CERTAIN, 1 - CERTAIN], atol=0.1)
     assert (np.diff(values) >= 0).all()
 
@@ -108,6 +155,24 @@ def test_votes_of_the_whole_are_worth_what_those_of_their_rank_are(rng):
 def test_ranks_are_shares_below():
     pool = np.array([1.0, 2.0, 2.0, 3.0])
     np.testing.assert_allclose(ranks_in(pool, np.array([0.0, 1.0, 2.0, 9.0])), [0, 1 / 8, 1 / 2, 1])
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_votes_of_others_leave_landmarks_out_one_by_one(xp, seed):
+    rng = np.random.default_rng(seed)
+    plain = labeller_of(rng)
+    rows = np.concatenate([plain.landmarks[:20], rng.normal(size=(20, 3))])
+    given = {key: xp.asarray(getattr(plain, key)) for key in ("landmarks", "landmark_labels")}
+    votes = to_numpy(replace(plain, **given).votes_of_others(xp.asarray(rows)))
+    for place in range(20):
+        others = np.arange(60) != place
+        left = replace(
+            plain,
+            landmarks=plain.landmarks[others],
+            landmark_labels=plain.landmark_labels[others],
+        )
+        np.testing.assert_allclose(votes[place], left.predict_proba(rows[[place]])[0])
+    np.testing.assert_allclose(votes[20:], plain.predict_proba(rows[20:]))
 
 
 def test_landmarks_do_not_vote_for_themselves():

@@ -8,6 +8,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
 from sklearn.neighbors import NearestNeighbors
 
+from tuckermix import TuckerClustering
 from tuckermix._array_api import to_numpy
 from tuckermix.labels import (
     LABELLINGS,
@@ -407,3 +408,12 @@ def test_functions_that_moved_are_found_and_named():
             assert getattr(labels, name) is getattr(points, name)
     with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
         _ = labels.nothing
+
+
+@pytest.mark.parametrize(("way", "expected"), [("graph", 9), ("subspace", 4), ("argmax", 4)])
+def test_components_where_none_are_given(way, expected):
+    assert LABELLINGS[way].components(4) == expected
+    X = np.random.default_rng(0).standard_normal((40, 4, 5))
+    model = TuckerClustering(4, assign_labels=way, random_state=0)
+    assert model.fit(X).n_components_ == expected
+    assert model.partial_fit(X).n_components_ == expected

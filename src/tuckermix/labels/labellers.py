@@ -182,11 +182,30 @@ class GraphLabels(Labeller):
 
     def scores_of_landmarks(self) -> np.ndarray:
         """Return the scores of the landmarks, each without its own vote: as if it were new."""
+        if self.landmarks.shape[0] < 2:
+            return np.ones(1)
+        return to_numpy(self.scores(self.votes_of_others(self.landmarks)))
+
+    def votes_of_others(self, rows: Array) -> Array:
+        """Return votes as `predict_proba` counts them, but none of a landmark on itself.
+
+        Parameters
+        ----------
+        rows : array of shape (n_samples, n_features)
+            Points, some of them landmarks.
+
+        Returns
+        -------
+        votes : array of shape (n_samples, n_clusters)
+            Rows that sum to 1.
+        """
+        xp = get_namespace(rows)
         count = min(self.n_neighbors, int(self.landmarks.shape[0]) - 1)
         if count < 1:
-            return np.ones(1)
-        indices, _ = self._near.find(self.landmarks, count, exclude_self=True)
-        return to_numpy(self.scores(self.count_votes(indices)))
+            return self.count_votes(self._near.find(rows, 1)[0])
+        indices, squares = self._near.find(rows, count + 1)
+        own = squares[:, :1] <= epsilon(rows) ** (2 * COPY_POWER)
+        return self.count_votes(xp.where(own, indices[:, 1:], indices[:, :-1]))
 
     def calibrated(self, votes: Array) -> Array:
         """Turn votes into the probabilities that an independent fit gives each label.
@@ -575,6 +594,10 @@ class Labelling(Record):
     per_cluster: int = 1
     further: int = 0
     looks_beyond: bool = False
+
+    def components(self, n_clusters: int) -> int:
+        """Return the number of components where none is given."""
+        return self.per_cluster * n_clusters + self.further
 
 
 LABELLINGS: dict[str, Labelling] = {

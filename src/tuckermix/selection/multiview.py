@@ -288,7 +288,7 @@ class MultiViewClustering(ClusterMixin, BaseEstimator):
             voters = _learn(parts, widths, self.n_clusters, self.n_init, rng)
             votes: Any = 0.0
             for voter, Z in zip(voters, places, strict=True):
-                votes = votes + to_numpy(voter.predict_proba(Z)) / len(voters)
+                votes = votes + to_numpy(voter.votes_of_others(Z)) / len(voters)
             return votes.argmax(axis=1), relative_votes(votes, _attainable(voters))
 
         held = np.mean([voter.scores_of_landmarks() for voter in self._voters_], axis=0)
