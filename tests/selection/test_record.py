@@ -17,7 +17,7 @@ TRIALS = [
     Trial(2, "b", 0.8, 0.9, 4),
     Trial(3, "b", 1.0, 0.6, 4),
     Trial(3, "a", 0.7, 0.6, 4),
-    Trial(4, "a", 0.95, 0.6, 4),
+    Trial(4, "a", 0.95, 0.64, 4),
 ]
 LABELS = {
     2: np.array([0, 0, 0, 1, 1, 1]),
@@ -32,9 +32,9 @@ def test_the_view_goes_by_stability_and_the_number_by_the_product():
     assert [(t.n_clusters, t.view) for t in chosen.curve] == [(2, "a"), (3, "b"), (4, "a")]
     assert (chosen.n_clusters, chosen.view) == (3, "b")
     assert chosen.next_n_clusters == 4
-    assert chosen.behind == pytest.approx(1 - 0.57 / 0.6)
-    scores = [trial.stability * trial.modularity for trial in chosen.trials]
-    assert [row["score"] for row in chosen.table] == scores
+    assert chosen.behind == pytest.approx(1 - 0.608 / 0.6 * (8 / 9) ** 0.5)
+    scores = [t.stability * t.modularity / (1 - 1 / t.n_clusters) ** 0.5 for t in chosen.trials]
+    np.testing.assert_allclose([row["score"] for row in chosen.table], scores)
     assert [(t.n_clusters, t.view) for t in chosen.trials[:3]] == [(2, "a"), (2, "b"), (3, "a")]
 
 
@@ -42,7 +42,7 @@ def test_good_partitions_that_nest_are_named():
     chosen = summarize(TRIALS, ["a", "b"], LABELS, 6)
     assert chosen.nested == [{"n_clusters": 4, "share": 1.0, "nested": True}]
     assert "The 4 clusters nest in the 3" in str(chosen)
-    assert "Next number of clusters: 4, 5.0% behind." in str(chosen)
+    assert "Next number of clusters: 4, 4.5% behind." in str(chosen)
     crossing = {**LABELS, 4: np.array([0, 1, 2, 0, 1, 3])}
     chosen = summarize(TRIALS, ["a", "b"], crossing, 6)
     assert chosen.nested[0]["share"] == pytest.approx(4 / 6)
@@ -75,7 +75,7 @@ def test_best_views_keep_the_first_of_equals():
 
 def test_parts_of_groups_that_hardly_touch_do_not_win():
     groups = Trial(4, "a", 1.0, 0.75, 20, within=1.0)
-    parts = Trial(12, "a", 0.95, 0.85, 20, within=0.93)
+    parts = Trial(12, "a", 0.99, 0.85, 20, within=0.93)
     assert parts.score > groups.score
     assert by_merit([parts, groups])[0] is groups
 
@@ -96,3 +96,15 @@ def test_a_clear_partition_that_is_far_behind_does_not_lead():
     assert apart.clear
     assert apart.share_of_possible > persons.share_of_possible
     assert by_merit([apart, persons])[0] is persons
+
+
+def test_the_score_is_even_handed_between_few_and_many_clusters():
+    """Groups that share no edge score the root of the most they can have, parts of them less."""
+    for n_clusters in (2, 5, 20):
+        perfect = Trial(n_clusters, "a", 1.0, 1 - 1 / n_clusters, 4)
+        assert perfect.share_of_possible == pytest.approx(1.0)
+        assert perfect.score == pytest.approx((1 - 1 / n_clusters) ** 0.5)
+    # Two kinds of pictures as they were seen, and four parts of them.
+    kinds, parts = Trial(2, "a", 0.98, 0.47, 20), Trial(4, "a", 0.75, 0.7, 20)
+    assert kinds.score > parts.score
+    assert kinds.stability * kinds.modularity < parts.stability * parts.modularity

@@ -9,7 +9,7 @@ A half knows less than the whole, in two ways. Votes of the whole are larger: a 
 the vote of the same rank is worth in halves. And fits of the whole agree more: with e(s) the share
 of samples on which fits on parts of the share s disagree, quarters foretell how it falls,
 
-.. math:: e(1) \approx e(\tfrac12) \left(\frac{e(1/2)}{e(1/4)}\right)^{0.7} ,
+.. math:: e(1) \approx e(\tfrac12) \left(\frac{e(1/2)}{e(1/4)}\right)^{0.85} ,
 
 and every probability of a disagreement is lowered as much.
 """
@@ -32,7 +32,7 @@ CERTAIN = 1e-3
 """No sample is surer than one in a thousand, nor less sure than chance by as much: few splits
 cannot tell more."""
 
-DAMPING = 0.7
+DAMPING = 0.85
 """The next doubling of the samples gains less than the last one did. On the tuning parts the best
 power is 0.5 for faces under many lights, and 1 for digits."""
 

@@ -150,7 +150,8 @@ class AutoClustering(CallbackSupportMixin, ClusterMixin, BaseEstimator):
     .. math:: s_v(K) = \frac1R \sum_r \mathrm{ARI}\bigl(\ell_v(K)|_{S_r},\ \ell_v(K; S_r)\bigr) ,
 
     the mean agreement between labels from all samples and labels from 80 % of them; then the K
-    with the largest product of stability and modularity. The chosen view is fitted to all samples.
+    with the largest :math:`s(K)\, q(K) / \sqrt{1 - 1/K}`, stability times modularity over the root
+    of the largest modularity possible. The chosen view is fitted to all samples.
 
     Parameters
     ----------

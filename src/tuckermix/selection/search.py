@@ -50,6 +50,10 @@ THE_SAME = 0.01
 ROUNDS = 4
 """How often values between neighbours are tried: each round divides the gap by five."""
 
+PEAKS, BESIDE = 3, 0.98
+"""Values between neighbours are tried for so many numbers that come that near to the best: few
+subsamples do not tell them apart, and the best of all may lie beside any of them."""
+
 FEATURES, COARSE, FINE = 0.1, 0.6, 0.75
 """How far the work has come after the features, the first pass and the finer ones, roughly."""
 
@@ -156,12 +160,15 @@ class _Search:
 
     def _finer(self) -> None:
         for turn in range(ROUNDS):
-            new = values_between(
-                sorted({number for number, _ in self.trials}), self._best().n_clusters
-            )
+            tried = sorted({number for number, _ in self.trials})
+            curve = sorted(self._curve(), key=lambda trial: -trial.score)[:PEAKS]
+            peaks = [trial for trial in curve if trial.score >= BESIDE * curve[0].score]
+            new: set[int] = set()
+            for trial in (self._best(), *peaks):
+                new.update(values_between(tried, trial.n_clusters))
             if not new:
                 return
-            for place, n_clusters in enumerate(new):
+            for place, n_clusters in enumerate(sorted(new)):
                 share = (turn + place / len(new)) / ROUNDS
                 self._try(n_clusters, COARSE + (FINE - COARSE) * share)
 
@@ -208,7 +215,7 @@ class _Search:
 
         def scores(n_clusters: int) -> np.ndarray:
             trial = self.trials[n_clusters, best[n_clusters]]
-            return trial.modularity * self.resampler.agreements(n_clusters, trial.view)
+            return trial.quality * self.resampler.agreements(n_clusters, trial.view)
 
         curve = [self.trials[item] for item in best.items()]
         chosen = by_merit(curve)[0]
