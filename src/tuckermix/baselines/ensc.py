@@ -28,6 +28,10 @@ STEPS_PER_ATOM = 10
 """Exchanges of atoms before the search is given up, per atom. Each lowers the objective, so that
 only rounding can make them many; some tens in all are usual."""
 
+JOINING = 16
+"""Atoms that may join at once: a sample of an image takes a hundred, and each exchange solves a
+system anew. Where all of them have to leave again they join one by one, which cannot cycle."""
+
 SLACK = 1e-10
 """How far a correlation may exceed its bound, relative to it: rounding of the products."""
 
@@ -55,8 +59,8 @@ def elastic_net(
 
     Coordinate descent finds most of the atoms that take part. From there on the coefficients of a
     set of atoms with given signs solve a linear system; an atom whose sign would change on the way
-    to its solution leaves, and the one whose correlation with the residual exceeds
-    :math:`\tau / \gamma` most joins, until there is none (Lee et al., 2007).
+    to its solution leaves, and those whose correlations with the residual exceed
+    :math:`\tau / \gamma` most join, until there is none (Lee et al., 2007).
 
     Parameters
     ----------
@@ -85,7 +89,7 @@ def elastic_net(
         allowed[exclude] = False
     c = _rough(Z, G, target, np.where(allowed, cross, 0.0), gamma, tau)
     support = np.flatnonzero(c)
-    signs = np.sign(c[support])
+    signs, before = np.sign(c[support]), np.zeros(0, dtype=int)
     for _ in range(STEPS_PER_ATOM * len(Z)):
         present, exact = c[support], _solve(G, cross, support, signs, gamma, tau)
         crossing = exact * signs <= 0
@@ -100,9 +104,12 @@ def elastic_net(
         pull = gamma * (cross - G[:, support] @ exact)
         pull[support] = 0.0
         pull[~allowed] = 0.0
-        joining = int(np.argmax(np.abs(pull)))
-        if np.abs(pull[joining]) <= tau * (1.0 + SLACK):
+        joining = np.flatnonzero(np.abs(pull) > tau * (1.0 + SLACK))
+        if not len(joining):
             break
+        at_once = 1 if np.array_equal(support, before) else JOINING
+        before = support
+        joining = joining[np.argsort(-np.abs(pull[joining]), kind="stable")[:at_once]]
         support, signs = np.append(support, joining), np.append(signs, np.sign(pull[joining]))
     return c
 
