@@ -53,6 +53,16 @@ def test_every_column_can_be_asked_for():
     assert _split_methods(",".join(ALL)) == list(ALL)
 
 
+def test_a_plan_names_what_is_left_and_computes_nothing(db):
+    words = ("table3", "--quick", "--methods", "k-means,MM", "--db", db)
+    done = call(*words, "--plan")
+    lines = done.output.splitlines()
+    assert lines[0].split() == ["seconds", "table3", "all", "longest"]
+    assert lines[1].split()[0] == "MM"
+    assert lines[-1] == "4 cells."
+    assert call(*words, "--plan").output == done.output
+
+
 def test_show_prints_the_table(db):
     shown = call("show", "table3", "--quick", "--db", db)
     assert shown.exit_code == 0

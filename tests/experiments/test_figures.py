@@ -4,9 +4,15 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from tuckermix.experiments.figures import draw_figure, figure_records, figure_svg, save_figure
+from tuckermix.experiments.figures import (
+    curve_points,
+    draw_figure,
+    figure_records,
+    figure_svg,
+    save_figure,
+)
 from tuckermix.experiments.store import RunRecord
-from tuckermix.experiments.tables import FIGURES
+from tuckermix.experiments.tables import EXPERIMENTS, FIGURES
 
 pytest.importorskip("matplotlib")
 
@@ -38,6 +44,38 @@ RECORDS = [
     record("table3", "K=4", "PCA-Multinomial", components=PICTURES),
     record("table3", "K=4", "TuckerClustering", components=PICTURES * 2, centroids=PICTURES),
 ]
+
+CURVE_RECORDS = [
+    RunRecord(
+        *("paper", "curves", row.name, method, run),
+        digest="d",
+        status="ok",
+        ac=0.9 - 0.1 * run,
+        cpu_seconds=1.0 + run,
+    )
+    for row in EXPERIMENTS["curves"].rows
+    for method in ("TuckerClustering", "ours on pixels")
+    for run in range(2)
+]
+
+
+def test_a_curve_has_the_means_and_errors_of_all_runs():
+    points = curve_points(FIGURES["curves"], EXPERIMENTS["curves"], CURVE_RECORDS)
+    assert len(points) == 2 * len(EXPERIMENTS["curves"].rows)
+    assert [point.at for point in points if point.curve == "noise"][::2] == [0, 0.5, 1, 2, 4]
+    for point in points:
+        assert point.accuracy == pytest.approx(0.85)
+        assert point.error == pytest.approx(0.05)
+        assert (point.seconds, point.runs) == (1.5, 2)
+
+
+def test_curves_have_accuracy_above_time():
+    canvas = draw_figure(FIGURES["curves"], CURVE_RECORDS)
+    assert len(canvas.axes) == 2 * 5
+    top, bottom = canvas.axes[0], canvas.axes[5]
+    assert list(top.lines[0].get_xdata()) == [0, 0.5, 1, 2, 4]
+    assert bottom.lines[0].get_ydata() == pytest.approx([1.5] * 5)
+    assert bottom.get_xlabel() == top.get_title(loc="left") == "noise"
 
 
 def test_figure_3_has_a_panel_for_each_start_with_its_errors():
@@ -80,11 +118,11 @@ def test_records_without_pictures_give_no_figure():
 
 @pytest.mark.parametrize("name", list(FIGURES))
 def test_png_and_svg_are_written_and_repeat(tmp_path, name):
-    canvas = draw_figure(FIGURES[name], RECORDS)
+    canvas = draw_figure(FIGURES[name], [*RECORDS, *CURVE_RECORDS])
     png, svg = save_figure(canvas, tmp_path, name)
     assert png.read_bytes().startswith(b"\x89PNG")
     assert ElementTree.fromstring(svg.read_text()).tag.endswith("svg")
-    assert figure_svg(draw_figure(FIGURES[name], RECORDS)) == svg.read_text()
+    assert figure_svg(draw_figure(FIGURES[name], [*RECORDS, *CURVE_RECORDS])) == svg.read_text()
 
 
 def test_without_matplotlib_the_remedy_is_named(monkeypatch):

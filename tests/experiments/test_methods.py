@@ -7,7 +7,7 @@ import pytest
 
 from tuckermix import TuckerClustering
 from tuckermix.baselines import _labels
-from tuckermix.experiments import METHODS, Method, methods
+from tuckermix.experiments import METHODS, Method, methods, rivals
 from tuckermix.experiments.methods import build, code_fingerprint, select_methods
 from tuckermix.experiments.tables import EXPERIMENTS
 
@@ -120,6 +120,23 @@ def test_the_runner_itself_does_not_count(package):
     assert changed != before
     package("tuckermix.experiments.x", "value = 2\n")
     assert methods._module_fingerprint("tuckermix.a") == changed
+
+
+def test_a_function_is_followed_into_what_it_imports(package):
+    def build_it():
+        from tuckermix.b import f
+
+        return f
+
+    before = code_fingerprint(build_it)
+    package("tuckermix.b", "def f():\n    return 2\n")
+    assert code_fingerprint(build_it) != before
+
+
+def test_a_function_is_followed_into_its_own_module(monkeypatch):
+    before = code_fingerprint(METHODS["PCA, our labels"].factory)
+    monkeypatch.setattr(rivals, "_whitened", rivals._leading)
+    assert code_fingerprint(METHODS["PCA, our labels"].factory) != before
 
 
 def test_a_function_is_its_own_source():

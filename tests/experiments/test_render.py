@@ -62,8 +62,8 @@ def test_markdown_has_one_line_for_each_row_and_metric(summary):
     lines = [line for line in text.splitlines() if line.startswith("| K=4")]
     assert len(lines) == 5  # AC, NMI, both again as differences, time
     assert "+0.1800 ± 0.0071" in lines[2]
-    slow = "5 for DRCC (searched), of which a fit takes more than 20 s"
-    assert f"Runs of a row: 20 at most; {slow}. All methods see the same draws" in text
+    assert "Runs of a row: 20 at most; 5 for B-NMF, B-NMF (multinomial), DRCC (searched)" in text
+    assert "PCA-Multinomial-1, which are dear. All methods see the same draws" in text
     assert "| MM | nonnegative matrix factorisation by multiplicative updates | pixels |" in text
     assert "11 records belong to other draws or settings" in text
     assert "0.7200<br>(2.500e-04)<br>paper 0.7140 (8.518e-04)<br>+0.0060" in lines[0]
@@ -196,9 +196,8 @@ def test_what_tuning_has_seen_is_said_beside_the_row():
 
 def test_slow_columns_are_named_with_their_runs():
     text = table_markdown(summarize(EXPERIMENTS["table4"], []))
-    names = "ALS, B-NMF, PGM, DRCC (searched), PCA-Multinomial"
-    slow = f"5 for {names}, of which a fit takes more than 20 s"
-    assert f"Runs of a row: 20 at most; {slow}." in text
+    names = "ALS, B-NMF, B-NMF (multinomial), DRCC (searched), PCA-Multinomial, AutoSC"
+    assert f"Runs of a row: 20 at most; 3 for PGM; 5 for {names}" in text
 
 
 def test_ablations_are_compared_apart():

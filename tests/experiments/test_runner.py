@@ -22,8 +22,9 @@ from tuckermix.experiments.runner import (
     _one_thread,
     default_jobs,
     log_progress,
+    plan,
 )
-from tuckermix.experiments.store import RunRecord
+from tuckermix.experiments.store import RunRecord, records_csv
 
 N_KILLS = 10
 # A run is killed after up to so many further records, and at a random moment within the next one.
@@ -216,6 +217,7 @@ def test_a_function_out_of_reach_is_refused_before_anything_starts(fakes, tmp_pa
     [
         ({"jobs": -1}, "'jobs' parameter of run_cells must be an integer >= 0"),
         ({"time_limit": 0.0}, "'time_limit' parameter of run_cells must be a number > 0"),
+        ({"stop_after": 0.0}, "'stop_after' parameter of run_cells must be a number > 0"),
         ({"runs": 0}, "'runs' parameter of reproduce must be an integer >= 1"),
         ({"methods": ["unknown"]}, "'methods' parameter of reproduce must be one of 'MM'"),
     ],
@@ -334,6 +336,67 @@ def test_the_likest_cells_count(cells):
     assert estimate.of(same_cell) == 1.0
     assert estimate.of(same_method) == 3.0
     assert estimate.of(other) == 2.0
+
+
+def test_long_cells_can_come_first(cells):
+    first = cells[0]
+    estimate = TimeEstimate([record_of(first, 100.0)])
+    ordered = estimate.longest_first(cells)
+    assert sorted(cell.key for cell in ordered) == sorted(cell.key for cell in cells)
+    assert {cell.method for cell in ordered[:4]} == {first.method}
+    times = [estimate.guess(cell) for cell in ordered]
+    assert times == sorted(times, reverse=True)
+
+
+def test_methods_that_nobody_measured_go_by_what_they_say(cells):
+    cell = cells[0]
+    times = [TimeEstimate([]).guess(replace(cell, order=(cost, 0, 0, 0))) for cost in (0, 1, 2)]
+    assert times == sorted(times)
+    assert times[0] < times[2]
+
+
+@pytest.mark.parametrize("jobs", [0, 1])
+def test_a_run_ends_when_its_time_is_over_and_goes_on_later(fakes, tmp_path, jobs):
+    # 18 cells of 0.03 s each take longer than this.
+    db, table = tmp_path / "r.sqlite", fakes.table("slow", runs=9)
+    report = reproduce(table, jobs=jobs, db=db, stop_after=0.1)
+    assert report.computed < 18
+    assert not report.interrupted
+    assert reproduce(table, jobs=jobs, db=db).computed == 18 - report.computed
+
+
+def test_a_plan_counts_what_is_left(fakes, tmp_path):
+    db, table = tmp_path / "r.sqlite", fakes.table("random", "slow", runs=2)
+    assert {(cost.method, cost.cells) for cost in plan(table, db=db)} == {
+        ("random", 4),
+        ("slow", 4),
+    }
+    assert not db.exists()
+    reproduce(table, jobs=0, db=db, methods=["random"])
+    (left,) = plan(table, db=db)
+    assert (left.method, left.cells) == ("slow", 4)
+    assert left.seconds == pytest.approx(4 * left.longest)
+
+
+def test_times_of_published_records_order_a_run(fakes, tmp_path):
+    table = fakes.table("random", "slow", runs=1)
+    reproduce(table, jobs=0, db=tmp_path / "a.sqlite")
+    records = [
+        replace(found, cpu_seconds=9.0 if (found.method, found.row) == ("slow", "K=3") else 0.1)
+        for found in records_of(tmp_path / "a.sqlite")
+    ]
+    (tmp_path / "records.csv").write_text(records_csv(records), encoding="utf-8")
+    seen = []
+    reproduce(
+        table,
+        jobs=0,
+        db=tmp_path / "b.sqlite",
+        longest_first=True,
+        times=tmp_path / "records.csv",
+        progress=lambda progress: progress.last and seen.append(progress.last),
+    )
+    assert len(seen) == 4
+    assert (seen[0].method, seen[0].row) == ("slow", "K=3")
 
 
 @pytest.mark.parametrize("jobs", [0, 1, 4])

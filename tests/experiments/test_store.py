@@ -257,15 +257,17 @@ def test_records_can_be_read_back():
     assert rows[1]["error"] == "a b"
 
 
-def test_what_tuning_has_seen_goes_through_the_csv_and_older_files_lack_it(tmp_path):
-    known, unknown = record(0, extras={"seen": 0.5}), record(1)
+def test_what_tuning_has_seen_and_ari_go_through_the_csv_and_older_files_lack_them(tmp_path):
+    known, unknown = record(0, extras={"seen": 0.5, "ari": -0.25}), record(1)
     path = tmp_path / "records.csv"
     path.write_text(records_csv([known, unknown]), encoding="utf-8")
     import_records(path, tmp_path / "a.sqlite")
     with Store(tmp_path / "a.sqlite", read_only=True) as store:
         assert [found.seen for found in store.records()] == [0.5, None]
-    lines = [line.rpartition(",")[0] for line in path.read_text(encoding="utf-8").splitlines()]
+        assert [found.ari for found in store.records()] == [-0.25, None]
+    lines = [line.rsplit(",", 2)[0] for line in path.read_text(encoding="utf-8").splitlines()]
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     import_records(path, tmp_path / "b.sqlite")
     with Store(tmp_path / "b.sqlite", read_only=True) as store:
         assert [found.seen for found in store.records()] == [None, None]
+        assert [found.ari for found in store.records()] == [None, None]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
@@ -25,11 +25,13 @@ from tuckermix.experiments import (
     EXPERIMENTS,
     FIGURES,
     METHODS,
+    Cost,
     Progress,
     RunReport,
     import_records,
     log_progress,
 )
+from tuckermix.experiments import plan as plan_reproduction
 from tuckermix.experiments import reproduce as run_reproduction
 from tuckermix.experiments import show as show_results
 from tuckermix.experiments.cells import MISSING
@@ -101,6 +103,27 @@ def _summary(report: RunReport) -> str:
     return f"{text}; {_clock(report.seconds)} in all. Records: {report.db}"
 
 
+def _plan_text(costs: Iterable[Cost]) -> str:
+    """Print processor seconds by method and table, sums at the end, the dearest method first."""
+    by_method: dict[str, dict[str, Cost]] = {}
+    for cost in costs:
+        by_method.setdefault(cost.method, {})[cost.table] = cost
+    tables = [name for name in EXPERIMENTS if any(name in row for row in by_method.values())]
+    tables += [t for row in by_method.values() for t in row if t not in EXPERIMENTS]
+    sums = {m: sum(c.seconds for c in row.values()) for m, row in by_method.items()}
+    width = max(map(len, by_method), default=0)
+    lines = [f"{'seconds':{width}}" + "".join(f"{t:>9}" for t in (*tables, "all", "longest"))]
+    for method in sorted(by_method, key=lambda name: -sums[name]):
+        row = by_method[method]
+        cells = [f"{row[t].seconds:9.0f}" if t in row else f"{'':9}" for t in tables]
+        longest = max(cost.longest for cost in row.values())
+        lines.append(f"{method:{width}}{''.join(cells)}{sums[method]:9.0f}{longest:9.1f}")
+    totals = [sum(row[t].seconds for row in by_method.values() if t in row) for t in tables]
+    lines.append(f"{'all':{width}}" + "".join(f"{s:9.0f}" for s in (*totals, sum(totals))))
+    count = sum(cost.cells for row in by_method.values() for cost in row.values())
+    return "\n".join([*lines, f"{count} cells."])
+
+
 def _split(value: str | None) -> list[str] | None:
     return None if value is None else [part.strip() for part in value.split(",") if part.strip()]
 
@@ -156,6 +179,22 @@ def reproduce(
     refresh: Annotated[
         bool, typer.Option("--refresh", help="Compute records of older code anew.")
     ] = False,
+    stop_after: Annotated[
+        float | None, typer.Option(help="Seconds after which it ends; run it again to continue.")
+    ] = None,
+    longest_first: Annotated[
+        bool,
+        typer.Option(
+            "--longest-first", help="Begin with cells that take long, to keep all processors busy."
+        ),
+    ] = False,
+    times: Annotated[
+        Path | None,
+        typer.Option(help="A records.csv that only tells how long cells take, for the order."),
+    ] = None,
+    plan: Annotated[
+        bool, typer.Option("--plan", help="Print what is left to compute and its cost, and stop.")
+    ] = False,
     records: Annotated[
         Path | None,
         typer.Option(help="Take published records (a records.csv) into --db before anything else."),
@@ -181,6 +220,12 @@ def reproduce(
         _show(targets[1:] or ["all"], db=db, formats=formats, out=out, quick=quick)
         return
     absent: dict[str, str] = {}
+    if plan:
+        costs = plan_reproduction(
+            targets, runs=runs, methods=_split_methods(methods), quick=quick, db=db, times=times
+        )
+        typer.echo(_plan_text(costs))
+        return
     try:
         with _display() as display:
 
@@ -198,6 +243,9 @@ def reproduce(
                 jobs=jobs,
                 db=db,
                 time_limit=time_limit,
+                stop_after=stop_after,
+                longest_first=longest_first,
+                times=times,
                 retry_failed=retry_failed,
                 refresh=refresh,
                 progress=progress,

@@ -1,4 +1,4 @@
-"""The paper's tables and figures, computed and shown.
+"""The paper's tables and figures and what goes beyond them, computed and shown.
 
 :func:`reproduce` computes cells in parallel processes and stores one record a cell and run in an
 SQLite file; :func:`show` renders what is stored. A :class:`Method` or a :class:`DatasetEntry` of
@@ -26,7 +26,15 @@ from tuckermix.experiments.places import (
     published_records,
 )
 from tuckermix.experiments.render import Shown, show
-from tuckermix.experiments.runner import DEFAULT_DB, Progress, RunReport, log_progress, reproduce
+from tuckermix.experiments.runner import (
+    DEFAULT_DB,
+    Cost,
+    Progress,
+    RunReport,
+    log_progress,
+    plan,
+    reproduce,
+)
 from tuckermix.experiments.store import RunRecord, Store, import_records
 from tuckermix.experiments.summaries import TableSummary, summarize
 from tuckermix.experiments.tables import (
@@ -49,6 +57,7 @@ __all__ = [
     "PAPER_SCORES",
     "SEED",
     "Benchmark",
+    "Cost",
     "DatasetEntry",
     "Draw",
     "Experiment",
@@ -71,6 +80,7 @@ __all__ = [
     "own_method",
     "paper_score",
     "places_csv",
+    "plan",
     "published_records",
     "register_dataset",
     "register_method",

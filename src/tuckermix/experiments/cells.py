@@ -12,15 +12,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.metrics import adjusted_rand_score
 
 from tuckermix._records import Record
 from tuckermix._resources import one_blas_thread
 from tuckermix.experiments.draws import DATASETS, DatasetEntry, draw, seed_of
 from tuckermix.experiments.methods import METHODS, Method, build, code_fingerprint, select_methods
+from tuckermix.experiments.store import ARI
 from tuckermix.experiments.tables import Experiment, Figure, Row
 from tuckermix.summary import scores
 
-__all__ = ["PAPER", "QUICK", "Cell", "cells_of", "execute"]
+__all__ = ["PAPER", "QUICK", "Cell", "cells_of", "execute", "source_of"]
 
 PAPER, QUICK = "paper", "quick"
 """The two profiles: the paper's settings, and miniature ones for checks."""
@@ -104,6 +106,16 @@ def _cell(table: Experiment, row: Row, method: Method, run: int, profile: str) -
     return Cell(profile, table.name, row, method.name, run, settings, method.version, order)
 
 
+def source_of(
+    table: Experiment, row: Row, library: Mapping[str, Experiment]
+) -> tuple[Experiment, Row]:
+    """Return the table and row whose records a row shows: its own, or those that it names."""
+    if row.of is None:
+        return table, row
+    name, place = row.of
+    return library[name], library[name].row(place)
+
+
 def cells_of(
     tables: Iterable[Experiment],
     figures: Iterable[Figure],
@@ -122,7 +134,7 @@ def cells_of(
     figures : iterable of Figure
         The figures; each adds the runs of a table that it shows.
     library : mapping of str to Experiment
-        Where the tables behind the figures are found.
+        Where the tables behind the figures are found, and those of which others show rows.
     runs : int or None, default=None
         The number of runs in place of each row's own.
     methods : iterable of str or None, default=None
@@ -137,9 +149,11 @@ def cells_of(
     """
     chosen = None if methods is None else list(methods)
     cells: dict[tuple[str, str, str, str, int], Cell] = {}
-    for table in tables:
-        for row in table.rows:
-            for method in select_methods(chosen, table.methods):
+    for shown in tables:
+        for place in shown.rows:
+            columns = [name for name in chosen or shown.methods if name not in place.without]
+            table, row = source_of(shown, place, library)
+            for method in select_methods(columns, ()):
                 # A row of a single run has nothing that changes from run to run.
                 count = table.runs_of(row, method.name) if runs is None or row.runs == 1 else runs
                 for run in range(count):
@@ -270,6 +284,7 @@ def execute(
             else:
                 outcome["status"] = OK
                 outcome |= scores(drawn.labels, labels)
+                outcome["extras"][ARI] = float(adjusted_rand_score(drawn.labels, labels))
                 outcome["extras"] |= _extras(estimator, cell.row.keep)
         except Exception as error:
             outcome |= {"status": FAILED, "error": _explain(error)}

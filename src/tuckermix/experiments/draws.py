@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any
@@ -15,7 +15,12 @@ from tuckermix._records import Record
 from tuckermix._validation import check_option
 from tuckermix.experiments.methods import REGISTERED, add_entry
 from tuckermix.experiments.splits import EVERYTHING, part_indices, seen_share
-from tuckermix.experiments.tables import Row
+from tuckermix.experiments.tables import (
+    PLANTED_CLUSTERS,
+    PLANTED_NOISE,
+    PLANTED_SHAPES,
+    Row,
+)
 
 __all__ = [
     "DATASETS",
@@ -121,6 +126,20 @@ def _textures(n_classes: int, per_class: int, size: int, data_home: Any) -> Any:
     )
 
 
+def _planted(ways: int, data_home: Any) -> Any:
+    from tuckermix import datasets
+
+    return datasets.make_tensor_clusters(
+        PLANTED_CLUSTERS * PLANTED_POOL,
+        PLANTED_SHAPES[ways],
+        PLANTED_CLUSTERS,
+        noise=PLANTED_NOISE,
+        random_state=seed_of("planted", ways),
+    )
+
+
+PLANTED_POOL = 100
+"""Samples of each planted cluster from which the runs draw."""
 TEXTURE_CLASSES, TEXTURE_VIDEOS, TEXTURE_SIZE = 36, 100, 20
 """Classes and videos a class as in DynTex++; the side is 20, not 50, to fit small machines."""
 QUICK_CLASSES, QUICK_VIDEOS, QUICK_SIZE = 4, 20, 8
@@ -139,6 +158,11 @@ for _entry in (
         partial(_textures, TEXTURE_CLASSES, TEXTURE_VIDEOS, TEXTURE_SIZE),
         1.0,
         "dynamic-texture stand-in",
+    ),
+    DatasetEntry("samson", partial(_named, "samson"), 1.0, "Samson scene, spectra of pixels"),
+    *(
+        DatasetEntry(f"planted-{ways}", partial(_planted, ways), 1.0, f"planted, {ways}-way")
+        for ways in PLANTED_SHAPES
     ),
     DatasetEntry("digits", partial(_named, "digits"), DIGITS_LEVELS, "scikit-learn's digits"),
     DatasetEntry(
@@ -233,6 +257,47 @@ def _load(load: Callable[[Any], Any], data_home: str | None) -> Any:
     return load(data_home)
 
 
+def changed(X: np.ndarray, change: Mapping[str, float], seed: int) -> np.ndarray:
+    """Change the samples of a draw.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, d_1, ...)
+        The samples.
+    change : mapping
+        "side": images are averaged, or interpolated, to so many pixels a side; "noise": normal
+        noise of so many standard deviations of all entries is added; "missing": this share of the
+        entries, chosen at random, becomes NaN. They happen in this order.
+    seed : int
+        Determines noise and gaps.
+
+    Returns
+    -------
+    X : ndarray of shape (n_samples, d_1, ...)
+        The changed samples.
+    """
+    rng = np.random.default_rng(seed)
+    if "side" in change:
+        X = _resized(X, int(change["side"]))
+    if "noise" in change:
+        X = X + change["noise"] * X.std() * rng.standard_normal(X.shape)
+    if "missing" in change:
+        X = np.where(rng.random(X.shape) < change["missing"], np.nan, X)
+    return X
+
+
+def _resized(X: np.ndarray, side: int) -> np.ndarray:
+    """Bring images to another size: means of whole blocks where it divides, lines between else."""
+    if X.shape[1] % side == 0 and X.shape[2] % side == 0:
+        return X.reshape(len(X), side, X.shape[1] // side, side, -1).mean(axis=(2, 4))
+    from scipy.ndimage import zoom
+
+    # Pixels are areas, so that the picture stays where it is.
+    return zoom(
+        X, (1, side / X.shape[1], side / X.shape[2]), order=1, grid_mode=True, mode="nearest"
+    )
+
+
 @describe(OF_RUN)
 def draw(
     row: Row, experiment: str, run: int, *, entry: DatasetEntry, data_home: str | None = None
@@ -259,6 +324,9 @@ def draw(
     allowed = part_indices(entry.name, row.part, labels, is_test=is_test)
     indices = draw_indices(row, experiment, run, labels, allowed=allowed)
     X = np.asarray(dataset.X[indices], dtype=np.float64) / entry.scale
+    if row.change:
+        which = "once" if row.redraw == "nothing" else run
+        X = changed(X, row.change, seed_of(experiment, row.draw or row.name, "change", which))
     seen = seen_share(entry.name, indices, labels, is_test=is_test)
     return Draw(X, labels[indices], indices, seen)
 

@@ -1,25 +1,33 @@
-"""The paper's Figures 3 and 4, drawn from stored records."""
+"""The paper's Figures 3 and 4 and the curves, drawn from stored records."""
 
 from __future__ import annotations
 
 import io
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from tuckermix._files import atomic_paths
+from tuckermix._records import Record
 from tuckermix.experiments.cells import OK, PAPER
 from tuckermix.experiments.store import RunRecord
-from tuckermix.experiments.tables import Figure
+from tuckermix.experiments.tables import EXPERIMENTS, QUICK_EXPERIMENTS, Experiment, Figure
 
-__all__ = ["draw_figure", "figure_records", "figure_svg", "save_figure"]
+__all__ = ["Point", "curve_points", "draw_figure", "figure_records", "figure_svg", "save_figure"]
 
 PNG_DPI = 150
 PANEL_WIDTH, PANEL_HEIGHT = 6.4, 3.0
 OFF_SCALE = 1.5
 """A start whose error exceeds all others by this factor is not drawn."""
+CURVE_WIDTH = 3.2
+CURVE_STYLES: tuple[dict[str, Any], ...] = (
+    {"color": "#1b4f8a", "marker": "o", "markersize": 4},
+    {"color": "#b3471d", "marker": "s", "markersize": 4, "linestyle": "--"},
+)
+"""The tensor in full lines, flattened samples in broken ones."""
 TILE = 1.3
 """Inches of a centroid's picture."""
 
@@ -38,6 +46,100 @@ def figure_records(
     }
     keys = [(row, method) for row in figure.rows for method in figure.methods]
     return [found[key] for key in keys if key in found]
+
+
+@dataclass(frozen=True)
+class Point(Record):
+    """A point of a curve.
+
+    Attributes
+    ----------
+    curve : str
+        What changes along it.
+    at : float
+        Where the point lies.
+    method : str
+        The column.
+    runs : int
+        The runs behind the means.
+    accuracy, seconds : float
+        Mean accuracy, and mean processor time of a fit.
+    error : float
+        The standard error of the accuracy; 0 for a single run.
+    """
+
+    curve: str
+    at: float
+    method: str
+    runs: int
+    accuracy: float
+    error: float
+    seconds: float
+
+
+def curve_points(
+    figure: Figure, table: Experiment, records: Iterable[RunRecord], *, profile: str = PAPER
+) -> list[Point]:
+    """Return the points of all curves of a table, in its own order, as far as they are computed.
+
+    Parameters
+    ----------
+    figure : Figure
+        Which columns are drawn.
+    table : Experiment
+        The table whose rows lie on curves.
+    records : iterable of RunRecord
+        The records.
+    profile : {"paper", "quick"}, default="paper"
+        The settings.
+
+    Returns
+    -------
+    points : list of Point
+        One for each row and method with records.
+    """
+    found: dict[tuple[str, str], list[RunRecord]] = {}
+    for record in records:
+        mine = record.profile == profile and record.experiment == table.name
+        if mine and record.status == OK:
+            found.setdefault((record.row, record.method), []).append(record)
+    points = []
+    for row in table.rows:
+        for method in figure.methods:
+            here = found.get((row.name, method), [])
+            if row.on is None or not here:
+                continue
+            scores = np.asarray([record.ac or 0.0 for record in here])
+            error = scores.std(ddof=1) / len(here) ** 0.5 if len(here) > 1 else 0.0
+            seconds = np.mean([record.cpu_seconds or 0.0 for record in here])
+            numbers = (float(scores.mean()), float(error), float(seconds))
+            points.append(Point(row.on[0], row.on[1], method, len(here), *numbers))
+    return points
+
+
+def _curves(canvas: Any, points: list[Point]) -> None:
+    """Draw accuracy above time, one column a curve, one line a method."""
+    names = list(dict.fromkeys(point.curve for point in points))
+    methods = list(dict.fromkeys(point.method for point in points))
+    panels = canvas.subplots(2, len(names), squeeze=False)
+    for column, name in enumerate(names):
+        top, bottom = panels[0][column], panels[1][column]
+        for method, style in zip(methods, CURVE_STYLES, strict=False):
+            line = [point for point in points if (point.curve, point.method) == (name, method)]
+            places = [point.at for point in line]
+            heights = [point.accuracy for point in line]
+            spans = [2.0 * point.error for point in line]
+            top.errorbar(places, heights, yerr=spans, label=method, capsize=2, **style)
+            bottom.plot(places, [point.seconds for point in line], **style)
+        top.set_title(name, loc="left", fontsize=10)
+        top.set_ylim(0.0, 1.05)
+        bottom.set_yscale("log")
+        bottom.set_xlabel(name)
+        for panel in (top, bottom):
+            panel.grid(alpha=0.3)
+    panels[0][0].set_ylabel("accuracy ± 2 standard errors")
+    panels[1][0].set_ylabel("seconds a fit")
+    panels[0][0].legend(frameon=False, fontsize=8, loc="lower left")
 
 
 def _error_curves(canvas: Any, records: list[RunRecord]) -> None:
@@ -120,6 +222,8 @@ def draw_figure(
     canvas : matplotlib.figure.Figure or None
         None where none of its runs is stored.
     """
+    if figure.kind == "curves":
+        return _drawn_curves(figure, records, profile)
     shown = figure_records(figure, records, profile=profile)
     if not shown:
         return None
@@ -139,6 +243,21 @@ def draw_figure(
     size = ((columns + 1.5) * TILE, 2 * len(groups) * TILE)
     canvas = canvas_class(figsize=size, layout="constrained")
     _centroids(canvas, shown)
+    return canvas
+
+
+def _drawn_curves(figure: Figure, records: Iterable[RunRecord], profile: str) -> Any | None:
+    table = (EXPERIMENTS if profile == PAPER else QUICK_EXPERIMENTS)[figure.experiment]
+    points = curve_points(figure, table, records, profile=profile)
+    if not points:
+        return None
+    from tuckermix.plots.style import require_matplotlib
+
+    count = len({point.curve for point in points})
+    canvas = require_matplotlib("draw_figure").Figure(
+        figsize=(CURVE_WIDTH * count, 2 * PANEL_HEIGHT), layout="constrained"
+    )
+    _curves(canvas, points)
     return canvas
 
 

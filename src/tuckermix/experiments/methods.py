@@ -12,6 +12,8 @@ import hashlib
 import importlib
 import importlib.util
 import inspect
+import re
+import textwrap
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -54,7 +56,7 @@ class Method(Record):
     takes_ranks : bool, default=False
         Whether an estimator named by its path is also given ``ranks``.
     takes_start : bool, default=False
-        Whether a row's choice of start is handed on.
+        Whether a row's settings, such as its choice of start, are handed on.
     settings : mapping, default={}
         Parameters other than the defaults.
     quick_settings : mapping, default={}
@@ -79,7 +81,10 @@ class Method(Record):
         What a reader must know to judge the column: starts, limits, what was searched, what the
         implementation was checked against.
     slow_on : tuple of str, default=()
-        The tables where a fit takes more than 20 seconds: there it gets five runs of a row.
+        The tables, or rows as "table/row", where all fits together would be dear, most of them
+        because one takes more than 20 seconds: there it gets five runs of a row.
+    slowest_on : tuple of str, default=()
+        Those where a fit takes minutes: there it gets three.
     uses_truth : bool, default=False
         Whether the true classes are handed to ``fit``: such a column is a bound, no method.
     """
@@ -99,6 +104,7 @@ class Method(Record):
     on: str = ""
     notes: str = ""
     slow_on: tuple[str, ...] = ()
+    slowest_on: tuple[str, ...] = ()
     uses_truth: bool = False
 
     def __post_init__(self) -> None:
@@ -217,7 +223,7 @@ _SWEEPS: dict[str, Any] = _BASE | {
     "settings": _ALL_SWEEPS,
     "cost": LONG,
     "on": "tensors",
-    "slow_on": ("table4", "table6"),
+    "slow_on": ("table4", "table5/YaleB, 10 persons", "table6", "beyond"),
 }
 _PIXELS: dict[str, Any] = {"role": "orientation", "cost": CHEAP, "on": "pixels"}
 _SLOW: dict[str, Any] = {"cost": LONG, "slow_on": ("table4",)}
@@ -243,7 +249,12 @@ for _name, _factory, _description, _options in (
         "B-NMF",
         "BayesianNMF",
         "Bayesian nonnegative matrix factorisation",
-        _BASE | _SLOW | {"notes": "Always 1000 sweeps of the Gibbs sampler, from a random start."},
+        _BASE
+        | {
+            "cost": LONG,
+            "notes": "Always 1000 sweeps of the Gibbs sampler, from a random start.",
+            "slow_on": ("table3", "table4", "table5"),
+        },
     ),
     (
         "PGM",
@@ -251,7 +262,11 @@ for _name, _factory, _description, _options in (
         f"{_NMF} projected gradients",
         _BASE
         | _SLOW
-        | {"settings": {"tol": 1e-6}, "notes": f"{_RANDOM_START} The toolbox's tolerance."},
+        | {
+            "settings": {"tol": 1e-6},
+            "notes": f"{_RANDOM_START} The toolbox's tolerance.",
+            "slowest_on": ("table4",),
+        },
     ),
     (
         "DRCC",
@@ -303,7 +318,12 @@ for _name, _factory, _description, _options in (
         "PCA-Multinomial-1",
         one_start,
         "the same with a single random start of k-means, the default of MATLAB",
-        _SWEEPS | {"role": "extra", "variant_of": "PCA-Multinomial"},
+        _SWEEPS
+        | {
+            "role": "extra",
+            "variant_of": "PCA-Multinomial",
+            "slow_on": ("table2", "table3", "table4", "table5"),
+        },
     ),
     (
         "k-means",
@@ -319,6 +339,17 @@ for _name, _factory, _description, _options in (
         | {
             "settings": {"affinity": "nearest_neighbors"},
             "notes": "Pixels as they are, not scaled to unit rows.",
+        },
+    ),
+    (
+        "AutoClustering",
+        "tuckermix:AutoClustering",
+        "this package, which chooses the view of the samples by stability; K is given",
+        {
+            "cost": MODERATE,
+            "role": "ours",
+            "on": "tensors and, for images, their scattering transform",
+            "notes": "No core size, no labels, no setting: everything else is its default.",
         },
     ),
     (
@@ -466,15 +497,41 @@ def code_fingerprint(factory: str | Callable[..., Any]) -> str:
     -------
     digest : str
         For a class of this package, of its module and all modules of this package that it imports,
-        directly or not; for a function, of its own source; empty where there is none.
+        directly or not; for a function, of its own source, of what it names in its own module, and
+        of the modules of this package that these import inside; empty where there is none.
     """
     if isinstance(factory, str):
         try:
             return _module_fingerprint(_imported(factory).__module__)
         except (ImportError, AttributeError):
             return ""  # its cells will say why
-    try:
-        source = inspect.getsource(factory)
-    except (OSError, TypeError):
-        return ""
-    return hashlib.sha256(source.encode()).hexdigest()[:DIGITS]
+    digest = hashlib.sha256()
+    for source in _sources(factory):
+        digest.update(source.encode())
+        try:
+            found = _imports(ast.parse(textwrap.dedent(source)))
+        except SyntaxError:  # a lambda within a longer expression
+            continue
+        for module in sorted(name for name in found if _path_of(name) is not None):
+            digest.update(_module_fingerprint(module).encode())
+    return digest.hexdigest()[:DIGITS] if _sources(factory) else ""
+
+
+def _sources(factory: Any) -> list[str]:
+    """Return the source of a function or class and of what it names in its own module."""
+    module = inspect.getmodule(factory)
+    pending, texts = [factory], {}
+    while pending:
+        part = pending.pop(0)
+        try:
+            source = inspect.getsource(part)
+        except (OSError, TypeError):
+            continue
+        texts[part.__qualname__] = source
+        for name in dict.fromkeys(re.findall(r"[A-Za-z_]\w*", source)):
+            other = getattr(module, name, None)
+            if not (inspect.isfunction(other) or inspect.isclass(other)):
+                continue
+            if other.__module__ == factory.__module__ and other.__qualname__ not in texts:
+                pending.append(other)
+    return list(texts.values())

@@ -123,7 +123,9 @@ def _runs_line(summary: TableSummary) -> str:
     text = f"Runs of a row: {usual} at most"
     for count, names in sorted(counts.items()):
         if count != usual:
-            text += f"; {count} for {', '.join(names)}, of which a fit takes more than 20 s"
+            text += f"; {count} for {', '.join(names)}"
+    if len(counts) > 1:
+        text += ", which are dear"
     return f"{text}. All methods see the same draws; they are compared on those that both have."
 
 

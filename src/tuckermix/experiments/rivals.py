@@ -13,7 +13,7 @@ import numpy as np
 from tuckermix._optional import require
 from tuckermix.experiments.methods import CHEAP, LONG, MODERATE, Method, register_method
 
-__all__ = ["ABLATIONS", "ON_MM", "RIVALS", "TRUER"]
+__all__ = ["ABLATIONS", "ON_MM", "ON_SCATTERING", "OURS_ON_SCATTERING", "RIVALS", "TRUER"]
 
 PCA_DIRECTIONS = 50
 """Principal directions before spectral clustering, a usual choice for images of this size."""
@@ -23,6 +23,10 @@ SPECTRAL_NEIGHBORS = 10
 
 UMAP_NEIGHBORS, UMAP_DIRECTIONS = 15, 10
 """The package's default neighbours, and as many directions as it advises for clustering."""
+
+SCATTERING_DIRECTIONS = 500
+"""Principal directions of scattering coefficients, as many as the authors of EnSC, SSC-OMP, A-DSSC
+and AutoSC keep."""
 
 SMALLEST_CLUSTER = 5
 """scikit-learn's default for HDBSCAN."""
@@ -130,11 +134,94 @@ def our_labels_on_pca(n_clusters: int, ranks: Any, seed: int) -> Any:
     return _GraphLabels(place, n_clusters, seed)
 
 
-def ours_on_pixels(n_clusters: int, ranks: Any, seed: int) -> Any:
+def ours_on_pixels(n_clusters: int, ranks: Any, seed: int, **settings: Any) -> Any:
     """Build our method on flattened samples."""
     from tuckermix.clustering import TuckerClustering
 
-    return _After(np.asarray, TuckerClustering(n_clusters, random_state=seed))
+    return _After(np.asarray, TuckerClustering(n_clusters, random_state=seed, **settings))
+
+
+class _OnScattering:
+    """Our method on the scattering transform of images."""
+
+    def __init__(self, n_clusters: int, seed: int, *, log: bool) -> None:
+        from tuckermix.clustering import TuckerClustering
+        from tuckermix.features import Scattering
+
+        self.features = Scattering(log=log)
+        self.clusterer = TuckerClustering(n_clusters, random_state=seed)
+
+    def fit(self, X: np.ndarray) -> _OnScattering:
+        self.labels_ = self.clusterer.fit(self.features.fit_transform(X)).labels_
+        self.n_iter_ = self.clusterer.n_iter_
+        return self
+
+
+def ours_on_scattering(n_clusters: int, ranks: Any, seed: int, *, log: bool = False) -> Any:
+    """Build our method on scattering coefficients, or on their logarithms."""
+    return _OnScattering(n_clusters, seed, log=log)
+
+
+def _leading(rows: np.ndarray, count: int) -> np.ndarray:
+    """Project rows on their leading directions, without taking the mean out."""
+    # The smaller of the two Gram matrices has the directions.
+    if rows.shape[0] < rows.shape[1]:
+        values, vectors = np.linalg.eigh(rows @ rows.T)
+        return vectors[:, -count:] * np.sqrt(np.maximum(values[-count:], 0.0))
+    return rows @ np.linalg.eigh(rows.T @ rows)[1][:, -count:]
+
+
+class _RivalOnScattering:
+    """A rival on scattering coefficients, prepared as the authors of these methods do."""
+
+    def __init__(self, clusterer: Any) -> None:
+        from tuckermix.features import Scattering
+
+        self.features, self.clusterer = Scattering(), clusterer
+
+    def fit(self, X: np.ndarray) -> _RivalOnScattering:
+        # Each path of each image in units of its largest cell, then principal directions.
+        paths = self.features.fit_transform(X)
+        largest = np.abs(paths).max(axis=(2, 3), keepdims=True)
+        rows = (paths / np.where(largest > 0, largest, 1.0)).reshape(len(X), -1)
+        self.labels_ = self.clusterer.fit(_leading(rows, SCATTERING_DIRECTIONS)).labels_
+        self.n_iter_ = getattr(self.clusterer, "n_iter_", None)
+        return self
+
+
+def lsr_on_scattering(n_clusters: int, ranks: Any, seed: int) -> Any:
+    """Build LSR on scattering coefficients."""
+    from tuckermix.baselines import LSR
+
+    return _RivalOnScattering(LSR(n_clusters, random_state=seed))
+
+
+def autosc_on_scattering(n_clusters: int, ranks: Any, seed: int) -> Any:
+    """Build AutoSC on scattering coefficients."""
+    from tuckermix.baselines import AutoSC
+
+    return _RivalOnScattering(AutoSC(n_clusters, random_state=seed))
+
+
+def adssc_on_scattering(n_clusters: int, ranks: Any, seed: int) -> Any:
+    """Build A-DSSC on scattering coefficients."""
+    from tuckermix.baselines import ADSSC
+
+    return _RivalOnScattering(ADSSC(n_clusters, random_state=seed))
+
+
+def ensc_on_scattering(n_clusters: int, ranks: Any, seed: int) -> Any:
+    """Build EnSC on scattering coefficients."""
+    from tuckermix.baselines import EnSC
+
+    return _RivalOnScattering(EnSC(n_clusters, random_state=seed))
+
+
+def sscomp_on_scattering(n_clusters: int, ranks: Any, seed: int) -> Any:
+    """Build SSC-OMP on scattering coefficients."""
+    from tuckermix.baselines import SSCOMP
+
+    return _RivalOnScattering(SSCOMP(n_clusters, random_state=seed))
 
 
 class _Searched:
@@ -167,9 +254,15 @@ def searched_drcc(
 
 _OURS = "TuckerClustering"
 _VECTORS: dict[str, Any] = {"on": "pixels of norm 1", "role": "extra"}
+_DEAR = {"cost": LONG, "slow_on": ("table2", "table3", "table4", "table5", "table6", "beyond")}
 _STARTS = "Twenty starts of k-means at the end."
 _TUNED = "this is the best on the tuning parts (`python -m benchmarks.rival_settings`)."
 _ABLATION: dict[str, Any] = {"variant_of": _OURS, "cost": CHEAP}
+_SCATTERED: dict[str, Any] = {
+    "on": f"{SCATTERING_DIRECTIONS} principal directions of the scattering transform, norm 1",
+    "notes": "Settings as in the column on pixels. Each path in units of its largest cell, no mean "
+    f"taken out, as in the programs of their authors. {_STARTS}",
+}
 
 # Name, class or function, description, and what differs from the defaults of `Method`.
 for _name, _factory, _description, _options in (
@@ -180,7 +273,9 @@ for _name, _factory, _description, _options in (
         {
             "settings": {"method": "multinomial"},
             "quick_settings": {"max_iter": 20},
+            "cost": LONG,
             "variant_of": "B-NMF",
+            "slow_on": ("table3", "table4", "table5"),
             "on": "pixels",
             "notes": "A random start, always 1000 iterations. Checked against its formulas.",
         },
@@ -197,7 +292,7 @@ for _name, _factory, _description, _options in (
             "uses_truth": True,
             "on": "pixels",
             "notes": "Penalties 0.1 to 1000 and 1 to 10 neighbours, as its authors search.",
-            "slow_on": ("table2", "table3", "table4", "table5", "extra"),
+            "slow_on": ("table2", "table3", "table4", "table5"),
         },
     ),
     (
@@ -229,8 +324,8 @@ for _name, _factory, _description, _options in (
         "AutoSC",
         "spectral clustering with the best of 66 affinities, by a measure of its own",
         _VECTORS
+        | _DEAR
         | {
-            "cost": LONG,
             "notes": f"Its authors' grid. {_STARTS} Checked against an independent evaluation.",
         },
     ),
@@ -249,8 +344,8 @@ for _name, _factory, _description, _options in (
         "EnSC",
         "elastic net subspace clustering",
         _VECTORS
+        | _DEAR
         | {
-            "cost": LONG,
             "notes": "gamma 200, tau 0.9 and three neighbours for all data: its authors' setting "
             f"for digits. {_STARTS} Checked against scikit-learn.",
         },
@@ -260,9 +355,9 @@ for _name, _factory, _description, _options in (
         "EnSC",
         "elastic net subspace clustering at the defaults of its authors' program but for tau",
         _VECTORS
+        | _DEAR
         | {
             "settings": {"gamma": 50.0, "affinity": "symmetrized"},
-            "cost": LONG,
             "notes": "gamma 50, tau 0.9 and no neighbours for all data; of four settings, "
             f"{_TUNED} {_STARTS}",
         },
@@ -303,10 +398,52 @@ for _name, _factory, _description, _options in (
         {"on": "pixels", "notes": "What it calls noise counts as one more cluster."},
     ),
     (
+        "LSR, scattering",
+        lsr_on_scattering,
+        "LSR on scattering coefficients",
+        _SCATTERED | _DEAR | {"cost": MODERATE},
+    ),
+    (
+        "AutoSC, scattering",
+        autosc_on_scattering,
+        "AutoSC on scattering coefficients",
+        _SCATTERED | _DEAR,
+    ),
+    (
+        "A-DSSC, scattering",
+        adssc_on_scattering,
+        "A-DSSC on scattering coefficients",
+        _SCATTERED | _DEAR | {"cost": MODERATE},
+    ),
+    (
+        "EnSC, scattering",
+        ensc_on_scattering,
+        "EnSC on scattering coefficients",
+        _SCATTERED | _DEAR,
+    ),
+    (
+        "SSC-OMP, scattering",
+        sscomp_on_scattering,
+        "SSC-OMP on scattering coefficients",
+        _SCATTERED,
+    ),
+    (
+        "TuckerClustering, scattering",
+        ours_on_scattering,
+        "this package on the scattering transform: one fixed view of images",
+        _ABLATION | {"on": "scattering transform"},
+    ),
+    (
+        "TuckerClustering, log-scattering",
+        ours_on_scattering,
+        "the same on logarithms of the coefficients",
+        _ABLATION | {"on": "logarithm of the scattering transform", "settings": {"log": True}},
+    ),
+    (
         "ours on pixels",
         ours_on_pixels,
         "this package on flattened samples: what the modes of a tensor are worth",
-        _ABLATION | {"on": "pixels"},
+        _ABLATION | {"on": "pixels", "takes_start": True},
     ),
     (
         "ours, k-means",
@@ -319,7 +456,13 @@ for _name, _factory, _description, _options in (
         "MM, our labels",
         our_labels_on_mm,
         "MM with 2K + 1 components and this package's labels: what the model is worth",
-        _ABLATION | {"quick_settings": {"max_iter": 20}, "cost": MODERATE, "on": "pixels"},
+        _ABLATION
+        | {
+            "quick_settings": {"max_iter": 20},
+            "cost": MODERATE,
+            "on": "pixels",
+            "slow_on": ("table2", "table3", "table4", "table5"),
+        },
     ),
     (
         "PCA, our labels",
@@ -336,6 +479,10 @@ VECTOR_RIVALS = ("LSR", "LSR (tuned)", "AutoSC", "A-DSSC", "EnSC", "EnSC (tuned)
 RIVALS = (*VECTOR_RIVALS, "PCA + spectral", "spectral, unit rows")
 """The columns of rivals. UMAP and HDBSCAN are asked for by ``--methods``: the first needs a package
 that nothing else does, the second gives a number of clusters of its own."""
+ON_SCATTERING = tuple(f"{name}, scattering" for name in VECTOR_RIVALS if "tuned" not in name)
+"""The rivals that their authors run on scattering coefficients, and LSR beside them."""
+OURS_ON_SCATTERING = ("TuckerClustering, scattering", "TuckerClustering, log-scattering")
+"""Our method on two fixed views of images, between which AutoClustering chooses among others."""
 ABLATIONS = ("ours on pixels", "ours, k-means", "PCA, our labels")
 """The columns that replace one part of our method by another."""
 ON_MM = "MM, our labels"

@@ -37,18 +37,20 @@ from tuckermix.experiments.cells import (
 )
 from tuckermix.experiments.draws import DATASETS, DatasetEntry, find_dataset
 from tuckermix.experiments.methods import METHODS, Method, code_fingerprint
-from tuckermix.experiments.store import RunRecord, Store
+from tuckermix.experiments.store import RunRecord, Store, read_records
 from tuckermix.experiments.tables import EXPERIMENTS, QUICK_EXPERIMENTS, Experiment, resolve_targets
 from tuckermix.summary import machine, versions
 
 __all__ = [
     "DEFAULT_DB",
+    "Cost",
     "Progress",
     "RunReport",
     "TimeEstimate",
     "Worker",
     "default_jobs",
     "log_progress",
+    "plan",
     "reproduce",
     "run_cells",
 ]
@@ -70,6 +72,8 @@ THREAD_VARIABLES = (
     "NUMEXPR_NUM_THREADS",
 )
 """Read by the numerical libraries when they are loaded, hence set before a process starts."""
+GUESSES = (0.5, 5.0, 60.0)
+"""Seconds of a cell by its method's cost, while no cell of the method was computed."""
 STOP_SECONDS = 5.0
 """How long a process may take to end after it was told to."""
 
@@ -268,25 +272,44 @@ def log_progress(progress: Progress) -> None:
 
 
 class TimeEstimate:
-    """Time left, from the mean times of cells like those still to come."""
+    """Time left, from the mean times of cells like those still to come.
+
+    Like a cell are those of its row and method, then of its table and method, then of its dataset
+    and method, then of its method, then all; processor time counts, which other programs do not
+    lengthen.
+    """
 
     def __init__(self, known: Iterable[RunRecord]) -> None:
         self._times: dict[tuple[str, ...], list[float]] = defaultdict(list)
         for record in known:
             self.add(record)
 
+    @staticmethod
+    def _keys(table: str, row: str, dataset: str, method: str) -> list[tuple[str, ...]]:
+        return [(table, row, method), (table, "", method), ("", dataset, method), (method,), ()]
+
     def add(self, record: RunRecord) -> None:
         """Take note of a cell's time."""
-        if record.seconds is not None:
-            for key in ((record.experiment, record.row, record.method), (record.method,), ()):
-                self._times[key].append(record.seconds)
+        seconds = record.seconds if record.cpu_seconds is None else record.cpu_seconds
+        if seconds is not None:
+            names = (record.experiment, record.row, record.dataset, record.method)
+            for key in self._keys(*names):
+                self._times[key].append(seconds)
 
     def of(self, cell: Cell) -> float:
         """Return the seconds that a cell will take; nan while nothing is known."""
-        for key in ((cell.experiment, cell.row.name, cell.method), (cell.method,), ()):
+        for key in self._keys(cell.experiment, cell.row.name, cell.row.dataset, cell.method):
             if self._times[key]:
                 return sum(self._times[key]) / len(self._times[key])
         return float("nan")
+
+    def longest_first(self, cells: Iterable[Cell]) -> list[Cell]:
+        """Order cells by their time, the longest first; unknown ones by what methods say."""
+        return sorted(cells, key=lambda cell: (-self.guess(cell), *cell.order))
+
+    def guess(self, cell: Cell) -> float:
+        """Return the seconds that a cell will take; by its method's cost while none is known."""
+        return self.of(cell) if self._times[(cell.method,)] else GUESSES[cell.order[0]]
 
     def left(self, cells: Iterable[Cell], jobs: int) -> float:
         """Return the seconds that cells will take in so many processes."""
@@ -323,9 +346,15 @@ def _pending(cells: Iterable[Cell], store: Store, retry_failed: bool) -> list[Ce
 
 
 def _in_this_process(
-    cells: Sequence[Cell], options: Mapping[str, Any], notify: Callable[[list[Cell]], None]
+    cells: Sequence[Cell],
+    options: Mapping[str, Any],
+    notify: Callable[[list[Cell]], None],
+    stop_after: float | None,
 ) -> Iterator[tuple[Cell, dict[str, Any]]]:
+    begin = time.monotonic()
     for cell in cells:
+        if stop_after is not None and time.monotonic() - begin > stop_after:
+            return
         notify([cell])
         yield cell, execute(cell, **options)
 
@@ -337,12 +366,16 @@ def _in_processes(
     *,
     jobs: int,
     time_limit: float | None,
+    stop_after: float | None,
 ) -> Iterator[tuple[Cell, dict[str, Any]]]:
     """Yield cells with their outcomes as they finish."""
     queue = list(reversed(cells))
     workers: list[Worker] = []
+    begin = time.monotonic()
     try:
         while queue or workers:
+            if stop_after is not None and time.monotonic() - begin > stop_after:
+                return
             while queue and len(workers) < jobs:
                 worker = Worker(**options)
                 worker.submit(queue.pop())
@@ -382,6 +415,9 @@ def run_cells(
     data_home: str | None = None,
     jobs: int = 1,
     time_limit: float | None = None,
+    stop_after: float | None = None,
+    longest_first: bool = False,
+    times: Iterable[RunRecord] = (),
     retry_failed: bool = False,
     progress: Callable[[Progress], None] | None = None,
     methods: Mapping[str, Method] | None = None,
@@ -402,6 +438,13 @@ def run_cells(
         functions of an interactive session can be reached and `time_limit` cannot be kept.
     time_limit : float or None, default=None
         Seconds after which a cell is given up.
+    stop_after : float or None, default=None
+        Seconds after which the run ends. What was begun then is computed next time.
+    longest_first : bool, default=False
+        Whether cells that take long come first, so that no processor waits for the last of them,
+        in place of the order in which they are given.
+    times : iterable of RunRecord, default=()
+        Records that only tell how long cells take, beside those of the store.
     retry_failed : bool, default=False
         Whether cells that failed before are tried again.
     progress : callable or None, default=None
@@ -415,8 +458,9 @@ def run_cells(
         What was done. Ctrl-C ends the run early, with all finished cells stored.
     """
     check_integer(jobs, "jobs", "run_cells", minimum=0)
-    if time_limit is not None:
-        check_real(time_limit, "time_limit", "run_cells", strict=True)
+    for name, value in (("time_limit", time_limit), ("stop_after", stop_after)):
+        if value is not None:
+            check_real(value, name, "run_cells", strict=True)
     columns, sources = methods or METHODS, datasets or DATASETS
     options: dict[str, Any] = {
         "data_home": data_home,
@@ -428,7 +472,9 @@ def run_cells(
     begin, where = time.monotonic(), machine()
     todo = _pending(cells, store, retry_failed)
     skipped, waiting = len(cells) - len(todo), {cell.key: cell for cell in todo}
-    estimate = TimeEstimate(store.records())
+    estimate = TimeEstimate([*store.records(), *times])
+    if longest_first:
+        todo = estimate.longest_first(todo)
     counts = {"done": 0, "failed": 0, "missing": 0}
 
     def notify(running: list[Cell], last: RunRecord | None = None) -> None:
@@ -447,9 +493,11 @@ def run_cells(
             )
 
     if jobs:
-        outcomes = _in_processes(todo, options, notify, jobs=jobs, time_limit=time_limit)
+        outcomes = _in_processes(
+            todo, options, notify, jobs=jobs, time_limit=time_limit, stop_after=stop_after
+        )
     else:
-        outcomes = _in_this_process(todo, options, notify)
+        outcomes = _in_this_process(todo, options, notify, stop_after)
     interrupted = False
     try:
         for cell, outcome in outcomes:
@@ -491,12 +539,89 @@ def _check_picklable(entries: Mapping[str, Any]) -> None:
             ) from error
 
 
+@dataclass(frozen=True)
+class Cost(Record):
+    """What a column of a table still costs.
+
+    Attributes
+    ----------
+    table, method : str
+        Which column of which table.
+    cells : int
+        How many cells are to be computed.
+    seconds : float
+        The processor time that they will take, by records of cells like them; for methods of which
+        there is none by what they say of themselves.
+    longest : float
+        The time of the longest cell.
+    """
+
+    table: str
+    method: str
+    cells: int
+    seconds: float
+    longest: float
+
+
+def _costs(cells: Iterable[Cell], estimate: TimeEstimate) -> list[Cost]:
+    """Add up the time of cells by table and method."""
+    found: dict[tuple[str, str], list[float]] = defaultdict(list)
+    for cell in cells:
+        found[cell.experiment, cell.method].append(estimate.guess(cell))
+    return [Cost(*key, len(times), sum(times), max(times)) for key, times in found.items()]
+
+
 def default_jobs() -> int:
     """Return the number of processors that this process may use."""
     try:
         return len(os.sched_getaffinity(0))
     except AttributeError:  # not on every system
         return os.cpu_count() or 1
+
+
+def _cells(
+    targets: str | Experiment | Iterable[str | Experiment],
+    runs: int | None,
+    methods: Iterable[str] | None,
+    quick: bool,
+) -> list[Cell]:
+    """List the cells of targets, all of whose datasets must be known."""
+    tables, figures = resolve_targets(targets, quick=quick)
+    for table in tables:
+        for row in table.rows:
+            find_dataset(row.dataset)
+    library = QUICK_EXPERIMENTS if quick else EXPERIMENTS
+    profile = QUICK if quick else PAPER
+    return cells_of(tables, figures, library, runs=runs, methods=methods, profile=profile)
+
+
+def plan(
+    targets: str | Experiment | Iterable[str | Experiment] = "all",
+    *,
+    runs: int | None = None,
+    methods: Iterable[str] | None = None,
+    quick: bool = False,
+    db: str | os.PathLike[str] = DEFAULT_DB,
+    times: str | os.PathLike[str] | None = None,
+) -> list[Cost]:
+    """Say what :func:`reproduce` would still compute, and how long that takes.
+
+    Parameters
+    ----------
+    targets, runs, methods, quick, db, times
+        As for :func:`reproduce`. A file `db` that does not exist means that nothing is stored.
+
+    Returns
+    -------
+    costs : list of Cost
+        One for each table and method with something to compute.
+    """
+    cells = _cells(targets, runs, methods, quick)
+    known = [] if times is None else read_records(times)
+    if not Path(db).is_file():
+        return _costs(cells, TimeEstimate(known))
+    with Store(db, read_only=True) as store:
+        return _costs(_pending(cells, store, False), TimeEstimate([*store.records(), *known]))
 
 
 def reproduce(
@@ -509,6 +634,9 @@ def reproduce(
     jobs: int | None = None,
     db: str | os.PathLike[str] = DEFAULT_DB,
     time_limit: float | None = None,
+    stop_after: float | None = None,
+    longest_first: bool = False,
+    times: str | os.PathLike[str] | None = None,
     retry_failed: bool = False,
     refresh: bool = False,
     progress: Callable[[Progress], None] | None = log_progress,
@@ -518,7 +646,8 @@ def reproduce(
     Parameters
     ----------
     targets : str, Experiment, or iterable of them, default="all"
-        "table1" … "table6", "figure3", "figure4", "all", or experiments of one's own.
+        "table1" … "table6", "figure3", "figure4", "beyond", "curves", "sizes", "cores", "all", or
+        experiments of one's own.
     data : path or None, default=None
         The folder of the datasets; None means what ``TUCKERMIX_DATA`` names.
     runs : int or None, default=None
@@ -533,6 +662,13 @@ def reproduce(
         The file for the records.
     time_limit : float or None, default=None
         Seconds after which a cell is given up.
+    stop_after : float or None, default=None
+        Seconds after which the run ends. What was begun then is computed next time.
+    longest_first : bool, default=False
+        Whether cells that take long come first, so that no processor waits for the last of them;
+        otherwise cheap ones do, and every table has something to show early.
+    times : path or None, default=None
+        A `records.csv` that tells how long cells take, beside the records of the store.
     retry_failed : bool, default=False
         Whether cells that failed before are tried again.
     refresh : bool, default=False
@@ -547,18 +683,7 @@ def reproduce(
     """
     if runs is not None:
         check_integer(runs, "runs", "reproduce")
-    tables, figures = resolve_targets(targets, quick=quick)
-    for table in tables:
-        for row in table.rows:
-            find_dataset(row.dataset)
-    cells = cells_of(
-        tables,
-        figures,
-        QUICK_EXPERIMENTS if quick else EXPERIMENTS,
-        runs=runs,
-        methods=methods,
-        profile=QUICK if quick else PAPER,
-    )
+    cells = _cells(targets, runs, methods, quick)
     with Store(db) as store, store.writing():
         if refresh:
             today = {name: code_fingerprint(method.factory) for name, method in METHODS.items()}
@@ -569,6 +694,9 @@ def reproduce(
             data_home=None if data is None else os.fspath(data),
             jobs=default_jobs() if jobs is None else jobs,
             time_limit=time_limit,
+            stop_after=stop_after,
+            longest_first=longest_first,
+            times=() if times is None else read_records(times),
             retry_failed=retry_failed,
             progress=progress,
         )

@@ -79,8 +79,10 @@ RECORD_FIELDS = (
     "finished",
 )
 """What the CSV of records must hold; the store has the rest."""
-SEEN = "seen"
-"""The last column of the CSV, which older files lack: how much of the draw tuning has seen."""
+SEEN, ARI = "seen", "ari"
+"""The last columns of the CSV, which older files lack: how much of the draw tuning has seen, and
+the adjusted Rand index. In the store they stand among the extras, so that its format stays."""
+LATER_FIELDS = (SEEN, ARI)
 INTEGERS = ("run", "seed", "n_samples", "peak_memory", "iterations")
 NUMBERS = ("ac", "nmi", "seconds", "cpu_seconds")
 OPTIONAL_TEXTS = ("stop_reason", "error")
@@ -163,7 +165,15 @@ class RunRecord(Record):
     @property
     def seen(self) -> float | None:
         """Which share of the draw choices have looked at; None where that is not known."""
-        value = self.extras.get(SEEN)
+        return self._extra(SEEN)
+
+    @property
+    def ari(self) -> float | None:
+        """The adjusted Rand index; None where the fit failed and in records from before it."""
+        return self._extra(ARI)
+
+    def _extra(self, name: str) -> float | None:
+        value = self.extras.get(name)
         return None if value is None else float(value)
 
 
@@ -428,11 +438,11 @@ class Store:
 
 def records_csv(records: Iterable[RunRecord]) -> str:
     """Render records as CSV, one line each, without what only the figures need."""
-    rows: list[Iterable[Any]] = [[*RECORD_FIELDS, SEEN]]
+    rows: list[Iterable[Any]] = [[*RECORD_FIELDS, *LATER_FIELDS]]
     for record in records:
         line = record.to_dict() | {"classes": " ".join(map(str, record.classes))}
         line["error"] = " ".join((record.error or "").split())
-        rows.append([*(line[name] for name in RECORD_FIELDS), record.seen])
+        rows.append([*(line[name] for name in RECORD_FIELDS), record.seen, record.ari])
     return csv_text(rows)
 
 
@@ -498,7 +508,7 @@ def _record_of(line: dict[str, str], path: object, number: int) -> RunRecord:
             values[name] = float(line[name]) if line[name] else None
         for name in OPTIONAL_TEXTS:
             values[name] = from_csv_cell(line[name]) or None
-        values["extras"] = {SEEN: float(line[SEEN])} if line.get(SEEN) else {}
+        values["extras"] = {name: float(line[name]) for name in LATER_FIELDS if line.get(name)}
         return RunRecord(**values)  # type: ignore[arg-type]
     except (TypeError, ValueError) as error:
         raise ValueError(f"Line {number} of {path} is no record: {error}.") from error

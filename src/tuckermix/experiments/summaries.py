@@ -13,10 +13,27 @@ from dataclasses import dataclass
 from statistics import fmean, variance
 
 from tuckermix._records import Record
-from tuckermix.experiments.cells import FAILED, MISSING, OK, PAPER, TIMEOUT, cells_of
+from tuckermix.experiments.cells import (
+    FAILED,
+    MISSING,
+    OK,
+    PAPER,
+    TIMEOUT,
+    cells_of,
+    source_of,
+)
 from tuckermix.experiments.methods import METHODS
 from tuckermix.experiments.store import RunRecord
-from tuckermix.experiments.tables import OURS, PAPERS_OWN, Experiment, PaperScore, Row, paper_score
+from tuckermix.experiments.tables import (
+    EXPERIMENTS,
+    OURS,
+    PAPERS_OWN,
+    QUICK_EXPERIMENTS,
+    Experiment,
+    PaperScore,
+    Row,
+    paper_score,
+)
 
 __all__ = [
     "Agreement",
@@ -24,15 +41,21 @@ __all__ = [
     "Difference",
     "MetricSummary",
     "RowSummary",
+    "Share",
     "Standing",
     "TableSummary",
     "agreements",
+    "our_columns",
     "paired_difference",
+    "share_of",
     "standings",
     "summarize",
 ]
 
 METRICS = ("AC", "NMI")
+"""The paper's measures, by which columns are compared."""
+SHOWN = (*METRICS, "ARI")
+"""What is shown: the adjusted Rand index as well, which records from before it lack."""
 STANDARD_ERRORS = 2.0
 """Two means agree if they differ by at most so many standard errors of their difference."""
 ROUNDING = 1e-12
@@ -100,17 +123,21 @@ def paired_difference(ours: dict[int, float], theirs: dict[int, float]) -> Diffe
 
 
 def _marks(scores: dict[str, dict[int, float]]) -> dict[str, str]:
-    """Say of each column whether it is first, tied first, or neither."""
+    """Say of each column whether it is first, tied first, or neither.
+
+    Our own columns are no rivals of each other: several of them can be first.
+    """
     marks = dict.fromkeys(scores, "")
     columns = [name for name in scores if scores[name] and name not in _variants()]
     if len(columns) < 2:
         return marks
-    undecided = False
+    undecided, mine = False, our_columns()
     beaten = dict.fromkeys(columns, False)
     for name in columns:
-        rivals = [paired_difference(scores[name], scores[o]) for o in columns if o != name]
+        others = [o for o in columns if o != name and not {o, name} <= set(mine)]
+        rivals = [paired_difference(scores[name], scores[o]) for o in others]
         known = [difference for difference in rivals if difference is not None]
-        if len(known) == len(columns) - 1 and all(difference.ahead for difference in known):
+        if others and len(known) == len(others) and all(difference.ahead for difference in known):
             marks[name] = FIRST
         beaten[name] = any(difference.behind for difference in known)
         undecided |= any(d.error is None and not d.tied for d in known)
@@ -134,8 +161,8 @@ class MetricSummary(Record):
     standing : {"first", "tied first", ""}
         Whether the method is more than two standard errors ahead of every rival of its row, or is
         so far behind none of them where nobody is.
-    lead : Difference or None
-        Our method minus this one, draw by draw; None for our own column.
+    leads : dict of str to Difference
+        Each of our columns minus this one, draw by draw, by their names; empty for our own.
     paper : PaperScore or None
         What the paper prints.
     difference : float or None
@@ -147,9 +174,14 @@ class MetricSummary(Record):
     worst: float
     best: float
     standing: str
-    lead: Difference | None
+    leads: dict[str, Difference]
     paper: PaperScore | None
     difference: float | None
+
+    @property
+    def lead(self) -> Difference | None:
+        """TuckerClustering minus this column; None for our own columns."""
+        return self.leads.get(OURS)
 
 
 @dataclass(frozen=True)
@@ -163,7 +195,7 @@ class CellSummary(Record):
     done, expected : int
         Runs with scores, and runs that the specification asks for.
     metrics : dict of str to MetricSummary
-        By "AC" and "NMI"; empty where there is no score.
+        By "AC", "NMI" and, where it was stored, "ARI"; empty where there is no score.
     papers : dict of str to PaperScore
         What the paper prints, also where there is no score here.
     seconds : float or None
@@ -192,6 +224,8 @@ class RowSummary(Record):
     ----------
     name, note : str
         From the specification.
+    borrowed : bool
+        Whether it shows the records of a row of another table, so that nothing counts twice.
     classes : tuple of int
         The classes drawn, where they are the same in all runs.
     seen : float or None
@@ -205,6 +239,7 @@ class RowSummary(Record):
 
     name: str
     note: str
+    borrowed: bool
     classes: tuple[int, ...]
     seen: float | None
     paper_runs: int
@@ -267,7 +302,7 @@ def _explanation(records: list[RunRecord], expected: int) -> str:
 def _scores(records: list[RunRecord], metric: str) -> dict[int, float]:
     """Return the scores by the number of the run."""
     found = {
-        record.run: record.ac if metric == "AC" else record.nmi
+        record.run: {"AC": record.ac, "NMI": record.nmi, "ARI": record.ari}[metric]
         for record in sorted(records, key=lambda record: record.run)
         if record.status == OK
     }
@@ -283,10 +318,12 @@ def _cell(
     marks: dict[str, dict[str, str]],
 ) -> CellSummary:
     good = [record for record in records if record.status == OK]
-    # More runs than the specification asks for are welcome; fewer are explained.
-    expected = max(table.runs_of(row, method), len(records))
+    # More runs than the specification asks for are welcome; fewer are explained. A column that the
+    # table does not ask for has what somebody computed.
+    asked = table.runs_of(row, method) if method in table.methods else 0
+    expected = max(asked, len(records))
     metrics, papers = {}, {}
-    for metric in METRICS:
+    for metric in SHOWN:
         paper = paper_score(
             table.name, row.name if row.paper_row is None else row.paper_row, method, metric
         )
@@ -296,14 +333,18 @@ def _cell(
         if by_run:
             scores = list(by_run.values())
             mean = fmean(scores)
-            ours = scored[metric].get(OURS, {}) if method != OURS else {}
+            mine = our_columns()
+            leads = {
+                name: paired_difference(scored[metric].get(name, {}), by_run)
+                for name in ([] if method in mine else mine)
+            }
             metrics[metric] = MetricSummary(
                 mean=mean,
                 variance=variance(scores) if len(scores) > 1 else None,
                 worst=min(scores),
                 best=max(scores),
                 standing=marks[metric].get(method, ""),
-                lead=paired_difference(ours, by_run),
+                leads={name: lead for name, lead in leads.items() if lead is not None},
                 paper=paper,
                 difference=mean - paper.mean if paper and row.comparable else None,
             )
@@ -329,15 +370,16 @@ def _row(
         by_method[record.method].append(record)
     scored = {
         metric: {method: _scores(by_method[method], metric) for method in methods}
-        for metric in METRICS
+        for metric in SHOWN
     }
-    marks = {metric: _marks(scored[metric]) for metric in METRICS}
+    marks = {metric: _marks(scored[metric]) for metric in SHOWN}
     # One draw a run, whatever the number of methods that saw it.
     seen = {record.run: record.seen for record in records if record.seen is not None}
     drawn = {tuple(record.classes) for record in records if record.classes}
     return RowSummary(
         name=row.name,
         note=row.note,
+        borrowed=row.of is not None,
         classes=drawn.pop() if len(drawn) == 1 else (),
         seen=fmean(seen[run] for run in sorted(seen)) if seen else None,
         paper_runs=row.paper_runs,
@@ -367,15 +409,23 @@ def summarize(
     summary : TableSummary
         For each row and method mean and variance over the runs, beside the paper's.
     """
+    library = EXPERIMENTS if profile == PAPER else QUICK_EXPERIMENTS
+    places = {}
+    for row in table.rows:
+        source, place = source_of(table, row, library)
+        places[source.name, place.name] = row
     mine = [
         record
         for record in records
-        if record.experiment == table.name and record.profile == profile
+        if (record.experiment, record.row) in places
+        and record.profile == profile
+        and (record.experiment == table.name or record.method in table.methods)
+        and record.method not in places[record.experiment, record.row].without
     ]
     extra = dict.fromkeys(record.method for record in mine)
     methods = tuple(dict.fromkeys((*table.methods, *extra)))
     known = [method for method in methods if method in METHODS]
-    cells = cells_of([table], [], {}, methods=known, profile=profile)
+    cells = cells_of([table], [], library, methods=known, profile=profile)
     today = {cell.key: cell.digest for cell in cells}
     codes: dict[str, set[str]] = defaultdict(set)
     for record in mine:
@@ -387,7 +437,12 @@ def summarize(
         note=table.note,
         methods=methods,
         rows=tuple(
-            _row(table, row, methods, [record for record in mine if record.row == row.name])
+            _row(
+                table,
+                row,
+                methods,
+                [record for record in mine if places[record.experiment, record.row] is row],
+            )
             for row in table.rows
         ),
         # Records that came through a CSV file know neither machine nor versions.
@@ -413,6 +468,8 @@ class Standing(Record):
     ----------
     table, row, metric : str
         Where.
+    method : str
+        Which of our columns.
     ours : float
         Our mean.
     rival : str
@@ -436,6 +493,7 @@ class Standing(Record):
     table: str
     row: str
     metric: str
+    method: str
     ours: float
     rival: str
     missing: int
@@ -473,6 +531,11 @@ class Agreement(Record):
     agrees: bool | None
 
 
+def our_columns() -> list[str]:
+    """Return the columns of this package, which are compared with all rivals."""
+    return [name for name, method in METHODS.items() if method.role == "ours"]
+
+
 def _variants(of: str = "") -> list[str]:
     """Return the columns that repeat another one, or the one named, with another choice."""
     return [
@@ -482,8 +545,8 @@ def _variants(of: str = "") -> list[str]:
     ]
 
 
-def _speedup(row: RowSummary) -> float | None:
-    ours, theirs = row.cells.get(OURS), row.cells.get(PAPERS_OWN)
+def _speedup(row: RowSummary, method: str) -> float | None:
+    ours, theirs = row.cells.get(method), row.cells.get(PAPERS_OWN)
     if ours is None or theirs is None or not ours.seconds or theirs.seconds is None:
         return None
     return theirs.seconds / ours.seconds
@@ -498,13 +561,15 @@ def _verdict(leads: Collection[Difference]) -> str:
     return FIRST if all(lead.ahead for lead in leads) else TIED
 
 
-def standings(summaries: Iterable[TableSummary]) -> list[Standing]:
-    """Compare our method with the best other one in each row that has both.
+def standings(summaries: Iterable[TableSummary], method: str = OURS) -> list[Standing]:
+    """Compare one of our columns with all rivals in each row that has both.
 
     Parameters
     ----------
     summaries : iterable of TableSummary
-        The tables.
+        The tables. Rows that show those of another table are passed over.
+    method : str, default="TuckerClustering"
+        Which of our columns.
 
     Returns
     -------
@@ -515,34 +580,91 @@ def standings(summaries: Iterable[TableSummary]) -> list[Standing]:
     variants = _variants()
     for summary in summaries:
         for row in summary.rows:
+            if row.borrowed or method not in row.cells:
+                continue
             for metric in METRICS:
-                ours = row.cells[OURS].metrics.get(metric) if OURS in row.cells else None
-                leads = {
-                    method: cell.metrics[metric].lead
-                    for method, cell in row.cells.items()
-                    if metric in cell.metrics and method not in (OURS, *variants)
+                ours = row.cells[method].metrics.get(metric)
+                known = {
+                    name: cell.metrics[metric].leads[method]
+                    for name, cell in row.cells.items()
+                    if metric in cell.metrics
+                    and name not in variants
+                    and method in cell.metrics[metric].leads
                 }
-                known = {method: lead for method, lead in leads.items() if lead is not None}
                 if ours is None or not known:
                     continue
-                rival = min(known, key=lambda method: known[method].mean)
+                rival = min(known, key=lambda name: known[name].mean)
                 found.append(
                     Standing(
                         table=summary.name,
                         row=row.name,
                         metric=metric,
+                        method=method,
                         ours=ours.mean,
                         rival=rival,
                         missing=row.cells[rival].expected - row.cells[rival].done,
                         theirs=row.cells[rival].metrics[metric].mean,
                         lead=known[rival],
                         verdict=_verdict(known.values()),
-                        winners=tuple(method for method, lead in known.items() if lead.behind),
-                        ties=tuple(method for method, lead in known.items() if lead.tied),
-                        speedup=_speedup(row),
+                        winners=tuple(name for name, lead in known.items() if lead.behind),
+                        ties=tuple(name for name, lead in known.items() if lead.tied),
+                        speedup=_speedup(row, method),
                     )
                 )
     return found
+
+
+@dataclass(frozen=True)
+class Share(Record):
+    """In how many rows one of our columns is first or tied first in both measures.
+
+    Attributes
+    ----------
+    method : str
+        Our column.
+    rows : int
+        The rows with a verdict in AC and NMI; single runs have none.
+    reached : int
+        Those in which it is first or tied first in both.
+    others : tuple of (str, str, tuple of str)
+        Table and row of the rest, with the rivals that are ahead in either.
+    """
+
+    method: str
+    rows: int
+    reached: int
+    others: tuple[tuple[str, str, tuple[str, ...]], ...]
+
+
+def share_of(found: Iterable[Standing], method: str) -> Share:
+    """Count the rows in which our column is behind nobody.
+
+    Parameters
+    ----------
+    found : iterable of Standing
+        How it stands, row by row.
+    method : str
+        Our column.
+
+    Returns
+    -------
+    share : Share
+        The count, and every other row with its winners.
+    """
+    by_row: dict[tuple[str, str], list[Standing]] = defaultdict(list)
+    for standing in found:
+        by_row[standing.table, standing.row].append(standing)
+    decided = {
+        place: here
+        for place, here in by_row.items()
+        if all(standing.verdict != SINGLE for standing in here)
+    }
+    others = [
+        (*place, tuple(dict.fromkeys(name for standing in here for name in standing.winners)))
+        for place, here in decided.items()
+        if any(standing.verdict == BEHIND for standing in here)
+    ]
+    return Share(method, len(decided), len(decided) - len(others), tuple(others))
 
 
 def _agreement(table: str, row: RowSummary, metric: str, cell: CellSummary) -> Agreement | None:
