@@ -329,6 +329,35 @@ def test_blocks_are_left_out_for_a_reason_only():
     assert sum(1 for page in WITH_BLOCKS for _ in blocks(ROOT / page)) > 60
 
 
+PACKAGES = {"PyTorch": "torch"}
+VERSIONS = re.compile(r"   \* - (\S+)\n     - ([\d.]+)(?:, .*)?\n     - ([\d.]+) and newer")
+
+
+def test_the_table_of_versions_is_that_of_the_pins():
+    """What is held by continuous integration is pinned; what is accepted is what is required."""
+    page = (DOCS / "getting_started.rst").read_text(encoding="utf-8")
+    table = page.split(".. list-table:: Versions")[1].split("\n\n", 2)[1]
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    pins = (ROOT / "constraints.txt").read_text(encoding="utf-8").lower()
+    required = str(project["project"]) + str(project["dependency-groups"])
+    rows = VERSIONS.findall(table)
+    assert len(rows) == table.count("   * -") - 1  # all but the head
+    for name, tested, least in rows:
+        if name == "Python":
+            assert project["project"]["requires-python"] == f">={least}"
+            continue
+        package = PACKAGES.get(name, name.lower())
+        assert f"\n{package}=={tested}\n" in pins, name
+        assert re.search(rf"'{package}(\[[\w,]+\])?>={re.escape(least)}'", required), name
+
+
+@pytest.mark.parametrize("page", pages())
+def test_no_page_tells_to_install_from_an_index(page):
+    """Hold that `pip install tuckermix` is not written before there is such a package."""
+    text = (ROOT / page).read_text(encoding="utf-8")
+    assert not re.search(r"pip install [\"']?tuckermix", text)
+
+
 def test_continuous_integration_runs_what_tests_cannot():
     script = ROOT / ".ci" / "try_commands.py"
     if not script.is_file():

@@ -1,7 +1,9 @@
+import re
+
 import pytest
 
 from tuckermix.cli._console import UsageError
-from tuckermix.cli._options import parse_ranks, sizes
+from tuckermix.cli._options import check, listed, parse_ranks, plain, sizes
 
 
 @pytest.mark.parametrize(
@@ -26,3 +28,40 @@ def test_wrong_ranks_are_told(text):
     else:
         with pytest.raises(UsageError, match="--ranks must be one or more whole numbers"):
             parse_ranks(text)
+
+
+@pytest.mark.parametrize(
+    ("record", "words"),
+    [
+        (
+            ("-k, --n-clusters <int range>", "How many.  [x>=1]"),
+            ("-k, --n-clusters N", "How many."),
+        ),
+        (
+            ("--tol <float range>", "T.  [default: 1e-06; x>=0.0]"),
+            ("--tol NUMBER", "T.  [default: 1e-06]"),
+        ),
+        (("--out <path>", "Folder."), ("--out PATH", "Folder.")),
+        (("--axes LETTERS", "What axes mean."), ("--axes LETTERS", "What axes mean.")),
+        (("TARGETS <list[str]>", "Which.  [required]"), ("TARGETS", "Which.")),
+    ],
+)
+def test_help_is_in_words(record, words):
+    assert plain(record) == words
+
+
+@pytest.mark.parametrize(
+    "command", ["demo", "cluster", "predict", "datasets", "reproduce", "bench"]
+)
+def test_no_help_speaks_of_types(run, command):
+    code, out, _ = run(command, "--help")
+    assert code == 0
+    assert not re.search(r"<[a-z\[\] ]+>|x>=|[{}]", out)
+    assert "COMMAND" not in out
+
+
+def test_values_are_listed_as_people_do():
+    assert listed(("a", "b", "c")) == "a, b or c"
+    assert listed(("a",)) == "a"
+    with pytest.raises(UsageError, match=r"--kind must be a or b. Got 'c'."):
+        check("--kind", "c", ("a", "b"))

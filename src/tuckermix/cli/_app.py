@@ -21,7 +21,7 @@ from tuckermix.cli._console import (
     one_line,
     visible,
 )
-from tuckermix.cli._options import GroupedCommand
+from tuckermix.cli._options import GroupedCommand, GroupedTargets
 from tuckermix.cli.bench import EXAMPLES as BENCH_EXAMPLES
 from tuckermix.cli.bench import HELP as BENCH_HELP
 from tuckermix.cli.bench import bench
@@ -96,13 +96,13 @@ def build(with_reproduce: bool = False) -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback(help=HELP)(_callback)
-    app.command()(demo)
+    app.command(cls=GroupedCommand)(demo)
     app.command(cls=GroupedCommand, help=CLUSTER_HELP, epilog=CLUSTER_EXAMPLES)(cluster)
     app.command(cls=GroupedCommand, epilog=PREDICT_EXAMPLES)(predict)
-    app.command()(datasets)
+    app.command(cls=GroupedCommand)(datasets)
     if with_reproduce:
         module = import_module("tuckermix.cli.reproduce")
-        app.add_typer(module.app, name="reproduce", help=REPRODUCE_HELP)
+        app.add_typer(module.app, name="reproduce", cls=GroupedTargets)
     else:
         app.command("reproduce", help=REPRODUCE_HELP)(_never)
     app.command(cls=GroupedCommand, help=BENCH_HELP, epilog=BENCH_EXAMPLES)(bench)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
 
 from tuckermix._names import ON_ERROR
 from tuckermix.cli._console import UsageError
@@ -47,16 +48,19 @@ READING = "Reading"
 """The heading under which the help lists what concerns INPUT."""
 
 Key = Annotated[
-    str | None, typer.Option(help="The array of samples in INPUT.", rich_help_panel=READING)
+    str | None,
+    typer.Option(metavar="NAME", help="The array of samples in INPUT.", rich_help_panel=READING),
 ]
 SampleAxis = Annotated[
     int | None, typer.Option(help="The axis of the samples.", rich_help_panel=READING)
 ]
 SampleShape = Annotated[
-    str | None, typer.Option(help="Unfold flat samples, e.g. 32x32.", rich_help_panel=READING)
+    str | None,
+    typer.Option(metavar="SHAPE", help="Unfold flat samples, e.g. 32x32.", rich_help_panel=READING),
 ]
 Size = Annotated[
-    str | None, typer.Option(help="Resize images, e.g. 64 or 48x64.", rich_help_panel=READING)
+    str | None,
+    typer.Option(metavar="SIZE", help="Resize images, e.g. 64 or 48x64.", rich_help_panel=READING),
 ]
 Grey = Annotated[
     bool | None,
@@ -115,28 +119,57 @@ Out = Annotated[
 Force = Annotated[bool, typer.Option("--force", help="Replace results that are there already.")]
 
 
-class GroupedCommand(TyperCommand):
-    """A command whose help has a section for each group of options.
+TYPES = {"int": "N", "int range": "N", "float": "NUMBER", "float range": "NUMBER", "str": "WORD"}
+"""What stands for a value in the help, in place of the name of a type."""
+
+BOUND = re.compile(r"(; )?x>=[0-9.]+(?=\])")
+
+
+def plain(record: tuple[str, str]) -> tuple[str, str]:
+    """Put a line of the help into words: no types of Python, no bounds that nobody would cross."""
+    name, text = record
+    if not name.startswith("-"):
+        name = name.partition(" ")[0]  # an argument is its name
+    name = re.sub(r"<([a-z ]+)>", lambda found: TYPES.get(found[1], found[1].upper()), name)
+    return name, BOUND.sub("", text).replace("  [required]", "").replace("  []", "")
+
+
+class Grouped:
+    """Help with a section for each group of options, in plain words.
 
     Typer draws groups as boxes only, which take a third of the screen.
     """
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         """Return the words of the usage line, arguments without decoration."""
-        return [piece.strip("{}") for piece in super().collect_usage_pieces(ctx)]
+        pieces: list[str] = super().collect_usage_pieces(ctx)  # type: ignore[misc]
+        return [piece.replace("{", "").replace("}", "") for piece in pieces]
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write the arguments and options by their groups, in the order of their declaration."""
         groups: dict[str, list[tuple[str, str]]] = {}
-        for parameter in self.get_params(ctx):
+        for parameter in self.get_params(ctx):  # type: ignore[attr-defined]
             record = parameter.get_help_record(ctx)
             usual = "Arguments" if parameter.param_type_name == "argument" else "Options"
             if record is not None:
                 group = getattr(parameter, "rich_help_panel", None) or usual
-                groups.setdefault(group, []).append(record)
+                groups.setdefault(group, []).append(plain(record))
         for group, records in groups.items():
             with formatter.section(group):
                 formatter.write_dl(records)
+
+
+class GroupedCommand(Grouped, TyperCommand):
+    """A command with such a help."""
+
+
+class GroupedTargets(Grouped, TyperGroup):
+    """A command that typer takes for a group, since it has arguments of any number."""
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """Return the words of the usage line; there are no commands below it."""
+        below = self.subcommand_metavar
+        return [piece for piece in super().collect_usage_pieces(ctx) if piece != below]
 
 
 def reading(

@@ -112,7 +112,9 @@ def cluster(
     ranks: Annotated[
         str | None,
         typer.Option(
-            help="Core size, e.g. 12x12, or the energy to keep, e.g. 0.95.", rich_help_panel=MODEL
+            metavar="RANKS",
+            help="Core size, e.g. 12x12, or the energy to keep, e.g. 0.95.",
+            rich_help_panel=MODEL,
         ),
     ] = None,
     solver: Annotated[
@@ -203,7 +205,8 @@ def cluster(
         ),
     ] = None,
     title: Annotated[
-        str | None, typer.Option(help="Heading of the report.", rich_help_panel=OUTPUT)
+        str | None,
+        typer.Option(metavar="TEXT", help="Heading of the report.", rich_help_panel=OUTPUT),
     ] = None,
     kind: Annotated[
         str,

@@ -21,7 +21,12 @@ def _known(incomplete: str) -> list[str]:
 def datasets(
     name: Annotated[
         str | None,
-        typer.Argument(help="Tell more about this one.", autocompletion=_known, show_default=False),
+        typer.Argument(
+            metavar="NAME",
+            help="Tell more about this one.",
+            autocompletion=_known,
+            show_default=False,
+        ),
     ] = None,
     data: Annotated[
         Path | None,
