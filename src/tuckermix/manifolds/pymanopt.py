@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tuckermix._optional import require
 from tuckermix._validation import check_random_state
 
 __all__ = ["FromPymanopt", "to_pymanopt"]
@@ -52,10 +53,7 @@ def to_pymanopt(manifold: Any, *, random_state: Any = None) -> Any:
     >>> bool(np.isclose(result.cost, objective.optimum(3)))
     True
     """
-    try:
-        from pymanopt.manifolds.manifold import Manifold
-    except ImportError as error:
-        raise ImportError("to_pymanopt needs pymanopt: install tuckermix[pymanopt].") from error
+    base: Any = require("pymanopt.manifolds.manifold", "to_pymanopt", "pymanopt").Manifold
     missing = [name for name in METHODS if not hasattr(manifold, name)]
     if missing:
         raise TypeError(
@@ -63,7 +61,7 @@ def to_pymanopt(manifold: Any, *, random_state: Any = None) -> Any:
         )
     rng = check_random_state(random_state)
 
-    class Exported(Manifold):
+    class Exported(base):
         """A manifold of this package under Pymanopt's names."""
 
         def __init__(self) -> None:
@@ -74,39 +72,16 @@ def to_pymanopt(manifold: Any, *, random_state: Any = None) -> Any:
         def typical_dist(self) -> float:
             return float(manifold.typical_dist)
 
-        def inner_product(self, point: Any, tangent_vector_a: Any, tangent_vector_b: Any) -> float:
-            return float(manifold.inner(point, tangent_vector_a, tangent_vector_b))
-
-        def norm(self, point: Any, tangent_vector: Any) -> float:
-            return float(manifold.norm(point, tangent_vector))
-
-        def projection(self, point: Any, vector: Any) -> Any:
-            return manifold.projection(point, vector)
-
-        to_tangent_space = projection
-
-        def euclidean_to_riemannian_gradient(self, point: Any, euclidean_gradient: Any) -> Any:
-            return manifold.rgrad(point, euclidean_gradient)
-
-        def euclidean_to_riemannian_hessian(
-            self, point: Any, euclidean_gradient: Any, euclidean_hessian: Any, tangent_vector: Any
-        ) -> Any:
-            return manifold.rhess(point, euclidean_gradient, euclidean_hessian, tangent_vector)
-
-        def retraction(self, point: Any, tangent_vector: Any) -> Any:
-            return manifold.retraction(point, tangent_vector)
-
-        def exp(self, point: Any, tangent_vector: Any) -> Any:
-            return manifold.exp(point, tangent_vector)
-
-        def log(self, point_a: Any, point_b: Any) -> Any:
-            return manifold.log(point_a, point_b)
-
-        def dist(self, point_a: Any, point_b: Any) -> float:
-            return float(manifold.dist(point_a, point_b))
-
-        def transport(self, point_a: Any, point_b: Any, tangent_vector_a: Any) -> Any:
-            return manifold.transport(point_a, point_b, tangent_vector_a)
+        inner_product = staticmethod(manifold.inner)
+        norm = staticmethod(manifold.norm)
+        projection = to_tangent_space = staticmethod(manifold.projection)
+        euclidean_to_riemannian_gradient = staticmethod(manifold.rgrad)
+        euclidean_to_riemannian_hessian = staticmethod(manifold.rhess)
+        retraction = staticmethod(manifold.retraction)
+        exp = staticmethod(manifold.exp)
+        log = staticmethod(manifold.log)
+        dist = staticmethod(manifold.dist)
+        transport = staticmethod(manifold.transport)
 
         def pair_mean(self, point_a: Any, point_b: Any) -> Any:
             return manifold.exp(point_a, 0.5 * manifold.log(point_a, point_b))
