@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from statistics import fmean
 
-from tuckermix.experiments import METHODS, RunRecord
+from tuckermix.experiments import EXPERIMENTS, METHODS, RunRecord
 from tuckermix.experiments.places import ON_REQUEST, Place, place
 from tuckermix.experiments.store import read_records
 
@@ -42,8 +42,6 @@ OURS, AUTO = "TuckerClustering", "AutoClustering"
 SECONDS_OF_AN_HOUR = 3600
 SHOWN = ("k-means", "spectral")
 METRICS = ("AC", "NMI")
-NOT_COUNTED = (*ON_REQUEST, "curves")
-"""Tables that vary one setting are no comparisons with rivals."""
 GOOD = ("first", "tied first")
 VERDICTS = (*GOOD, "behind", "single run")
 
@@ -136,7 +134,8 @@ def _standings(rows: dict[tuple[str, str], Columns], name: str) -> list[Place]:
     """Return how a column of ours stands in each row that has it, by accuracy and by NMI."""
     found = []
     for (experiment, _), columns in sorted(rows.items()):
-        if experiment in NOT_COUNTED:
+        # Where one setting is varied there are no rivals to speak of.
+        if experiment in ON_REQUEST or experiment not in EXPERIMENTS:
             continue
         for metric in METRICS:
             one = place(columns.get(name, []), rivals(columns), metric)
@@ -152,14 +151,18 @@ def tally(places: list[Place], name: str) -> str:
     return f"`{name}`: {len(places)} comparisons, {parts}."
 
 
-def losses(places: list[Place]) -> list[str]:
+def losses(places: list[Place], rows: dict[tuple[str, str], Columns]) -> list[str]:
     """Name the rows in which a column of ours is behind, and the winner."""
     lines: dict[tuple[str, str], list[str]] = {}
     for one in places:
         if one.verdict == "behind":
+            columns = rows[one.table, one.row]
+            # The largest mean of all may be no winner, where it hangs on a few draws.
+            found = [place(columns[name], {}, one.metric) for name in one.winners]
+            best = max((other for other in found if other), key=lambda other: other.mean)
             more = len(one.winners) - 1
             others = f" and {more} more" if more else ""
-            text = f"{one.metric} {one.mean:.3f}, {one.rival} {one.rival_mean:.3f}{others}"
+            text = f"{one.metric} {one.mean:.3f}, {best.method} {best.mean:.3f}{others}"
             lines.setdefault((one.table, one.row), []).append(text)
     return [f"- {table}, {row}: {'; '.join(texts)}" for (table, row), texts in lines.items()]
 
@@ -179,7 +182,7 @@ def render(records: list[RunRecord]) -> str:
         "In all rows of all tables, by AC and by NMI: "
         + " ".join(tally(_standings(rows, name), name) for name in counted)
     )
-    lost = losses(_standings(rows, counted[0])) if counted else []
+    lost = losses(_standings(rows, counted[0]), rows) if counted else []
     if lost:
         lines += ["", f"`{counted[0]}` is behind in:", "", *lost]
     hours = sum(times) / SECONDS_OF_AN_HOUR

@@ -126,6 +126,7 @@ def prepare_benchmark() -> dict[str, str]:
     CLEAN_UP.append(lambda: sys.modules.pop("mymethod", None))
     return {
         "--quick": "--quick --rows table3 --runs 1 --jobs 0",
+        "--rows digits": "--quick --rows table3:K=3 --runs 1 --jobs 0",
         "--rows table5:ORL": "--quick --rows table5:ORL --runs 1 --jobs 0",
     }
 

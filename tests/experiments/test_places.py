@@ -122,6 +122,17 @@ def test_rows_by_table_by_name_and_by_dataset():
     assert not set(names_of(cbcl)) & set(ON_REQUEST)
 
 
+def test_rows_that_show_those_of_another_table_stand_for_them():
+    shown = {row.name: row.of for row in EXPERIMENTS["beyond"].rows if row.of is not None}
+    table, name = shown["ORL, 10 persons"]
+    for words in ("beyond:ORL, 10 persons", f"{table}:{name}"):
+        assert names_of(choose_rows([words], EXPERIMENTS)) == {table: [name]}
+    everything = names_of(choose_rows(None, EXPERIMENTS))
+    assert not set(shown) & set(everything["beyond"])
+    for table, name in shown.values():
+        assert name in everything[table]
+
+
 def test_wrong_rows():
     with pytest.raises(ValueError, match=r"There are no rows 'table99': name a table \(table1, "):
         choose_rows(["table99"], EXPERIMENTS)
@@ -158,7 +169,7 @@ def run(methods, tmp_path, published, **options):
 def test_a_method_is_placed_among_the_published_columns(tmp_path, published):
     result = run(Method("merging", Merging), tmp_path, published)
     assert [(one.row, one.metric) for one in result.places] == [
-        (row, metric) for row in ("K=2", "K=3") for metric in module.METRICS
+        (row, metric) for row in ("K=2", "K=3") for metric in module.SHOWN
     ]
     for one in result.places:
         assert one.mean == pytest.approx(1.0)  # the blobs are one apart

@@ -19,15 +19,15 @@ from typing import Any
 from tuckermix._files import csv_text
 from tuckermix._records import Record
 from tuckermix._validation import check_integer
-from tuckermix.experiments.cells import OK, PAPER, QUICK, cells_of
+from tuckermix.experiments.cells import OK, PAPER, QUICK, cells_of, source_of
 from tuckermix.experiments.methods import METHODS, Method, register_method
 from tuckermix.experiments.runner import Progress, RunReport, default_jobs, log_progress, run_cells
 from tuckermix.experiments.store import RunRecord, Store, read_records
 from tuckermix.experiments.summaries import (
     BEHIND,
     FIRST,
-    METRICS,
     ROUNDING,
+    SHOWN,
     SINGLE,
     TIED,
     Difference,
@@ -35,7 +35,7 @@ from tuckermix.experiments.summaries import (
     _verdict,
     paired_difference,
 )
-from tuckermix.experiments.tables import EXPERIMENTS, QUICK_EXPERIMENTS, Experiment
+from tuckermix.experiments.tables import EXPERIMENTS, QUICK_EXPERIMENTS, Experiment, Row
 
 __all__ = [
     "PLACES_DB",
@@ -56,8 +56,8 @@ PLACES_VERSION = 1
 RECORDS = "records.csv"
 """The name of the published records, in a wheel beside this file."""
 
-ON_REQUEST = ("table1", "sizes", "cores")
-"""Tables that vary one setting of the paper's method on one dataset: run when they are named."""
+ON_REQUEST = ("table1", "sizes", "cores", "curves")
+"""Tables that vary one setting on one dataset: run when they are named."""
 
 BESIDE_QUICK = ("k-means", "spectral", "TuckerClustering")
 """Nothing is published of the quick setting, so these are computed there too; they take seconds."""
@@ -239,20 +239,27 @@ def choose_rows(
     Returns
     -------
     tables : list of Experiment
-        Each with the chosen rows only, those without any left out.
+        Each with the chosen rows only, those without any left out. A row that shows the records of
+        another table stands for that one.
     """
     if wanted is None:
-        return [table for name, table in library.items() if name not in ON_REQUEST]
+        wanted = [name for name in library if name not in ON_REQUEST]
     chosen: dict[str, set[str]] = defaultdict(set)
+
+    def choose(table: Experiment, row: Row) -> None:
+        source, place = source_of(table, row, library)
+        chosen[source.name].add(place.name)
+
     for words in wanted:
         table, _, name = words.partition(":")
         if table in library and name:
-            chosen[table].add(_row_name(library[table], name))
+            choose(library[table], _row(library[table], name))
         elif table in library:
-            chosen[table].update(row.name for row in library[table].rows)
+            for row in library[table].rows:
+                choose(library[table], row)
         else:
             found = [
-                (one.name, row.name)
+                (one, row)
                 for one in library.values()
                 for row in one.rows
                 if row.dataset == words and one.name not in ON_REQUEST
@@ -266,7 +273,7 @@ def choose_rows(
                     f"table:row, or a dataset ({', '.join(datasets)})."
                 )
             for one, row in found:
-                chosen[one].add(row)
+                choose(one, row)
     return [
         replace(table, rows=tuple(row for row in table.rows if row.name in chosen[name]))
         for name, table in library.items()
@@ -274,9 +281,9 @@ def choose_rows(
     ]
 
 
-def _row_name(table: Experiment, name: str) -> str:
+def _row(table: Experiment, name: str) -> Row:
     try:
-        return table.row(name).name
+        return table.row(name)
     except KeyError as error:
         raise ValueError(error.args[0]) from None
 
@@ -485,7 +492,7 @@ def benchmark(
             found = by_row[table.name, row.name]
             rivals = {name: runs_of for name, runs_of in found.items() if name not in names}
             for name in names:
-                for metric in METRICS:
+                for metric in SHOWN:
                     one = place(found.get(name, []), rivals, metric)
                     if one is not None:
                         places.append(one)
