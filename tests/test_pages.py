@@ -352,13 +352,6 @@ def test_the_table_of_versions_is_that_of_the_pins():
         assert re.search(rf"'{package}(\[[\w,]+\])?>={re.escape(least)}'", required), name
 
 
-@pytest.mark.parametrize("page", pages())
-def test_no_page_tells_to_install_from_an_index(page):
-    """Hold that `pip install tuckermix` is not written before there is such a package."""
-    text = (ROOT / page).read_text(encoding="utf-8")
-    assert not re.search(r"pip install [\"']?tuckermix", text)
-
-
 def test_continuous_integration_runs_what_tests_cannot():
     script = ROOT / ".ci" / "try_commands.py"
     if not script.is_file():

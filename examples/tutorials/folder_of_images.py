@@ -50,7 +50,7 @@ print(np.bincount(model.labels_))
 # %%
 # Looking
 # -------
-# The mean of each cluster in the learned subspace, then members of each: near the centroid, and far from it.
+# The mean of each cluster in the learned subspace, then typical and doubtful members of each.
 
 from tuckermix.plots import CentroidDisplay, MemberDisplay
 

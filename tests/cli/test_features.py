@@ -204,7 +204,9 @@ def test_the_view_is_chosen(run, tmp_path, textures):
     summary = json.loads((tmp_path / "out" / "summary.json").read_text())
     views = {trial["view"] for trial in summary["selection"]}
     assert views == {"pixels", "scattering", "log-scattering"}
-    assert "Why this view" in (tmp_path / "out" / "report.html").read_text()
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert "Why this view" in page
+    assert "<b>scattering</b> compares their strokes and edges" in page
 
 
 def test_a_number_and_pixels_choose_nothing(run, tmp_path, archive):

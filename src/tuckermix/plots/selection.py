@@ -10,10 +10,10 @@ from tuckermix.plots.fitted import fitted
 from tuckermix.plots.style import COLOURS, DRAWN, Display, axes_for, plain_axes
 
 MARKERS = "os^Dv<>pP*"
+"""One marker a view, so that lines can be told apart in grey."""
 
 ROOM = 1.2
 """Numbers of clusters are named on the axis where they differ by at least this factor."""
-"""One marker a view, so that lines can be told apart in grey."""
 
 
 @dataclass(eq=False, repr=False)
@@ -25,7 +25,8 @@ class SelectionDisplay(Display):
     selection : Selection
         The record of the choice.
     quantity : {"score", "stability", "modularity"}, default="score"
-        What is drawn: the score is the product of the other two.
+        What is drawn. The score is stability times modularity over the root of the largest
+        modularity that so many clusters can have.
 
     Attributes
     ----------

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from tuckermix._array_api import blocks, to_numpy
+from tuckermix._names import LOG_SCATTERING, PIXELS, SCATTERING
 from tuckermix._records import Record
 from tuckermix.metrics import matched_table
 from tuckermix.plots.convergence import history_column
@@ -40,6 +41,13 @@ MAX_CONFUSION = 40
 
 LISTED_CLUSTERS = 4
 """So many clusters of a class are named in the list."""
+
+VIEWS = {
+    PIXELS: "images pixel by pixel",
+    SCATTERING: "their strokes and edges, which may move a little",
+    LOG_SCATTERING: "these by the ratio of their contrast",
+}
+"""What the views of the command line look at, for people."""
 
 MOST_MAPS = 12
 """Maps of components that a report shows: more are hardly looked at."""
@@ -321,6 +329,7 @@ def selection(chosen: Any) -> dict[str, Any] | None:
     drawn = _svg.chart("Score", numbers, [t.score for t in curve]) if len(curve) > 1 else None
     return {
         "lines": str(chosen).splitlines(),
+        "views": [(view, VIEWS.get(view, "")) for view in chosen.views],
         "chart": drawn,
         "rows": [
             (t.n_clusters, t.view, f"{t.stability:.3f}", f"{t.modularity:.3f}", f"{t.score:.3f}")
