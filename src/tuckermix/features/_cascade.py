@@ -32,9 +32,10 @@ MATRIX_LIMIT = 160
 """Largest padded axis for Fourier transforms as matrix products, whose cost a pixel grows with the
 size where that of fast transforms hardly does."""
 
-CACHE_BYTES = 5 * 2**18
-"""On a processor the largest array between two steps should stay in its cache: 1.25 MiB was best
-of a range on two kinds of processors, and twice as much cost a tenth of the speed."""
+CACHE_BYTES = 15 * 2**18
+"""On a processor the largest array between two steps should stay in its cache, and be large enough
+for the calls of Python, one thread at a time, not to hold up many threads. With 1.25 MiB, a third
+of this, one thread is up to a twentieth faster, and sixteen are no faster than three."""
 
 DEVICE_BYTES = 256 * 2**20
 """On an accelerator a launch should be worth its while; three such arrays live at a time."""

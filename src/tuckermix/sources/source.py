@@ -45,6 +45,11 @@ __all__ = ["Blocks", "MemoryBlocks", "Sketch", "Source", "add_parts", "as_blocks
 HOST_BLOCK_BYTES = 2 * 2**20
 """A block that stays in a processor's cache between the steps of a projection."""
 
+SUM_PARTS, SUM_BLOCK_BYTES = 48, 5 * 2**20
+"""For sums over many samples blocks are larger, up to the second figure, as long as there are as
+many of them as the first, three for each of sixteen threads: what is done with a block takes so
+little time that its calls of Python, one thread at a time, would be the most of it."""
+
 HOST_BLOCK_SAMPLES = 128
 LARGE_HOST_BLOCK_BYTES = 64 * 2**20
 """Large samples come this many at a time, as long as they take no more than the second figure: the
@@ -147,7 +152,10 @@ class MemoryBlocks(Blocks):
         budget = max(HOST_BLOCK_BYTES, min(HOST_BLOCK_SAMPLES * size, LARGE_HOST_BLOCK_BYTES))
         if not is_numpy(X):
             budget = min(DEVICE_BLOCK_BYTES, max(HOST_BLOCK_BYTES, self.n_samples * size // PARTS))
-        self._parts = list(blocks(self.n_samples, size, budget))
+        self._parts = self._sum_parts = list(blocks(self.n_samples, size, budget))
+        wide = min(SUM_BLOCK_BYTES, self.n_samples * size // SUM_PARTS)
+        if is_numpy(X) and wide > budget:
+            self._sum_parts = list(blocks(self.n_samples, size, wide))
 
     def map(self, function: Callable[[Array], Array]) -> Array:
         """Apply a function that returns one row for each sample, see `Blocks.map`."""
@@ -161,13 +169,13 @@ class MemoryBlocks(Blocks):
         self, function: Callable[..., Any], combine: Callable[[Any, Any], Any], *rows: Array
     ) -> Any:
         """Apply a function to every block and combine the results, see `Blocks.reduce`."""
-        if len(self._parts) == 1:
+        if len(self._sum_parts) == 1:
             return function(self._X, *rows)
         arrays = (self._X, *rows)
         total: list[Any] = []
         in_threads(
             lambda part: function(*(array[part, ...] for array in arrays)),
-            self._parts,
+            self._sum_parts,
             self._X,
             lambda result: total.append(combine(total.pop(), result) if total else result),
         )
