@@ -63,6 +63,23 @@ def test_a_peak_beside_one_that_comes_near_is_found_too():
     assert choose(told, None, lambda share, doing: None).n_clusters == 24
 
 
+def test_numbers_beside_a_late_winner_are_tried():
+    """Few subsamples show five clusters, more of them eight, and seven beside them are best."""
+    curve = {5: 0.6, 7: 0.95, 8: 0.88}
+    told = Told({"a": lambda k: curve.get(k, 0.3), "bb": lambda k: 0.1})
+    known = told.trial
+
+    def trial(n_clusters, name, n_subsamples):
+        found = known(n_clusters, name, n_subsamples)
+        lucky = n_clusters == 5 and name == "a" and n_subsamples <= 4
+        return Trial(5, "a", 0.93, even(5), n_subsamples) if lucky else found
+
+    told.trial = trial
+    shares = []
+    assert choose(told, None, lambda share, doing: shares.append(share)).n_clusters == 7
+    assert shares == sorted(shares)
+
+
 def test_the_first_pass_ends_when_the_score_has_fallen():
     told = Told({"a": peak_at(4)})
     choose(told, None, lambda share, doing: None)

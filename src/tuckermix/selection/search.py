@@ -50,6 +50,9 @@ THE_SAME = 0.01
 ROUNDS = 4
 """How often values between neighbours are tried: each round divides the gap by five."""
 
+PASSES = 3
+"""How often numbers beside the best are tried, and those that lead compared again."""
+
 PEAKS, BESIDE = 3, 0.98
 """Values between neighbours are tried for so many numbers that come that near to the best: few
 subsamples do not tell them apart, and the best of all may lie beside any of them."""
@@ -85,9 +88,14 @@ class _Search:
     """The state of a search: all trials so far, by number and view."""
 
     def __init__(self, resampler: Resampler, progress: Progress):
-        self.resampler, self.progress = resampler, progress
+        self.resampler, self._told, self._share = resampler, progress, 0.0
         self.names = list(resampler.candidates)
         self.trials: dict[tuple[int, str], Trial] = {}
+
+    def progress(self, share: float, doing: str) -> None:
+        """Tell what is going on; another pass does not turn back the share that is done."""
+        self._share = max(share, self._share)
+        self._told(self._share, doing)
 
     def run(self, n_clusters: int | None) -> Selection:
         grid = coarse_grid(self.resampler.n_samples) if n_clusters is None else [n_clusters]
@@ -100,9 +108,14 @@ class _Search:
         if not self.trials:  # as many clusters as samples, or a graph of more parts than clusters
             first = self.names[0]
             return Selection([Trial(grid[-1], first, 0.0, 0.0, 0)], grid[-1], first)
-        if n_clusters is None:
-            self._finer()
-        self._last_word()
+        for _ in range(1 if n_clusters is not None else PASSES):
+            if n_clusters is None:
+                self._finer()
+            self._last_word()
+            # More subsamples may show another number to be the best, beside which none was tried.
+            tried = sorted({number for number, _ in self.trials})
+            if not values_between(tried, self._best().n_clusters):
+                break
         labels = {
             trial.n_clusters: self.resampler.labels(trial.n_clusters, trial.view)
             for trial in self._curve()
