@@ -57,19 +57,21 @@ def test_text_has_mean_variance_paper_difference_and_marks_the_best(summary):
     assert "\x1b[1m0.9000*\x1b[0m" in table_text(summary, color=True)
 
 
-def test_markdown_has_one_line_for_each_row_and_metric(summary):
+def test_markdown_has_one_line_for_each_method_and_measure(summary):
     text = table_markdown(summary)
-    lines = [line for line in text.splitlines() if line.startswith("| K=4")]
-    assert len(lines) == 5  # AC, NMI, both again as differences, time
-    assert "+0.1800 ± 0.0071" in lines[2]
+    lines = [line for line in text.splitlines() if line.startswith("| MM |")]
+    assert len(lines) == 6  # AC, NMI, time, both again as differences, what it is
+    assert "+0.1800 ± 0.0071" in lines[3]
+    assert "## Adjusted Rand index" not in text
     assert "Runs of a row: 20 at most; 5 for B-NMF, B-NMF (multinomial), DRCC (searched)" in text
     assert "PCA-Multinomial-1, which are dear. All methods see the same draws" in text
     assert "| MM | nonnegative matrix factorisation by multiplicative updates | pixels |" in text
     assert "11 records belong to other draws or settings" in text
     assert "0.7200<br>(2.500e-04)<br>paper 0.7140 (8.518e-04)<br>+0.0060" in lines[0]
-    assert "**0.9000**" in lines[0]
-    header = next(line for line in text.splitlines() if "TuckerClustering" in line)
-    assert all(line.count("|") == header.count("|") for line in lines[:2])
+    ours = next(line for line in text.splitlines() if line.startswith("| TuckerClustering |"))
+    assert "**0.9000**" in ours
+    header = next(line for line in text.splitlines() if "| K=4 (2, 3, 7, 9) |" in line)
+    assert all(line.count("|") == header.count("|") for line in (ours, *lines[:5]))
     assert "ALS (K=4): 1 of 20 failed" in text
     assert "A machine" in text
     assert "numpy 2.0" in text
@@ -198,6 +200,32 @@ def test_slow_columns_are_named_with_their_runs():
     text = table_markdown(summarize(EXPERIMENTS["table4"], []))
     names = "ALS, B-NMF, B-NMF (multinomial), DRCC (searched), PCA-Multinomial, AutoSC"
     assert f"Runs of a row: 20 at most; 3 for PGM; 5 for {names}" in text
+
+
+def test_both_of_our_columns_are_compared_with_all_rivals():
+    records = [*COMPARED, *beside("AutoClustering", 0.75, 0.9, 9)]
+    text = overview_markdown([summarize(EXPERIMENTS["table3"], records)])
+    assert "**AutoClustering** is first or tied first in AC and NMI in 1 of 1 rows (100 %)" in text
+    assert "**TuckerClustering** is first or tied first in AC and NMI in 0 of 1 rows (0 %)" in text
+    lost = "| 0.3000 | PCA-Multinomial | 0.6000 | -0.3000 ± 0.0000 |"
+    assert f"| table3 | K=4 | NMI {lost}" in text
+    assert "## AutoClustering beside the nearest rival of each row" in text
+    table = table_markdown(summarize(EXPERIMENTS["table3"], records))
+    assert "## AutoClustering minus the others" in table
+    rows = list(csv.DictReader(io.StringIO(table_csv(summarize(EXPERIMENTS["table3"], records)))))
+    (found,) = [row for row in rows if (row["row"], row["method"]) == ("K=4", "MM")]
+    assert float(found["ac_auto_lead"]) == pytest.approx(0.05)
+    assert float(found["ac_lead"]) == pytest.approx(0.1)
+
+
+def test_the_adjusted_rand_index_stands_beside_where_it_is_known():
+    records = [record("MM", run, 0.5, extras={"ari": 0.125, "seen": 0.25}) for run in range(2)]
+    summary = summarize(EXPERIMENTS["table3"], records)
+    assert "## Adjusted Rand index (ARI)" in table_markdown(summary)
+    assert "0.1250" in table_markdown(summary)
+    assert "Adjusted Rand index" in table_html(summary)
+    (found,) = [r for r in csv.DictReader(io.StringIO(table_csv(summary))) if r["ari_mean"]]
+    assert (float(found["ari_mean"]), float(found["seen"])) == (0.125, 0.25)
 
 
 def test_ablations_are_compared_apart():

@@ -7,7 +7,13 @@ from scipy.stats import ttest_rel
 from tuckermix.experiments.cells import cells_of
 from tuckermix.experiments.methods import METHODS, Method, register_method
 from tuckermix.experiments.store import RunRecord
-from tuckermix.experiments.summaries import agreements, paired_difference, standings, summarize
+from tuckermix.experiments.summaries import (
+    agreements,
+    paired_difference,
+    share_of,
+    standings,
+    summarize,
+)
 from tuckermix.experiments.tables import EXPERIMENTS, Experiment, Row
 
 TABLE = EXPERIMENTS["table3"]
@@ -108,6 +114,47 @@ def test_a_variant_is_neither_marked_nor_in_the_way():
         **{"PCA-Multinomial-1": [0.9, 0.9, 0.9], "MM": [0.8, 0.8, 0.8], "ALS": [0.5] * 3}
     )
     assert marks(records) == {"MM": "first"}
+
+
+def test_our_columns_are_no_rivals_of_each_other():
+    scores = {"MM": [0.5, 0.6, 0.5], "TuckerClustering": [0.7, 0.8, 0.8]}
+    scores["AutoClustering"] = [0.9, 0.9, 1.0]
+    found = marks([record(name, run, ac) for name in scores for run, ac in enumerate(scores[name])])
+    assert found == {"TuckerClustering": "first", "AutoClustering": "first"}
+
+
+def test_the_share_counts_rows_and_names_who_is_ahead():
+    def scores(method, row, level):
+        return [record(method, run, level + 0.01 * run, nmi=level, row=row) for run in range(3)]
+
+    records = []
+    for row, level in (("K=3", 0.9), ("K=4", 0.5), ("K=5", 0.7)):
+        records += [*scores("AutoClustering", row, level), *scores("MM", row, 0.7)]
+    records += [record("AutoClustering", 0, 0.1, row="K=6"), record("MM", 0, 0.2, row="K=6")]
+    share = share_of(standings([summarize(TABLE, records)], "AutoClustering"), "AutoClustering")
+    assert (share.rows, share.reached) == (3, 2)  # the single run of K=6 decides nothing
+    assert share.others == (("table3", "K=4", ("MM",)),)
+
+
+def test_a_row_of_another_table_shows_its_records_and_counts_once():
+    beyond = EXPERIMENTS["beyond"]
+    records = [
+        replace(record(method, run, level + 0.01 * run, row="K=10"), method=method)
+        for method, level in (("AutoClustering", 0.9), ("MM", 0.5))
+        for run in range(3)
+    ]
+    (row,) = [row for row in summarize(beyond, records).rows if row.name == "MNIST, 10 × 100"]
+    assert row.borrowed
+    assert row.cells["AutoClustering"].metrics["AC"].mean == pytest.approx(0.91)
+    both = [summarize(TABLE, records), summarize(beyond, records)]
+    assert {found.table for found in standings(both, "AutoClustering")} == {"table3"}
+
+
+def test_a_column_that_nobody_asked_for_has_no_gaps():
+    records = [record("UMAP + k-means", 0, 0.5)]
+    assert cell_of(records, "UMAP + k-means").explanation == ""
+    assert cell_of(records, "UMAP + k-means", row="K=5").explanation == ""
+    assert cell_of(records, "DRCC (searched)", row="K=5").explanation == ""
 
 
 def test_our_lead_stands_in_every_other_column():

@@ -21,6 +21,7 @@ from tuckermix.experiments.summaries import (
     BEHIND,
     FIRST,
     METRICS,
+    SHOWN,
     SINGLE,
     STANDARD_ERRORS,
     TIED,
@@ -31,10 +32,19 @@ from tuckermix.experiments.summaries import (
     Standing,
     TableSummary,
     agreements,
+    our_columns,
+    share_of,
     standings,
     summarize,
 )
-from tuckermix.experiments.tables import OURS, PAPERS_OWN, Experiment, PaperScore, resolve_targets
+from tuckermix.experiments.tables import (
+    AUTO,
+    OURS,
+    PAPERS_OWN,
+    Experiment,
+    PaperScore,
+    resolve_targets,
+)
 
 __all__ = [
     "FORMATS",
@@ -65,6 +75,12 @@ SPLIT_NOTE = (
     '"Full set": the row needs more than the part of the data that is kept for reports; beside it '
     "stands the share of its images that belong to the part that choices may look at."
 )
+
+MEASURES = {
+    "AC": "Accuracy (AC)",
+    "NMI": "Normalised mutual information (NMI)",
+    "ARI": "Adjusted Rand index (ARI)",
+}
 
 BOLD, PLAIN = "\x1b[1m", "\x1b[0m"
 
@@ -98,16 +114,17 @@ def _standing_lines(row: RowSummary) -> list[str]:
             if metric in cell.metrics and cell.metrics[metric].standing:
                 marked.setdefault(cell.metrics[metric].standing, []).append(method)
         parts = [f"{standing}: {', '.join(names)}" for standing, names in marked.items()]
-        leads = {
-            method: lead
-            for method, cell in row.cells.items()
-            if metric in cell.metrics
-            and (lead := cell.metrics[metric].lead) is not None
-            and not (method in METHODS and METHODS[method].variant_of)
-        }
-        if leads:
-            rival = min(leads, key=lambda method: leads[method].mean)
-            parts.append(f"{OURS} minus {rival} {_error(leads[rival])}")
+        for ours in our_columns():
+            leads = {
+                method: cell.metrics[metric].leads[ours]
+                for method, cell in row.cells.items()
+                if metric in cell.metrics
+                and ours in cell.metrics[metric].leads
+                and not (method in METHODS and METHODS[method].variant_of)
+            }
+            if leads:
+                rival = min(leads, key=lambda method: leads[method].mean)
+                parts.append(f"{ours} minus {rival} {_error(leads[rival])}")
         if parts:
             lines.append(f"{metric}: {'; '.join(parts)}")
     return lines
@@ -217,19 +234,34 @@ def _lines_of_cell(cell: CellSummary, metric: str) -> tuple[str, str, list[str]]
     return f"{found.mean:.4f}", found.standing, small
 
 
-def _score_lines(summary: TableSummary, form: Callable[[CellSummary, str], str]) -> list[list[str]]:
-    """Return the lines of scores, one for each row and metric."""
+def _shown(summary: TableSummary) -> list[str]:
+    """Return the measures of which a table has any value; those of the paper in any case."""
+    cells = [cell for row in summary.rows for cell in row.cells.values()]
     return [
-        [_row_title(row), metric, *(form(cell, metric) for cell in row.cells.values())]
-        for row in summary.rows
-        for metric in METRICS
+        metric
+        for metric in SHOWN
+        if metric in METRICS or any(metric in cell.metrics for cell in cells)
+    ]
+
+
+def _header(summary: TableSummary) -> list[str]:
+    return ["", *(_row_title(row) for row in summary.rows)]
+
+
+def _score_lines(
+    summary: TableSummary, metric: str, form: Callable[[CellSummary, str], str]
+) -> list[list[str]]:
+    """Return the lines of one measure, a line for each method and a column for each row."""
+    return [
+        [method, *(form(row.cells[method], metric) for row in summary.rows)]
+        for method in summary.methods
     ]
 
 
 def _time_lines(summary: TableSummary) -> list[list[str]]:
     return [
-        [row.name, *(_number(cell.seconds, ".3g") or "–" for cell in row.cells.values())]
-        for row in summary.rows
+        [method, *(_number(row.cells[method].seconds, ".3g") or "–" for row in summary.rows)]
+        for method in summary.methods
     ]
 
 
@@ -269,12 +301,33 @@ def _markdown_cell(cell: CellSummary, metric: str) -> str:
     return "<br>".join([marked, *small])
 
 
-def _lead_cell(cell: CellSummary, metric: str) -> str:
-    """Print how far we lead a method, and whether the draws can tell."""
+def _lead_cell(cell: CellSummary, metric: str, ours: str = OURS) -> str:
+    """Print how far one of our columns leads a method, and whether the draws can tell."""
     found = cell.metrics.get(metric)
-    if found is None or found.lead is None:
+    lead = None if found is None else found.leads.get(ours)
+    if lead is None:
         return "–"
-    return _error(found.lead) + (" (tie)" if found.lead.tied else "")
+    return _error(lead) + (" (tie)" if lead.tied else "")
+
+
+def _lead_sections(summary: TableSummary) -> list[str]:
+    """Return, for each of our columns, the paired differences to all others."""
+    lines = []
+    for ours in our_columns():
+        others = [name for name in summary.methods if name not in our_columns()]
+        if ours not in summary.methods or not others:
+            continue
+        lines += ["", f"## {ours} minus the others", ""]
+        lines += ["Mean and standard error of the differences, draw by draw.", ""]
+        for metric in METRICS:
+            found = [
+                [name, *(_lead_cell(row.cells[name], metric, ours) for row in summary.rows)]
+                for name in others
+            ]
+            names = [f"{metric}", *(row.name for row in summary.rows)]
+            kept = [line for line in found if any(cell != "–" for cell in line[1:])]
+            lines += [*markdown_table(names, kept), ""] if kept else []
+    return lines
 
 
 def _column_lines(summary: TableSummary) -> list[list[str]]:
@@ -326,24 +379,16 @@ def table_markdown(summary: TableSummary) -> str:
     lines += [LEGEND, "", _runs_line(summary), ""]
     if any(row.seen for row in summary.rows):
         lines += [SPLIT_NOTE, ""]
-    lines += markdown_table(["", "", *summary.methods], _score_lines(summary, _markdown_cell))
-    if OURS in summary.methods:
-        others = [method for method in summary.methods if method != OURS]
-        lines += ["", f"## {OURS} minus the others", ""]
-        lines += ["Mean and standard error of the differences, draw by draw.", ""]
-        lines += markdown_table(
-            ["", "", *others],
-            (
-                [row.name, metric, *(_lead_cell(row.cells[name], metric) for name in others)]
-                for row in summary.rows
-                for metric in METRICS
-            ),
-        )
+    for metric in _shown(summary):
+        lines += [f"## {MEASURES[metric]}", ""]
+        lines += markdown_table(_header(summary), _score_lines(summary, metric, _markdown_cell))
+        lines.append("")
+    lines += ["## Time", "", "Processor seconds of a fit, one thread, mean over the runs.", ""]
+    lines += markdown_table(["", *(row.name for row in summary.rows)], _time_lines(summary))
+    lines += _lead_sections(summary)
     lines += ["", "## Columns", "", *markdown_table(COLUMNS_HEADER, _column_lines(summary))]
     if summary.spread:
         lines += ["", "## Random starts", "", *markdown_table(STARTS_HEADER, _starts(summary))]
-    lines += ["", "## Time", "", "Processor seconds of a fit, one thread, mean over the runs.", ""]
-    lines += markdown_table(["", *summary.methods], _time_lines(summary))
     gaps = [*_explanations(summary), *_older(summary)]
     if gaps:
         lines += ["", "## Gaps", "", *(f"- {_one_line(gap)}" for gap in gaps)]
@@ -361,30 +406,31 @@ def _one_line(text: str) -> str:
 def table_csv(summary: TableSummary) -> str:
     """Render a table as CSV, one line for each row and method."""
     header = ["table", "row", "method", "runs", "expected"]
-    for metric in METRICS:
+    for metric in SHOWN:
         name = metric.lower()
         header += [
             f"{name}_{part}"
             for part in (
                 *("mean", "variance", "low", "high", "standing", "lead", "lead_error", "pairs"),
-                *("paper", "difference"),
+                *("auto_lead", "auto_lead_error", "auto_pairs", "paper", "difference"),
             )
         ]
-    lines: list[list[object]] = [[*header, "cpu_seconds", "explanation"]]
+    lines: list[list[object]] = [[*header, "cpu_seconds", "seen", "explanation"]]
     for row in summary.rows:
         for cell in row.cells.values():
             line: list[object] = [summary.name, row.name, cell.method, cell.done, cell.expected]
-            for metric in METRICS:
+            for metric in SHOWN:
                 found, paper = cell.metrics.get(metric), cell.papers.get(metric)
                 printed = None if paper is None else paper.mean
                 if found is None:
-                    line += [None] * 8 + [printed, None]
+                    line += [None] * 11 + [printed, None]
                 else:
                     line += [found.mean, found.variance, found.worst, found.best, found.standing]
-                    lead = found.lead
-                    line += [None] * 3 if lead is None else [lead.mean, lead.error, lead.pairs]
+                    for ours in (OURS, AUTO):
+                        lead = found.leads.get(ours)
+                        line += [None] * 3 if lead is None else [lead.mean, lead.error, lead.pairs]
                     line += [printed, found.difference]
-            lines.append([*line, cell.seconds, _one_line(cell.explanation)])
+            lines.append([*line, cell.seconds, row.seen, _one_line(cell.explanation)])
     return csv_text(lines)
 
 
@@ -413,20 +459,25 @@ def table_html(summary: TableSummary) -> str:
     def escaped(lines: list[list[str]]) -> list[list[str]]:
         return [[html.escape(cell) for cell in line] for line in lines]
 
-    scores = [[html.escape(name), *cells] for name, *cells in _score_lines(summary, _html_cell)]
     parts = [
         f"<section id='{html.escape(summary.name)}'><h2>{html.escape(summary.title)}</h2>",
         f"<p>{html.escape(summary.note)}</p>",
         f"<p>{html.escape(_runs_line(summary))}</p>",
-        _html_table(["", "", *summary.methods], scores),
     ]
+    for metric in _shown(summary):
+        lines = _score_lines(summary, metric, _html_cell)
+        scores = [[html.escape(name), *cells] for name, *cells in lines]
+        parts.append(f"<h3>{html.escape(MEASURES[metric])}</h3>")
+        parts.append(_html_table(_header(summary), scores))
     if summary.spread:
         parts.append("<h3>Random starts</h3>")
         parts.append(_html_table(STARTS_HEADER, escaped(_starts(summary))))
     parts.append("<h3>Columns</h3>")
     parts.append(_html_table(COLUMNS_HEADER, escaped(_column_lines(summary))))
     parts.append("<h3>Processor seconds of a fit</h3>")
-    parts.append(_html_table(["", *summary.methods], escaped(_time_lines(summary))))
+    parts.append(
+        _html_table(["", *(row.name for row in summary.rows)], escaped(_time_lines(summary)))
+    )
     remarks = [*_explanations(summary), *_older(summary), *_mixed(summary)]
     if remarks:
         items = "".join(f"<li>{html.escape(_one_line(remark))}</li>" for remark in remarks)
@@ -495,11 +546,14 @@ def page_html(summaries: Iterable[TableSummary], figures: Mapping[str, tuple[str
 
 VERDICTS = (FIRST, TIED, BEHIND, SINGLE)
 VERDICT_NOTE = (
-    f'Comparisons are rows times AC and NMI. "{FIRST}": {OURS} is more than two standard errors of '
+    f'Comparisons are rows times AC and NMI. "{FIRST}": ours is more than two standard errors of '
     f'the paired difference ahead of every rival; "{BEHIND}": a rival is so far ahead of it; '
-    f'"{TIED}": neither; "{SINGLE}": no standard error, nothing decided. Variants of a column and '
-    "ablations are no rivals."
+    f'"{TIED}": neither; "{SINGLE}": no standard error, nothing decided. Variants of a column, '
+    "ablations, and bounds that know the true classes are no rivals, nor are our two columns of "
+    "each other."
 )
+SHARE_BEGIN, SHARE_END = "<!-- shares -->", "<!-- end of shares -->"
+"""Marks around what other pages take from the overview."""
 
 
 def _ablations(summaries: Iterable[TableSummary]) -> list[list[str]]:
@@ -511,7 +565,7 @@ def _ablations(summaries: Iterable[TableSummary]) -> list[list[str]]:
         for row in summary.rows
         for name, cell in row.cells.items()
         for metric, found in cell.metrics.items()
-        if name in variants and found.lead is not None
+        if name in variants and metric in METRICS and found.lead is not None
     ]
 
 
@@ -551,46 +605,98 @@ def _ablation_section(summaries: Iterable[TableSummary]) -> list[str]:
     return [f"## {OURS} and its ablations", "", *markdown_table(header, lines), ""]
 
 
+def _share_lines(summaries: list[TableSummary]) -> list[str]:
+    """Say in how many rows each of our columns is behind nobody, and name the others."""
+    lines = []
+    for ours in our_columns():
+        found = standings(summaries, ours)
+        if not found:
+            continue
+        share = share_of(found, ours)
+        if share.rows:
+            percent = f"{100 * share.reached / share.rows:.0f} %"
+            lines.append(
+                f"**{ours}** is first or tied first in AC and NMI in {share.reached} of "
+                f"{share.rows} rows ({percent}), against all rivals of each row."
+            )
+            lines.append("")
+        if share.others:
+            lines += markdown_table(
+                ["table", "row", "measure", "ours", "ahead of it", "", "difference ± error"],
+                (
+                    [s.table, s.row, s.metric, f"{s.ours:.4f}", *_winners(summaries, s)]
+                    for s in found
+                    if s.verdict == BEHIND
+                ),
+            )
+            lines.append("")
+    return lines
+
+
+def _winners(summaries: list[TableSummary], standing: Standing) -> list[str]:
+    """Name who is ahead of us, the best mean and its lead."""
+    table = next(summary for summary in summaries if summary.name == standing.table)
+    cells = next(row for row in table.rows if row.name == standing.row).cells
+    means = {name: cells[name].metrics[standing.metric] for name in standing.winners}
+    best = max(means, key=lambda name: means[name].mean)
+    names = [best, *(name for name in means if name != best)]
+    lead = means[best].leads[standing.method]
+    return [", ".join(names), f"{means[best].mean:.4f}", _error(lead)]
+
+
+def _standing_section(summaries: list[TableSummary], ours: str) -> list[str]:
+    """Compare one of our columns with the nearest rival of each row."""
+    found = standings(summaries, ours)
+    if not found:
+        return []
+    lines = (
+        [
+            one.table,
+            one.row,
+            one.metric,
+            f"{one.ours:.4f}",
+            one.rival + (f" ({one.missing} runs missing)" if one.missing else ""),
+            f"{one.theirs:.4f}",
+            _error(one.lead),
+            str(one.lead.pairs),
+            f"**{one.verdict}**" if one.verdict == FIRST else one.verdict,
+            ", ".join(one.ties) or "–",
+            "–" if one.speedup is None else f"{one.speedup:.0f} ×",
+        ]
+        for one in found
+    )
+    header = [
+        *("table", "row", "metric", ours, "nearest rival", "", "difference ± error"),
+        *("draws", "stands", "tied with", "faster"),
+    ]
+    counts = ["table", "comparisons", *VERDICTS, "lost", "faster: least", "median", "most"]
+    return [
+        f"## {ours}, table by table",
+        "",
+        *markdown_table(counts, _by_table(found)),
+        "",
+        f"## {ours} beside the nearest rival of each row",
+        "",
+        *markdown_table(header, lines),
+        "",
+    ]
+
+
 def overview_markdown(summaries: Iterable[TableSummary]) -> str:
     """Render both comparisons in Markdown."""
     summaries = list(summaries)
-    standing = standings(summaries)
     lines = [
         "# Overview",
         "",
-        *markdown_table(
-            ["table", "comparisons", *VERDICTS, "lost", "faster: least", "median", "most"],
-            _by_table(standing),
-        ),
+        SHARE_BEGIN,
+        "",
+        *_share_lines(summaries),
+        SHARE_END,
         "",
         VERDICT_NOTE,
-        f'"faster": processor time of {PAPERS_OWN} over that of {OURS}, row by row.',
+        f'"faster": processor time of {PAPERS_OWN} over ours, row by row.',
         "",
-        f"## {OURS} beside the best other method of each row",
-        "",
-        *markdown_table(
-            [
-                *("table", "row", "metric", OURS, "nearest rival", "", "difference ± error"),
-                *("draws", "stands", "tied with", "faster"),
-            ],
-            (
-                [
-                    found.table,
-                    found.row,
-                    found.metric,
-                    f"{found.ours:.4f}",
-                    found.rival + (f" ({found.missing} runs missing)" if found.missing else ""),
-                    f"{found.theirs:.4f}",
-                    _error(found.lead),
-                    str(found.lead.pairs),
-                    f"**{found.verdict}**" if found.verdict == FIRST else found.verdict,
-                    ", ".join(found.ties) or "–",
-                    "–" if found.speedup is None else f"{found.speedup:.0f} ×",
-                ]
-                for found in standing
-            ),
-        ),
-        "",
+        *(line for ours in our_columns() for line in _standing_section(summaries, ours)),
         *_ablation_section(summaries),
         f"## {PAPERS_OWN} here and in the paper",
         "",
