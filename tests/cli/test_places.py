@@ -60,6 +60,7 @@ def test_the_place_of_a_method_is_printed(run, desk):
     assert "words of the method" not in out
     assert [line for line in lines if line.startswith("mine, AC: ")]
     assert "8 cells computed" in err  # four columns, two draws
+    assert "their places mean little" in err
     code, again, err = bench(run, "cluster", "--name", "mine", "--quiet")
     assert code == 0
     assert again.splitlines()[1:3] == lines[1:3]  # nothing is computed again, times included

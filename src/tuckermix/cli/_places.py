@@ -88,6 +88,8 @@ def run_places(wishes: Wishes, *, as_json: bool, quiet: bool) -> int:
     if wishes.csv is not None:
         write_text(wishes.csv, places_csv(result.places))
         console.note(f"Wrote {wishes.csv}")
+    if wishes.quick:
+        console.note("The miniature tables show that everything runs; their places mean little.")
     named = [one.name for one in own]
     if as_json:
         console.result(_values(result, named), [], True)
