@@ -36,7 +36,7 @@ def photos(tmp_path):
 
 def begin(results, key="k" * 16):
     unfinished = Unfinished(results, Console(quiet=True))
-    unfinished.under(key)
+    unfinished.under(lambda: key)
     return unfinished
 
 
@@ -120,9 +120,15 @@ def test_damaged_records_are_read_anew(photos, tmp_path, always):
     np.testing.assert_array_equal(again.X, whole.X)
 
 
-def test_quick_work_leaves_nothing(photos, tmp_path):
+def test_quick_work_leaves_nothing_and_asks_for_no_key(photos, tmp_path):
     unfinished = Unfinished(tmp_path / "out", Console(True))
-    read(photos, remember=unfinished.remember)
+    data = read(photos, remember=unfinished.remember)
+    unfinished.under(lambda: pytest.fail("all samples were read for a key"))
+    with unfinished.guarding():
+        assert unfinished.choice(lambda: CHOSEN) == CHOSEN
+        assert unfinished.fitted() is None
+        np.testing.assert_array_equal(unfinished.rows(lambda part: part, data.X), data.X)
+        unfinished.keep_fitted(None, 0.1)
     assert not unfinished.path.exists()
 
 
@@ -217,7 +223,7 @@ def test_success_takes_everything_away(tmp_path, always):
 
 def test_failure_says_where_it_is(tmp_path, always, capsys):
     unfinished = Unfinished(tmp_path / "out", Console())
-    unfinished.under("k")
+    unfinished.under(lambda: "k")
 
     def interrupt():
         with unfinished.guarding():
@@ -228,7 +234,7 @@ def test_failure_says_where_it_is(tmp_path, always, capsys):
         interrupt()
     assert f"What was done is kept in {unfinished.path} (0.0 MB)" in capsys.readouterr().err
     again = Unfinished(tmp_path / "out", Console())
-    again.under("k")
+    again.under(lambda: "k")
     again.choice(lambda: CHOSEN)
     assert "Going on after what an earlier run left in" in capsys.readouterr().err
 

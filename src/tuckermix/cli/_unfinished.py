@@ -19,6 +19,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import fields
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -114,15 +115,18 @@ class Unfinished:
         whole = Path(os.path.abspath(results))
         self.path = whole.parent / f".{whole.name}.unfinished"
         self.console = console
-        self.key = ""
         self.told = False
-        self.start = time.monotonic()
+        self._key: Callable[[], str] = str
 
-    def under(self, key: str) -> None:
-        """Go on under the key of the run; what other runs left is taken away."""
-        self.key = key
+    def under(self, key: Callable[[], str]) -> None:
+        """Go on under the key of the run; what other runs left is taken away.
+
+        The key is asked for where there is something to find or to keep, since all samples are read
+        for it.
+        """
+        self._key = cache(key)
         for path in self._all():
-            if path.name != SAMPLES and key not in path.name:
+            if path.name != SAMPLES and self._key() not in path.name:
                 with suppress(OSError):
                     path.unlink()
 
@@ -148,7 +152,14 @@ class Unfinished:
             return []
 
     def _named(self, what: str, ending: str) -> Path:
-        return self.path / f"{what}-{self.key}{ending}"
+        return self.path / f"{what}-{self._key()}{ending}"
+
+    def _found(self, what: str, ending: str) -> Path | None:
+        """Return where something is that was kept, if it is."""
+        if not self._all():
+            return None
+        path = self._named(what, ending)
+        return path if path.is_file() else None
 
     def _tell(self) -> None:
         """Say once that the run goes on."""
@@ -217,19 +228,24 @@ class Unfinished:
 
     def choice(self, choose: Callable[[], Selection]) -> Selection:
         """Return the choice of an earlier run, or choose and keep it."""
-        path = self._named(CHOICE, ".json")
-        with suppress(OSError, ValueError, TypeError, KeyError):
-            values = json.loads(path.read_text(encoding="utf-8"))
-            trials = [Trial(**trial) for trial in values.pop("trials")]
-            found = Selection(trials, **values)
-            self._tell()
-            return found
+        path = self._found(CHOICE, ".json")
+        if path is not None:
+            with suppress(OSError, ValueError, TypeError, KeyError):
+                values = json.loads(path.read_text(encoding="utf-8"))
+                trials = [Trial(**trial) for trial in values.pop("trials")]
+                found = Selection(trials, **values)
+                self._tell()
+                return found
         start = time.monotonic()
         chosen = choose()
         values = {field.name: getattr(chosen, field.name) for field in fields(Selection)}
         values["trials"] = [trial.to_dict() for trial in chosen.trials]
         text = json.dumps(values, default=lambda value: value.item())
-        self._keep(time.monotonic() - start, len(text), lambda: write_text(path, text))
+        self._keep(
+            time.monotonic() - start,
+            len(text),
+            lambda: write_text(self._named(CHOICE, ".json"), text),
+        )
         return chosen
 
     def rows(self, transform: Callable[[Any], np.ndarray], X: np.ndarray) -> np.ndarray:
@@ -261,8 +277,8 @@ class Unfinished:
             if time.monotonic() - begin >= WORTH:
                 # Those that came before the time was up follow, one file for all of them.
                 piece = rows[waiting : part.stop]
-                place = self._named(f"{FEATURES}-{waiting}-{part.stop}", ".npy")
-                if self._keep(WORTH, piece.nbytes, lambda: _save(place, piece)):  # noqa: B023
+                write = partial(_save, self._named(f"{FEATURES}-{waiting}-{part.stop}", ".npy"))
+                if self._keep(WORTH, piece.nbytes, partial(write, piece)):
                     waiting = part.stop
         return rows
 
@@ -270,7 +286,7 @@ class Unfinished:
         """Return the rows from `start` to `stop` where a file holds them."""
         for path in self._all():
             what, _, rest = path.name.partition("-")
-            if what != FEATURES or not rest.endswith(f"-{self.key}.npy"):
+            if what != FEATURES or not rest.endswith(f"-{self._key()}.npy"):
                 continue
             with suppress(OSError, ValueError, EOFError):
                 low, high, *_ = map(int, rest.split("-")[:2])
@@ -285,11 +301,14 @@ class Unfinished:
         """Return the model that an earlier run fitted, and how long that took."""
         from tuckermix.persistence import load
 
+        taken, path = self._found(TIME, ".json"), self._found(MODEL, ".tuckermix")
+        if taken is None or path is None:
+            return None
         with suppress(OSError, ValueError, KeyError, TypeError):
-            seconds = json.loads(self._named(TIME, ".json").read_text(encoding="utf-8"))["seconds"]
-            model = load(self._named(MODEL, ".tuckermix"))
+            seconds = float(json.loads(taken.read_text(encoding="utf-8"))["seconds"])
+            model = load(path)
             self._tell()
-            return model, float(seconds)
+            return model, seconds
         return None
 
     def keep_fitted(self, model: Any, seconds: float) -> None:

@@ -6,6 +6,7 @@ import os
 import shlex
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -287,11 +288,8 @@ def cluster(
             plain = n_clusters is not None or is_dask(data.X) or model.missing is not None
             features = _names.PIXELS if plain else options.AUTO
         asked = (features, scale, n_clusters, seed)
-        unfinished.under(
-            key_of(
-                data, source, asked=asked, device=device, model=model.get_params(), pixels=pixels
-            )
-        )
+        about = {"asked": asked, "device": device, "model": model.get_params(), "pixels": pixels}
+        unfinished.under(partial(key_of, data, source, **about))
         selection = None
         if n_clusters is None or features == options.AUTO:
             with console.stage("Choosing"), _input.naming(data):
