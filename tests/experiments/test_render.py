@@ -218,6 +218,19 @@ def test_both_of_our_columns_are_compared_with_all_rivals():
     assert float(found["ac_lead"]) == pytest.approx(0.1)
 
 
+def test_pages_can_take_the_parts_of_the_overview_between_marks():
+    text = overview_markdown([summarize(EXPERIMENTS["table3"], COMPARED)])
+    names = ("shares", "tables of TuckerClustering", "agreement", "run")
+    parts = {
+        name: text.split(f"<!-- {name} -->")[1].split(f"<!-- end of {name}")[0] for name in names
+    }
+    assert "| table3 | 2 | 1 |" in parts["tables of TuckerClustering"]
+    agreed = "agrees with the paper to two standard errors in AC in 1 of 1, NMI in 0 of 1 rows"
+    assert agreed in parts["agreement"]
+    assert "15 fits with scores, 0.0 hours of processor time" in parts["run"]
+    assert "Machine: A machine." in parts["run"]
+
+
 def test_the_adjusted_rand_index_stands_beside_where_it_is_known():
     records = [record("MM", run, 0.5, extras={"ari": 0.125, "seen": 0.25}) for run in range(2)]
     summary = summarize(EXPERIMENTS["table3"], records)

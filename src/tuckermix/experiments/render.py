@@ -25,6 +25,7 @@ from tuckermix.experiments.summaries import (
     SINGLE,
     STANDARD_ERRORS,
     TIED,
+    Agreement,
     CellSummary,
     Difference,
     MetricSummary,
@@ -76,6 +77,7 @@ SPLIT_NOTE = (
     "stands the share of its images that belong to the part that choices may look at."
 )
 
+SECONDS_OF_AN_HOUR = 3600.0
 MEASURES = {
     "AC": "Accuracy (AC)",
     "NMI": "Normalised mutual information (NMI)",
@@ -552,8 +554,11 @@ VERDICT_NOTE = (
     "ablations, and bounds that know the true classes are no rivals, nor are our two columns of "
     "each other."
 )
-SHARE_BEGIN, SHARE_END = "<!-- shares -->", "<!-- end of shares -->"
-"""Marks around what other pages take from the overview."""
+
+
+def _marked(name: str, lines: Iterable[str]) -> list[str]:
+    """Put marks around a part that other pages take from the overview."""
+    return [f"<!-- {name} -->", "", *lines, f"<!-- end of {name} -->", ""]
 
 
 def _ablations(summaries: Iterable[TableSummary]) -> list[list[str]]:
@@ -633,6 +638,46 @@ def _share_lines(summaries: list[TableSummary]) -> list[str]:
     return lines
 
 
+def _agreement_lines(found: Sequence[Agreement]) -> list[str]:
+    """Count the rows in which the paper's own method has the paper's scores."""
+    lines = []
+    for method in dict.fromkeys(one.method for one in found):
+        counts = []
+        for metric in METRICS:
+            known = [
+                one
+                for one in found
+                if (one.method, one.metric) == (method, metric) and one.agrees is not None
+            ]
+            counts.append(f"{metric} in {sum(bool(one.agrees) for one in known)} of {len(known)}")
+        lines.append(
+            f"- **{method}**, {METHODS[method].description}: agrees with the paper to two standard "
+            f"errors in {', '.join(counts)} rows that have more than one run."
+        )
+    return [*lines, ""]
+
+
+def _run_lines(summaries: Sequence[TableSummary]) -> list[str]:
+    """Say how many fits there are, what they took, and where they were made."""
+    cells = [
+        cell
+        for summary in summaries
+        for row in summary.rows
+        for cell in row.cells.values()
+        if not row.borrowed
+    ]
+    fits = sum(cell.done for cell in cells)
+    hours = sum(cell.done * (cell.seconds or 0.0) for cell in cells) / SECONDS_OF_AN_HOUR
+    absent = sum(cell.expected - cell.done for cell in cells)
+    text = f"{fits} fits with scores, {hours:.1f} hours of processor time, one thread each; "
+    lines = [f"{text}{absent} have none, each table says why."]
+    for name in dict.fromkeys(name for summary in summaries for name in summary.machines):
+        lines.append(f"Machine: {name}.")
+    for name in dict.fromkeys(name for summary in summaries for name in summary.versions):
+        lines.append(f"Versions: {name}.")
+    return [*lines, ""]
+
+
 def _winners(summaries: list[TableSummary], standing: Standing) -> list[str]:
     """Name who is ahead of us, the best mean and its lead."""
     table = next(summary for summary in summaries if summary.name == standing.table)
@@ -673,8 +718,7 @@ def _standing_section(summaries: list[TableSummary], ours: str) -> list[str]:
     return [
         f"## {ours}, table by table",
         "",
-        *markdown_table(counts, _by_table(found)),
-        "",
+        *_marked(f"tables of {ours}", [*markdown_table(counts, _by_table(found)), ""]),
         f"## {ours} beside the nearest rival of each row",
         "",
         *markdown_table(header, lines),
@@ -688,11 +732,7 @@ def overview_markdown(summaries: Iterable[TableSummary]) -> str:
     lines = [
         "# Overview",
         "",
-        SHARE_BEGIN,
-        "",
-        *_share_lines(summaries),
-        SHARE_END,
-        "",
+        *_marked("shares", _share_lines(summaries)),
         VERDICT_NOTE,
         f'"faster": processor time of {PAPERS_OWN} over ours, row by row.',
         "",
@@ -700,6 +740,7 @@ def overview_markdown(summaries: Iterable[TableSummary]) -> str:
         *_ablation_section(summaries),
         f"## {PAPERS_OWN} here and in the paper",
         "",
+        *_marked("agreement", _agreement_lines(agreements(summaries))),
         *markdown_table(
             [
                 "table",
@@ -729,6 +770,10 @@ def overview_markdown(summaries: Iterable[TableSummary]) -> str:
         ),
         "",
         '"two errors": twice the standard error of the difference of the two means.',
+        "",
+        "## The run",
+        "",
+        *_marked("run", _run_lines(summaries)),
     ]
     return "\n".join(lines) + "\n"
 
