@@ -1,8 +1,8 @@
 """Run the benchmarks of the core: ``python -m benchmarks [--quick] [--write]``.
 
-Figures are medians from this run on this machine, ours and the peer's in turn, one BLAS thread for
-both. They are printed and stored as `core.json` and `core.md`, outside version control unless
-``--write`` puts them among the published results.
+Figures are medians of processor time from this run on this machine, ours and the peer's in turn,
+one thread for both. They are printed and stored as `core.json` and `core.md`, outside version
+control unless ``--write`` puts them among the published results.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+import joblib
 from threadpoolctl import threadpool_limits
 
 from benchmarks import bench_core, reporting
@@ -25,12 +26,13 @@ def main() -> None:
     here = Path(__file__).parent
     folder = options.out or here / ("results" if options.write else "_scratch")
     rows = []
-    with threadpool_limits(1):
+    with threadpool_limits(1), joblib.parallel_config(n_jobs=1):
         for benchmark in bench_core.BENCHMARKS:
             if options.only in benchmark.__name__:
                 rows.extend(benchmark(quick=options.quick))
                 print(reporting.lines_of(rows[-1:])[-1], flush=True)
-    reporting.store(rows, folder, "core", "python -m benchmarks")
+    kind = "Medians of processor time in one run, one thread"
+    reporting.store(rows, folder, "core", "python -m benchmarks", kind)
     print(f"Stored in {folder}.")
 
 

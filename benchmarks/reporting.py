@@ -17,13 +17,16 @@ PACKAGES = ("tuckermix", "numpy", "scipy", "scikit-learn", "tensorly", "pymanopt
 
 
 def in_turn(functions: dict[str, Callable[[], Any]], repeats: int) -> dict[str, float]:
-    """Time several functions in turn, so that other load hits all of them, and take medians."""
+    """Take the medians of the processor time of several functions, which run in turn.
+
+    Other load changes it less than wall time, and hits all of them.
+    """
     times: dict[str, list[float]] = {name: [] for name in functions}
     for _ in range(repeats):
         for name, function in functions.items():
-            began = time.perf_counter()
+            began = time.process_time()
             function()
-            times[name].append(time.perf_counter() - began)
+            times[name].append(time.process_time() - began)
     return {name: statistics.median(values) for name, values in times.items()}
 
 
@@ -75,11 +78,17 @@ def heading(command: str, kind: str, about: dict[str, Any]) -> str:
     )
 
 
-def store(rows: list[dict[str, Any]], folder: Path, name: str, command: str) -> None:
+def store(
+    rows: list[dict[str, Any]],
+    folder: Path,
+    name: str,
+    command: str,
+    kind: str = "Medians of one run",
+) -> None:
     """Write `name.json` and `name.md`, and print the table."""
     folder.mkdir(parents=True, exist_ok=True)
     about = environment()
-    text = "\n".join([heading(command, "Medians of one run", about), "", *lines_of(rows), ""])
+    text = "\n".join([heading(command, kind, about), "", *lines_of(rows), ""])
     document = {"command": command, "environment": about, "rows": rows}
     (folder / f"{name}.json").write_text(json.dumps(document, indent=1) + "\n")
     (folder / f"{name}.md").write_text(text)
