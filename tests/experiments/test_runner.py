@@ -365,6 +365,15 @@ def test_a_run_ends_when_its_time_is_over_and_goes_on_later(fakes, tmp_path, job
     assert reproduce(table, jobs=jobs, db=db).computed == 18 - report.computed
 
 
+def test_rows_can_be_named(fakes, tmp_path):
+    db, table = tmp_path / "r.sqlite", fakes.table("random", runs=2)
+    assert reproduce(table, jobs=0, db=db, rows=["K=3"]).computed == 2
+    assert {found.row for found in records_of(db)} == {"K=3"}
+    assert [cost.cells for cost in plan(table, db=db, rows=["K=2"])] == [2]
+    with pytest.raises(ValueError, match="'rows' parameter of reproduce must be one of 'K=2'"):
+        reproduce(table, jobs=0, db=db, rows=["K=9"])
+
+
 def test_a_plan_counts_what_is_left(fakes, tmp_path):
     db, table = tmp_path / "r.sqlite", fakes.table("random", "slow", runs=2)
     assert {(cost.method, cost.cells) for cost in plan(table, db=db)} == {

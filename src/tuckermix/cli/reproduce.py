@@ -162,6 +162,10 @@ def reproduce(
             autocompletion=one_of(*METHODS),
         ),
     ] = None,
+    row: Annotated[
+        list[str] | None,
+        typer.Option(help="Only this row of the targets; may be given several times."),
+    ] = None,
     quick: Annotated[
         bool, typer.Option("--quick", help="Miniature tables on open data, in minutes.")
     ] = False,
@@ -222,7 +226,13 @@ def reproduce(
     absent: dict[str, str] = {}
     if plan:
         costs = plan_reproduction(
-            targets, runs=runs, methods=_split_methods(methods), quick=quick, db=db, times=times
+            targets,
+            runs=runs,
+            methods=_split_methods(methods),
+            rows=row or None,
+            quick=quick,
+            db=db,
+            times=times,
         )
         typer.echo(_plan_text(costs))
         return
@@ -239,6 +249,7 @@ def reproduce(
                 data=data,
                 runs=runs,
                 methods=_split_methods(methods),
+                rows=row or None,
                 quick=quick,
                 jobs=jobs,
                 db=db,

@@ -17,14 +17,14 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any
 
 from tuckermix._records import Record
-from tuckermix._validation import check_integer, check_real
+from tuckermix._validation import check_integer, check_option, check_real
 from tuckermix.experiments.cells import (
     FAILED,
     MISSING,
@@ -584,9 +584,20 @@ def _cells(
     runs: int | None,
     methods: Iterable[str] | None,
     quick: bool,
+    rows: Iterable[str] | None,
 ) -> list[Cell]:
     """List the cells of targets, all of whose datasets must be known."""
     tables, figures = resolve_targets(targets, quick=quick)
+    if rows is not None:
+        known = [row.name for table in tables for row in table.rows]
+        chosen = list(rows)
+        for name in chosen:
+            check_option(name, "rows", "reproduce", known)
+        tables = [
+            replace(table, rows=tuple(row for row in table.rows if row.name in chosen))
+            for table in tables
+        ]
+        figures = []
     for table in tables:
         for row in table.rows:
             find_dataset(row.dataset)
@@ -600,6 +611,7 @@ def plan(
     *,
     runs: int | None = None,
     methods: Iterable[str] | None = None,
+    rows: Iterable[str] | None = None,
     quick: bool = False,
     db: str | os.PathLike[str] = DEFAULT_DB,
     times: str | os.PathLike[str] | None = None,
@@ -608,7 +620,7 @@ def plan(
 
     Parameters
     ----------
-    targets, runs, methods, quick, db, times
+    targets, runs, methods, rows, quick, db, times
         As for :func:`reproduce`. A file `db` that does not exist means that nothing is stored.
 
     Returns
@@ -616,7 +628,7 @@ def plan(
     costs : list of Cost
         One for each table and method with something to compute.
     """
-    cells = _cells(targets, runs, methods, quick)
+    cells = _cells(targets, runs, methods, quick, rows)
     known = [] if times is None else read_records(times)
     if not Path(db).is_file():
         return _costs(cells, TimeEstimate(known))
@@ -630,6 +642,7 @@ def reproduce(
     data: str | os.PathLike[str] | None = None,
     runs: int | None = None,
     methods: Iterable[str] | None = None,
+    rows: Iterable[str] | None = None,
     quick: bool = False,
     jobs: int | None = None,
     db: str | os.PathLike[str] = DEFAULT_DB,
@@ -654,6 +667,8 @@ def reproduce(
         The number of runs in place of the paper's.
     methods : iterable of str or None, default=None
         Only these columns.
+    rows : iterable of str or None, default=None
+        Only these rows of the targets.
     quick : bool, default=False
         Whether to compute miniature tables on data that everybody has.
     jobs : int or None, default=None
@@ -683,7 +698,7 @@ def reproduce(
     """
     if runs is not None:
         check_integer(runs, "runs", "reproduce")
-    cells = _cells(targets, runs, methods, quick)
+    cells = _cells(targets, runs, methods, quick, rows)
     with Store(db) as store, store.writing():
         if refresh:
             today = {name: code_fingerprint(method.factory) for name, method in METHODS.items()}

@@ -414,12 +414,17 @@ def summarize(
     for row in table.rows:
         source, place = source_of(table, row, library)
         places[source.name, place.name] = row
+    records = [
+        record
+        for record in records
+        if (record.experiment, record.row) in places and record.profile == profile
+    ]
+    # Of a row of another table the columns that this one has, be it by what somebody computed.
+    columns = {record.method for record in records if record.experiment == table.name}
     mine = [
         record
         for record in records
-        if (record.experiment, record.row) in places
-        and record.profile == profile
-        and (record.experiment == table.name or record.method in table.methods)
+        if (record.method in columns or record.method in table.methods)
         and record.method not in places[record.experiment, record.row].without
     ]
     extra = dict.fromkeys(record.method for record in mine)
