@@ -620,8 +620,20 @@ def plan(
 
     Parameters
     ----------
-    targets, runs, methods, rows, quick, db, times
-        As for :func:`reproduce`. A file `db` that does not exist means that nothing is stored.
+    targets : str, Experiment, or iterable of them, default="all"
+        What would be computed.
+    runs : int or None, default=None
+        The number of runs in place of the paper's.
+    methods : iterable of str or None, default=None
+        Only these columns.
+    rows : iterable of str or None, default=None
+        Only these rows.
+    quick : bool, default=False
+        Whether miniature tables are meant.
+    db : path, default="tuckermix-results.sqlite"
+        The file with the records; one that does not exist means that nothing is stored.
+    times : path or None, default=None
+        Published records, from which times are foretold too.
 
     Returns
     -------
