@@ -52,6 +52,64 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(no_torch)
 
 
+# Limits that only large data pass, by what they mean: tests lower them to go the way of large data.
+# Their names and their values in the code are nothing that a test depends on.
+LIMITS = {
+    # Samples from which labels are learned: at large, on a device, of a stream, of several views.
+    "landmarks": ("clustering.MAX_LANDMARKS",),
+    "landmarks_on_devices": ("clustering.DEVICE_LANDMARKS",),
+    "landmarks_of_streams": ("decomposition.stream.MAX_LANDMARKS",),
+    "landmarks_of_views": ("selection.multiview.MAX_LANDMARKS",),
+    # From so many samples on, a part of so many gives the start.
+    "samples_without_part": ("decomposition.fit.MANY_SAMPLES",),
+    "samples_of_part": ("decomposition.fit.PART",),
+    # Samples that are looked at for a simplex.
+    "simplex_samples": ("memberships.min_volume.SAMPLES",),
+    "archetype_samples": ("memberships.archetypes.SAMPLES",),
+    # A matrix with a longer side takes an iteration in place of a decomposition.
+    "dense_side": tuple(
+        f"{module}.DENSE_SIDE"
+        for module in (
+            "numerics.linalg",
+            "decomposition.exact",
+            "decomposition.alternating",
+            "decomposition.certificate",
+        )
+    ),
+    # What is computed on the host although the samples lie on a device.
+    "values_on_host": ("decomposition.exact.HOST_TENSOR",),
+    "eigenproblem_on_host": ("numerics.linalg.HOST_EIGENPROBLEM",),
+    # How long each way to the eigenvectors of a graph is tried before the next.
+    "restarts": ("numerics.linalg.RESTARTS",),
+    "filters": ("numerics.linalg.MAX_FILTERS",),
+    "size_for_lapack": ("numerics.linalg.FALLBACK_SIZE",),
+    "band_work": ("numerics.linalg.MAX_BAND_WORK",),
+    "graph_edges": ("labels.graph.MAX_EDGES",),
+    # What is worked on at a time.
+    "block_bytes": ("sources.source.HOST_BLOCK_BYTES",),
+    "block_samples": ("sources.source.HOST_BLOCK_SAMPLES",),
+    "largest_block_bytes": ("sources.source.LARGE_HOST_BLOCK_BYTES",),
+    "device_block_bytes": ("sources.source.DEVICE_BLOCK_BYTES",),
+    "neighbor_block_bytes": ("numerics.points.HOST_BLOCK",),
+    "kmeans_block_bytes": ("numerics.points.STEP_BLOCK",),
+    "gram_block_bytes": ("numerics.linalg.GRAM_BLOCK",),
+    "wavelet_cache_bytes": ("features._cascade.CACHE_BYTES",),
+    "wavelet_matrix_side": ("features._cascade.MATRIX_LIMIT",),
+}
+
+
+@pytest.fixture
+def limits(monkeypatch: pytest.MonkeyPatch):
+    """Set limits for the length of a test, by what they mean: ``limits(landmarks=60)``."""
+
+    def set_limits(**values: float) -> None:
+        for meaning, value in values.items():
+            for place in LIMITS[meaning]:
+                monkeypatch.setattr(f"tuckermix.{place}", value)
+
+    return set_limits
+
+
 @pytest.fixture(
     params=["numpy", "array_api_strict", pytest.param("torch", marks=pytest.mark.torch)]
 )

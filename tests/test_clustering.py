@@ -365,9 +365,9 @@ def test_libraries_and_devices_are_not_mixed(method):
             getattr(model, method)(other)
 
 
-def test_the_largest_cluster_comes_first_for_any_number_of_samples(seed, monkeypatch):
+def test_the_largest_cluster_comes_first_for_any_number_of_samples(seed, limits):
     """Clusters of nearly equal size, learned from few landmarks: these may order them otherwise."""
-    monkeypatch.setattr(clustering, "MAX_LANDMARKS", 60)
+    limits(landmarks=60)
     rng = np.random.default_rng(seed)
     truth = rng.permutation(np.repeat([0, 1, 2], [410, 400, 390]))
     X = 20.0 * np.eye(3)[truth] + rng.standard_normal((1200, 3))
@@ -385,10 +385,9 @@ def test_the_largest_cluster_comes_first_for_any_number_of_samples(seed, monkeyp
 
 
 @pytest.mark.torch
-def test_a_device_learns_from_more_landmarks(monkeypatch):
+def test_a_device_learns_from_more_landmarks(monkeypatch, limits):
     torch = pytest.importorskip("torch")
-    monkeypatch.setattr(clustering, "MAX_LANDMARKS", 60)
-    monkeypatch.setattr(clustering, "DEVICE_LANDMARKS", 90)
+    limits(landmarks=60, landmarks_on_devices=90)
     X = planted(0, (6, 5)).X
     for devices, expected in (((), 60), (("cpu",), 90)):
         monkeypatch.setattr(clustering, "DEVICES", devices)

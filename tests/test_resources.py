@@ -18,7 +18,6 @@ from tuckermix._resources import count_threads, gather_rows, in_threads, one_bla
 from tuckermix.datasets import make_tensor_clusters
 from tuckermix.features import Scattering
 from tuckermix.labels import fit_labels
-from tuckermix.numerics import linalg, points
 from tuckermix.numerics.points import kmeans, nearest_neighbors
 from tuckermix.sources import source
 
@@ -112,13 +111,15 @@ def test_a_fit_leaves_the_threads_as_they_were(rng):
 
 
 @pytest.fixture
-def small_blocks(monkeypatch):
+def small_blocks(limits):
     """Cut small data into many blocks."""
-    monkeypatch.setattr(source, "HOST_BLOCK_BYTES", 2**11)
-    monkeypatch.setattr(source, "HOST_BLOCK_SAMPLES", 1)
-    monkeypatch.setattr(points, "HOST_BLOCK", 2**14)
-    monkeypatch.setattr(points, "STEP_BLOCK", 2**14)
-    monkeypatch.setattr(linalg, "GRAM_BLOCK", 2**11)
+    limits(
+        block_bytes=2**11,
+        block_samples=1,
+        neighbor_block_bytes=2**14,
+        kmeans_block_bytes=2**14,
+        gram_block_bytes=2**11,
+    )
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2, None])

@@ -8,7 +8,6 @@ import pytest
 from tuckermix import TuckerClustering, decompose
 from tuckermix._array_api import to_numpy
 from tuckermix._records import StopReason
-from tuckermix.decomposition import alternating
 from tuckermix.decomposition.alternating import (
     PAPER,
     Recipe,
@@ -179,11 +178,11 @@ def test_interruption_keeps_what_is_there(monkeypatch):
     assert fit.cost < fit.history[0].cost
 
 
-def test_a_gap_that_takes_too_long_is_left_out(rng, monkeypatch):
+def test_a_gap_that_takes_too_long_is_left_out(rng, limits):
     objective, U = MembershipObjective(rng.standard_normal((10, 8))), Multinomial(10, 4)
     U = U.random_point(rng)
     assert gap_if_cheap(objective, U) == objective.gap(U)
-    monkeypatch.setattr(alternating, "DENSE_SIDE", 5)
+    limits(dense_side=5)
     assert np.isnan(gap_if_cheap(objective, U))
 
 

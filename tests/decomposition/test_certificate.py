@@ -7,7 +7,7 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from tuckermix import TuckerClustering, decompose
-from tuckermix.decomposition import certificate, exact
+from tuckermix.decomposition import exact
 from tuckermix.decomposition.certificate import certify
 from tuckermix.decomposition.result import with_constant
 from tuckermix.sources import as_source
@@ -79,8 +79,8 @@ def test_fewer_directions_than_allowed_open_the_gap(data):
     assert less.gap == pytest.approx(share, rel=1e-8)
 
 
-def test_the_bound_for_large_problems_finds_a_missed_direction(rng, monkeypatch):
-    monkeypatch.setattr(certificate, "DENSE_SIDE", 10)
+def test_the_bound_for_large_problems_finds_a_missed_direction(rng, limits):
+    limits(dense_side=10)
     X = rng.standard_normal((80, 9, 8))
     X += 6.0 * rng.standard_normal((80, 1, 1)) * rng.standard_normal((9, 8))
     fit = decompose(X, 4, (9, 8))

@@ -11,7 +11,6 @@ from tuckermix._array_api import to_numpy
 from tuckermix._records import StopReason
 from tuckermix.datasets import make_tensor_clusters
 from tuckermix.decomposition import exact
-from tuckermix.decomposition import fit as fit_module
 from tuckermix.decomposition.exact import (
     closed_form,
     settle,
@@ -21,7 +20,6 @@ from tuckermix.decomposition.exact import (
 )
 from tuckermix.decomposition.fit import start_factors
 from tuckermix.decomposition.result import Start
-from tuckermix.numerics import linalg
 from tuckermix.numerics.tensor import multi_mode_dot, tucker_to_tensor
 from tuckermix.sources import MemoryBlocks, Source, as_source
 
@@ -175,11 +173,10 @@ def test_stop_reasons():
     assert seen == [0, 1]
 
 
-def test_many_samples_start_from_a_part_of_them(monkeypatch, seed):
+def test_many_samples_start_from_a_part_of_them(limits, seed):
     X = noisy(seed, (400, 7, 8))
     direct = decompose(X, 4, 3, tol=1e-12)
-    monkeypatch.setattr(fit_module, "MANY_SAMPLES", 300)
-    monkeypatch.setattr(fit_module, "PART", 100)
+    limits(samples_without_part=300, samples_of_part=100)
     assert decompose(X, 4, 3, tol=1e-12, random_state=0).cost == pytest.approx(
         direct.cost, rel=1e-8
     )
@@ -272,12 +269,12 @@ def test_repeated_singular_values_are_no_trouble():
     assert found.explained == pytest.approx(optimum(corners, 4), rel=1e-12)
 
 
-def test_large_matrices_take_the_iteration(monkeypatch, seed):
+def test_large_matrices_take_the_iteration(limits, seed):
     rng = np.random.default_rng(seed)
     B = rng.standard_normal((150, 12)) @ rng.standard_normal((12, 200)) * 3
     B += rng.standard_normal((150, 200))
     expected = optimum(B, 6)
-    monkeypatch.setattr(linalg, "DENSE_SIDE", 10)
+    limits(dense_side=10)
     found = closed_form(B.copy(), 5)
     assert found.explained == pytest.approx(expected, rel=1e-11)
     warm = closed_form(B.copy(), 5, start=found.directions)
@@ -323,8 +320,8 @@ def test_one_pass_gives_what_coordinates_would(xp, seed):
 
 
 @pytest.mark.parametrize("limit", [0, 10**6], ids=["on the device", "on the host"])
-def test_settling_gains_and_spans_the_projected_rows(xp, seed, limit, monkeypatch):
-    monkeypatch.setattr(exact, "HOST_TENSOR", limit)
+def test_settling_gains_and_spans_the_projected_rows(xp, seed, limit, limits):
+    limits(values_on_host=limit)
     X, factors, basis = problem(seed)
     source = as_source(xp.asarray(X))
     moved = [xp.asarray(factor) for factor in factors]

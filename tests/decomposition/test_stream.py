@@ -7,7 +7,7 @@ from sklearn.metrics import adjusted_rand_score
 from tuckermix import TuckerClustering, load, save
 from tuckermix._array_api import to_numpy
 from tuckermix.datasets import make_tensor_clusters
-from tuckermix.decomposition import decompose, stream
+from tuckermix.decomposition import decompose
 from tuckermix.decomposition.stream import Summary, decompose_summary
 
 SOLVING = {"solver": "exact", "init": "hosvd", "n_init": 1, "max_iter": 100, "tol": 1e-6}
@@ -62,8 +62,8 @@ def test_memory_weighs_samples_by_their_age(seed):
     assert summary.weight == pytest.approx(weights.sum(), rel=1e-10)
 
 
-def test_landmarks_favour_what_is_remembered(monkeypatch, seed):
-    monkeypatch.setattr(stream, "MAX_LANDMARKS", 200)
+def test_landmarks_favour_what_is_remembered(limits, seed):
+    limits(landmarks_of_streams=200)
     X = np.arange(2000.0)[:, None] * np.ones((1, 3))
     kept = summarised(X, 100, memory=200.0, seed=seed).landmarks[:, 0]
     assert len(kept) == 200

@@ -51,11 +51,11 @@ def test_subsampling_changes_next_to_nothing(rng, shape, J, order, border):
 
 @pytest.mark.parametrize("shape", [(32, 32), (28, 19), (50,)])
 @pytest.mark.parametrize("J", [1, 2, 3])
-def test_matrix_products_agree_with_fast_transforms(rng, xp, shape, J, monkeypatch):
+def test_matrix_products_agree_with_fast_transforms(rng, xp, shape, J, limits):
     columns = xp.asarray(rng.random((*shape, 5)))
     _cascade._layout.cache_clear()
     by_matrices = Cascade(shape, J, 4, 2, "mirror", columns)(columns)
-    monkeypatch.setattr(_cascade, "MATRIX_LIMIT", 0)
+    limits(wavelet_matrix_side=0)
     _cascade._layout.cache_clear()
     by_transforms = Cascade(shape, J, 4, 2, "mirror", columns)(columns)
     _cascade._layout.cache_clear()
@@ -63,10 +63,10 @@ def test_matrix_products_agree_with_fast_transforms(rng, xp, shape, J, monkeypat
 
 
 @pytest.mark.parametrize("pieces", [1, 3, 10**9])
-def test_the_size_of_pieces_does_not_matter(rng, monkeypatch, pieces):
+def test_the_size_of_pieces_does_not_matter(rng, limits, pieces):
     columns = rng.random((16, 16, 5))
     expected = Cascade((16, 16), 2, 3, 2, "zero", columns)(columns)
-    monkeypatch.setattr(_cascade, "CACHE_BYTES", pieces * 2 * 3 * 24 * 24 * 8)
+    limits(wavelet_cache_bytes=pieces * 2 * 3 * 24 * 24 * 8)
     cascade = Cascade((16, 16), 2, 3, 2, "zero", columns)
     assert cascade.block_size == 2 * pieces
     assert np.allclose(cascade(columns), expected, rtol=1e-12)

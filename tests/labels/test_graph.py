@@ -236,12 +236,12 @@ def test_a_device_gives_the_labels_of_the_host(torch_on_device, rng, apart, n_sa
 
 
 @pytest.mark.torch
-def test_more_parts_than_clusters_are_joined_on_a_device_too(torch_on_device, rng, monkeypatch):
+def test_more_parts_than_clusters_are_joined_on_a_device_too(torch_on_device, rng, limits):
     Z = 100.0 * np.repeat(np.arange(6.0), 30)[:, None] + rng.standard_normal((180, 2))
     indices, squares = nearest_neighbors(Z, Z, 5, exclude_self=True)
     torch = torch_on_device
     for edges in (graph.MAX_EDGES, 0):  # wider neighbourhoods, then joining by means
-        monkeypatch.setattr(graph, "MAX_EDGES", edges)
+        limits(graph_edges=edges)
         labels = [
             graph_partition(
                 move(Z), move(indices), move(squares), 3, n_init=3, rng=np.random.default_rng(0)

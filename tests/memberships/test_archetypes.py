@@ -73,11 +73,11 @@ def test_the_result_does_not_depend_on_the_start(seed, planted):
     assert max(errors) <= 1.05 * min(errors)
 
 
-def test_many_samples_are_measured_on_a_part(monkeypatch, seed, planted):
+def test_many_samples_are_measured_on_a_part(limits, seed, planted):
     X, _, _ = planted.simplex(4, seed, n_samples=4000, snr=40)
     Y = planted.coordinates(X, 4)
     whole = error_of(Y, find_archetypes(Y, np.random.default_rng(seed)))
-    monkeypatch.setattr(module, "SAMPLES", 400)
+    limits(archetype_samples=400)
     part = error_of(Y, find_archetypes(Y, np.random.default_rng(seed)))
     assert part <= 1.2 * whole
 

@@ -102,11 +102,11 @@ def test_the_price_bounds_how_many_fall_outside(n_outside, seed, planted):
     assert planted.rmse(weights, truth) < planted.rmse(exact, truth)
 
 
-def test_many_samples_are_searched_by_their_extremes(monkeypatch, seed, planted):
+def test_many_samples_are_searched_by_their_extremes(limits, seed, planted):
     X, _, _ = planted.simplex(4, seed, n_samples=3000)
     Z = planted.coordinates(X, 4)
     whole = smallest_simplex(Z, np.random.default_rng(seed))
-    monkeypatch.setattr(module, "SAMPLES", 200)
+    limits(simplex_samples=200)
     part = smallest_simplex(Z, np.random.default_rng(seed))
     assert planted.barycentric(Z, part).min() > -ROUNDING
     assert log_volume(part) == pytest.approx(log_volume(whole), abs=1e-3)
@@ -114,8 +114,8 @@ def test_many_samples_are_searched_by_their_extremes(monkeypatch, seed, planted)
     assert np.sum(planted.barycentric(Z, robust).min(axis=1) < -ROUNDING) <= 60
 
 
-def test_a_sample_alone_in_its_direction_is_found(monkeypatch, planted):
-    monkeypatch.setattr(module, "SAMPLES", 50)
+def test_a_sample_alone_in_its_direction_is_found(limits, planted):
+    limits(simplex_samples=50)
     A = np.random.default_rng(0).standard_normal((400, 3))
     A[:, 2] = 0.0
     A[123, 2] = 5.0

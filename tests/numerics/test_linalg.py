@@ -34,9 +34,9 @@ def test_leading_eigenpairs_solve_the_problem(xp, n_vectors, seed):
 
 
 @pytest.mark.torch
-def test_large_problems_stay_on_the_device(monkeypatch):
+def test_large_problems_stay_on_the_device(limits):
     torch = pytest.importorskip("torch")
-    monkeypatch.setattr(linalg, "HOST_EIGENPROBLEM", 4)
+    limits(eigenproblem_on_host=4)
     A = np.random.default_rng(0).standard_normal((9, 9))
     gram = torch.asarray(A @ A.T)
     values, vectors = leading_eigenvectors(gram, 3)
@@ -103,10 +103,10 @@ def test_both_iterations_find_the_same(rng, link):
 
 @pytest.mark.torch
 @pytest.mark.parametrize(("limit", "n_groups"), [(40, 12), (1, 12), (40, 4)])
-def test_sparse_tensors_are_worked_on_where_they_are(monkeypatch, rng, limit, n_groups):
+def test_sparse_tensors_are_worked_on_where_they_are(limits, rng, limit, n_groups):
     # By the filter; by LAPACK where that is not enough; as a dense matrix where it is small.
     torch = pytest.importorskip("torch")
-    monkeypatch.setattr(linalg, "MAX_FILTERS", limit)
+    limits(filters=limit)
     N = planted(rng, n_groups, 60, 0.1)
     ends = np.array(N.nonzero())
     matrix = torch.sparse_coo_tensor(ends, N[*ends], N.shape, check_invariants=True).coalesce()
@@ -139,19 +139,16 @@ def test_equal_input_gives_equal_output(rng):
         np.testing.assert_array_equal(first, second)
 
 
-def test_lapack_helps_where_the_iteration_ends_too_early(monkeypatch, rng):
+def test_lapack_helps_where_the_iteration_ends_too_early(limits, rng):
     N = planted(rng, 12, 60, 0.1)
-    monkeypatch.setattr(linalg, "RESTARTS", 1)
-    monkeypatch.setattr(linalg, "MAX_FILTERS", 1)
+    limits(restarts=1, filters=1)
     values, _ = leading_eigenvectors(sparse.csr_array(N), 12)
     np.testing.assert_allclose(values, eigh(N, eigvals_only=True)[::-1][:12], atol=1e-12)
 
 
-def test_a_large_problem_gives_what_it_has_when_time_is_up(monkeypatch, rng):
+def test_a_large_problem_gives_what_it_has_when_time_is_up(limits, rng):
     N = planted(rng, 12, 60, 0.1)
-    monkeypatch.setattr(linalg, "RESTARTS", 1)
-    monkeypatch.setattr(linalg, "MAX_FILTERS", 2)
-    monkeypatch.setattr(linalg, "FALLBACK_SIZE", 0)
+    limits(restarts=1, filters=2, size_for_lapack=0)
     values, vectors = leading_eigenvectors(sparse.csr_array(N), 12)
     assert values.shape == (12,)
     np.testing.assert_allclose(vectors.T @ vectors, np.eye(12), atol=1e-9)
@@ -175,10 +172,8 @@ def chain(n_nodes, reach=5):
     return sparse.csr_array(A.multiply(scale[:, None]).multiply(scale[None, :]))
 
 
-def test_a_long_chain_takes_inverse_iteration(monkeypatch, rng):
-    monkeypatch.setattr(linalg, "FALLBACK_SIZE", 0)
-    monkeypatch.setattr(linalg, "RESTARTS", 1)
-    monkeypatch.setattr(linalg, "MAX_FILTERS", 3)
+def test_a_long_chain_takes_inverse_iteration(limits, rng):
+    limits(size_for_lapack=0, restarts=1, filters=3)
     order = rng.permutation(900)
     N = chain(900)[order, :][:, order]
     values, vectors = leading_eigenvectors(N, 4)
@@ -186,7 +181,7 @@ def test_a_long_chain_takes_inverse_iteration(monkeypatch, rng):
     np.testing.assert_allclose(values, expected[::-1][:4], atol=1e-10)
     cosines = np.linalg.svd(basis[:, -4:].T @ vectors, compute_uv=False)
     assert cosines.min() > 1 - 1e-8
-    monkeypatch.setattr(linalg, "MAX_BAND_WORK", 0)
+    limits(band_work=0)
     rough, _ = leading_eigenvectors(N, 4)
     assert (rough <= values + 1e-12).all()
     assert rough[-1] < values[-1]
@@ -210,9 +205,9 @@ def test_tall_svd_of_no_columns():
 
 @pytest.mark.parametrize("shape", [(30, 5), (8, 20)])
 @pytest.mark.parametrize("dense_side", [None, 1], ids=["dense", "iteration"])
-def test_leading_directions_are_right_singular_vectors(xp, seed, shape, dense_side, monkeypatch):
+def test_leading_directions_are_right_singular_vectors(xp, seed, shape, dense_side, limits):
     if dense_side is not None:
-        monkeypatch.setattr(linalg, "DENSE_SIDE", dense_side)
+        limits(dense_side=dense_side)
     rng = np.random.default_rng(seed)
     B = rng.standard_normal(shape) * 0.3 ** np.arange(shape[1])
     B -= B.mean(axis=0)

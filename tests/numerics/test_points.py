@@ -154,8 +154,8 @@ def test_a_sample_is_not_its_own_neighbour(xp, rng, n_points):
 
 
 @pytest.mark.parametrize("n_points", [300, 5000])
-def test_grouped_selection_is_exact_in_blocks(monkeypatch, rng, n_points):
-    monkeypatch.setattr(module, "HOST_BLOCK", 2**20)
+def test_grouped_selection_is_exact_in_blocks(limits, rng, n_points):
+    limits(neighbor_block_bytes=2**20)
     points, queries = rng.normal(size=(n_points, 3)), rng.normal(size=(100, 3))
     found, _ = nearest_neighbors(queries, points, 5)
     squares = ((queries[:, None] - points[None]) ** 2).sum(axis=2)

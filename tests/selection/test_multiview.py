@@ -11,7 +11,6 @@ import tuckermix
 from tuckermix import MultiViewClustering, TuckerClustering
 from tuckermix.datasets import make_tensor_clusters
 from tuckermix.features import Scattering
-from tuckermix.selection import multiview
 from tuckermix.selection.multiview import cluster_means
 
 
@@ -48,9 +47,9 @@ def test_one_view_labels_as_that_view_does(planted):
     assert adjusted_rand_score(alone.labels_, model.labels_) > 0.99
 
 
-def test_views_share_landmarks(planted, monkeypatch):
+def test_views_share_landmarks(planted, limits):
     X, y = planted
-    monkeypatch.setattr(multiview, "MAX_LANDMARKS", 60)
+    limits(landmarks_of_views=60)
     model = MultiViewClustering(two_views(), n_clusters=4, random_state=0).fit(X)
     pixels, strokes = model._voters_
     np.testing.assert_array_equal(pixels.landmark_labels, strokes.landmark_labels)

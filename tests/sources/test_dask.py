@@ -9,10 +9,9 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from tuckermix import TuckerClustering, clustering, datasets, decompose
+from tuckermix import TuckerClustering, datasets, decompose
 from tuckermix._validation import check_dask
 from tuckermix.datasets import make_tensor_clusters
-from tuckermix.decomposition import exact
 from tuckermix.decomposition.exact import solve_exact
 from tuckermix.decomposition.fit import start_factors
 from tuckermix.decomposition.result import Start
@@ -58,8 +57,8 @@ def test_cost_and_labels_are_those_in_memory(chunking, shape):
     assert lazy_model.gap_ < 1e-10
 
 
-def test_many_samples_start_from_the_same_part_as_in_memory(monkeypatch):
-    monkeypatch.setattr(clustering, "MAX_LANDMARKS", 300)
+def test_many_samples_start_from_the_same_part_as_in_memory(limits):
+    limits(landmarks=300)
     X = make_tensor_clusters(17_000, (3, 4), 3, noise=0.3, random_state=0).X
     model = TuckerClustering(3, random_state=0).fit(X)
     lazy_model = TuckerClustering(3, random_state=0).fit(da.from_array(X, chunks=(4000, 3, 4)))
@@ -168,8 +167,8 @@ def test_outputs_that_are_computed_together_read_each_chunk_once():
 
 
 @pytest.mark.slow
-def test_memory_does_not_grow_with_the_samples(monkeypatch):
-    monkeypatch.setattr(clustering, "MAX_LANDMARKS", 500)
+def test_memory_does_not_grow_with_the_samples(limits):
+    limits(landmarks=500)
     rng = np.random.default_rng(0)
     centres = rng.standard_normal((3, 12, 12)).astype(np.float32)
     noise = 0.5 * rng.standard_normal((2000, 12, 12)).astype(np.float32)
@@ -225,8 +224,8 @@ def test_samples_on_disk(kind, tmp_path):
     np.testing.assert_array_equal(np.asarray(model.predict(stored)), expected.labels_)
 
 
-def test_a_memory_map_is_never_copied(tmp_path, monkeypatch):
-    monkeypatch.setattr(clustering, "MAX_LANDMARKS", 500)
+def test_a_memory_map_is_never_copied(tmp_path, limits):
+    limits(landmarks=500)
     rng = np.random.default_rng(0)
     centres = rng.standard_normal((2, 20, 20))
     X = (centres[np.arange(20000) % 2] + rng.standard_normal((20000, 20, 20))).astype(np.float32)
@@ -243,9 +242,9 @@ def test_a_memory_map_is_never_copied(tmp_path, monkeypatch):
     assert sorted(np.bincount(model.labels_)) == [10000, 10000]
 
 
-def test_many_directions_are_found_by_narrow_passes(monkeypatch):
+def test_many_directions_are_found_by_narrow_passes(limits):
     X = np.random.default_rng(0).standard_normal((60, 12)) * np.logspace(1, -1, 12)
-    monkeypatch.setattr(exact, "DENSE_SIDE", 5)
+    limits(dense_side=5)
     assert decompose(da.from_array(X, chunks=(25, 12)), 3, 12).cost == pytest.approx(
         decompose(X, 3, 12).cost, rel=1e-8
     )

@@ -8,14 +8,13 @@ import pytest
 
 from tuckermix._array_api import to_numpy
 from tuckermix.decomposition.result import cost_of
-from tuckermix.sources import MemoryBlocks, add_parts, as_blocks, as_source, source
+from tuckermix.sources import MemoryBlocks, add_parts, as_blocks, as_source
 
 
 @pytest.fixture(params=["one block", "many blocks"])
-def block_size(request, monkeypatch):
+def block_size(request, limits):
     if request.param == "many blocks":
-        monkeypatch.setattr(source, "HOST_BLOCK_BYTES", 500)
-        monkeypatch.setattr(source, "DEVICE_BLOCK_BYTES", 500)
+        limits(block_bytes=500, device_block_bytes=500)
 
 
 def problem(seed, shape=(23, 4, 5, 3)):
@@ -106,11 +105,8 @@ def test_extra_memory_stays_below_the_size_of_the_samples():
 
 
 @pytest.fixture
-def small_blocks(monkeypatch):
-    monkeypatch.setattr(source, "HOST_BLOCK_BYTES", 200)
-    monkeypatch.setattr(source, "LARGE_HOST_BLOCK_BYTES", 1000)
-    monkeypatch.setattr(source, "HOST_BLOCK_SAMPLES", 3)
-    monkeypatch.setattr(source, "DEVICE_BLOCK_BYTES", 200)
+def small_blocks(limits):
+    limits(block_bytes=200, largest_block_bytes=1000, block_samples=3, device_block_bytes=200)
 
 
 @pytest.mark.usefixtures("small_blocks")
