@@ -135,7 +135,9 @@ def _curves(canvas: Any, points: list[Point]) -> None:
         top.set_ylim(0.0, 1.05)
         bottom.set_yscale("log")
         bottom.set_xlabel(name)
+        ticks = sorted({point.at for point in points if point.curve == name})
         for panel in (top, bottom):
+            panel.set_xticks(ticks)
             panel.grid(alpha=0.3)
     panels[0][0].set_ylabel("accuracy ± 2 standard errors")
     panels[1][0].set_ylabel("seconds a fit")

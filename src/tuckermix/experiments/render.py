@@ -692,8 +692,8 @@ def _winners(summaries: list[TableSummary], standing: Standing) -> list[str]:
 def _standing_section(summaries: list[TableSummary], ours: str) -> list[str]:
     """Compare one of our columns with the nearest rival of each row."""
     found = standings(summaries, ours)
-    if not found:
-        return []
+    if not found:  # the marks stay, for pages that take what is between them
+        return [*_marked(f"tables of {ours}", [f"No row of {ours} is computed yet.", ""])]
     lines = (
         [
             one.table,
