@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
-import numpy as np
-
 from tuckermix._array_api import to_numpy
 from tuckermix._declaration import describe
+from tuckermix.plots.centroids import draw_tiles, figure_size
 from tuckermix.plots.fitted import fitted
-from tuckermix.plots.pictures import montage
-from tuckermix.plots.style import DRAWN, INK, Display, axes_for
+from tuckermix.plots.style import DRAWN, Display, axes_for
 
 MAP_INCHES = 2.0
 """The width of one map in a new figure."""
 
 COLUMNS = 4
 """Maps in a row."""
-
-NAME_SHARE = 0.12
-"""Room for the name above a map, as a share of its height."""
 
 
 @dataclass(eq=False, repr=False)
@@ -82,18 +76,8 @@ class AbundanceDisplay(Display):
         n_maps = weights.shape[1]
         maps = 1.0 - weights.T.reshape(n_maps, height, width)
         columns = min(n_maps, COLUMNS)
-        top, gap = math.ceil(NAME_SHARE * height), max(1, round(width / 20))
-        padded = np.pad(maps, ((0, 0), (top, 0), (0, 0)), constant_values=1.0)
-        rows = math.ceil(n_maps / columns)
-        size = MAP_INCHES * columns, MAP_INCHES * rows * (height + top) / width + 0.4
-        ax = axes_for(type(self).__name__, ax, size)
-        sheet = montage(padded, columns, gap=gap)
-        self.image_ = ax.imshow(sheet, cmap="gray", vmin=0, vmax=1, interpolation="nearest")
-        ax.set_axis_off()
-        names = self.names if self.names is not None else range(n_maps)
-        for index, name in enumerate(names):
-            x = index % columns * (width + gap) + width / 2
-            y = index // columns * (height + top + gap) + top - 1
-            ax.text(x, y, str(name), ha="center", va="bottom", fontsize=8, color=INK)
+        ax = axes_for(type(self).__name__, ax, figure_size(maps, columns, True, MAP_INCHES))
+        names = range(n_maps) if self.names is None else self.names
+        self.image_ = draw_tiles(ax, maps, columns, [], [str(name) for name in names])
         ax.set_title("How much of each component is in each place", fontsize=9)
         return ax
