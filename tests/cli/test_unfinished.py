@@ -25,7 +25,7 @@ def always(monkeypatch):
 @pytest.fixture
 def photos(tmp_path):
     Image = pytest.importorskip("PIL.Image")
-    X = make_tensor_clusters(48, (16, 16), 3, random_state=0).X
+    X = make_tensor_clusters(30, (16, 16), 3, random_state=0).X
     levels = np.rint(255 * (X - X.min()) / np.ptp(X)).astype(np.uint8)
     folder = tmp_path / "photos"
     folder.mkdir()
@@ -87,7 +87,7 @@ def test_files_that_were_read_are_not_read_again(photos, tmp_path, always):
     again = read(photos, remember=remember)
     assert touched == ["07.png"]
     assert again.extra == first.extra
-    same = np.arange(48) != 7
+    same = np.arange(30) != 7
     np.testing.assert_array_equal(again.X[same], first.X[same])
     np.testing.assert_array_equal(again.X[7], first.X[8])
 
@@ -136,7 +136,7 @@ def test_quick_work_leaves_nothing_and_asks_for_no_key(photos, tmp_path):
 
 CHOSEN = Selection(
     [Trial(3, "pixels", 0.9, 0.5, 10, 0.1), Trial(4, "pixels", 1 / 3, 0.5, 2)],
-    *(3, "pixels", 4, 0.25, [{"n_clusters": 4, "share": 1.0, "nested": np.bool_(True)}], 48),
+    *(3, "pixels", 4, 0.25, [{"n_clusters": 4, "share": 1.0, "nested": np.bool_(True)}], 30),
 )
 
 
@@ -298,17 +298,17 @@ def test_a_run_that_is_killed_again_and_again_ends_as_if_it_had_not_been(photos,
     words = ("cluster", photos, "--features", "log-scattering", "-o")
     code, counts, _ = start("", 0, *words, tmp_path / "at-once")
     assert code == 0
-    assert counts["read"] == 48
+    assert counts["read"] == 30
     pieces = counts["features"]
-    assert pieces > 9
+    assert pieces > 6
     words = (*words, tmp_path / "result")
     hidden = tmp_path / ".result.unfinished"
 
-    code, counts, _ = start("read", 30, *words)
+    code, counts, _ = start("read", 20, *words)
     assert code == -signal.SIGKILL
-    code, counts, said = start("features", 7, *words)
+    code, counts, said = start("features", 5, *words)
     assert code == -signal.SIGKILL
-    assert counts["read"] == 48 - 29
+    assert counts["read"] == 30 - 19
     assert counts["choose"] == 1
     assert "Going on after what an earlier run left in" in said
     code, counts, _ = start("fit", 1, *words)
