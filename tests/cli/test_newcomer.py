@@ -194,6 +194,26 @@ def test_messages_name_files_and_options(fails, desk, cells):
     assert "Did you mean 'cluster'? Try" in fails("clustr")
 
 
+def test_images_that_differ_are_told_with_every_remedy_at_once(run, fails, desk, cells):
+    """Sizes and colours differ: one message, and the command that follows from it works."""
+    pictures(desk / "mixed", cells[0])
+    with Image.open(desk / "mixed" / "00.png") as image:
+        image.resize((15, 18)).convert("RGB").save(desk / "mixed" / "01.png")
+    said = fails("cluster", "mixed", "-k", 4, "-q")
+    for part in ("--grey", "--colour", "Their sizes differ too: add --size 12x10, or another."):
+        assert part in said
+    assert "Pass --size 12x10, or another, to" in fails("cluster", "mixed", "-k", 4, "--grey", "-q")
+    assert run("cluster", "mixed", "-k", 4, "--grey", "--size", "12x10", "-q")[0] == 0
+
+
+def test_a_folder_of_results_stands_for_its_model(run, fails, desk, cells):
+    pictures(desk / "photos", cells[0])
+    assert run("cluster", "photos", "-k", 4, "-q")[0] == 0
+    _, whole, _ = run("predict", "photos-clusters/model.tuckermix", "photos", "-q")
+    assert run("predict", "photos-clusters", "photos", "-q")[1] == whole
+    assert "photos is a folder without a model.tuckermix" in fails("predict", "photos", "photos")
+
+
 def test_a_picture_too_large_is_not_called_damaged(fails, desk, cells, monkeypatch):
     pictures(desk / "photos", cells[0][:2])
     monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 50)

@@ -35,6 +35,11 @@ NAME_COLUMNS = ("name", "file", "filename", "path", "index")
 LABEL_COLUMNS = ("label", "labels", "class", "truth", "target", "y")
 TRUTH_SUFFIXES = (".csv", ".tsv", ".txt", ".npy")
 """A --truth that ends so is meant for a file, whether it is there or not."""
+SHAPES = re.compile(
+    r"its files differ: .* has shape \((\d+), (\d+)(?:, 3)?\) and .* has shape "
+    r"\((\d+), (\d+)(?:, 3)?\)"
+)
+"""What is said of two images, grey or in colour, that are not alike."""
 OWN_LABELS = ("labels", "folders")
 """Words for --truth that mean the labels which INPUT itself carries."""
 
@@ -63,7 +68,24 @@ def read_input(
             raise UsageError(f"Cannot read {source}: no such file, folder or dataset.") from error
     given = {name: value for name, value in options.items() if value is not None}
     reader = partial(read, source, label_key=label_key, remember=remember, **given)
-    return read_in_chunks(reader, chunk, everything=on_disk)
+    try:
+        return read_in_chunks(reader, chunk, everything=on_disk)
+    except ReadError as error:
+        said = with_sizes(str(error))
+        if said == str(error):
+            raise
+        raise ReadError(said) from error
+
+
+def with_sizes(message: str) -> str:
+    """Complete the remedy for images that differ: a size, and both where colours differ too."""
+    found = SHAPES.search(message)
+    if found is None or (found[1], found[2]) == (found[3], found[4]):
+        return message
+    size = f"--size {found[1]}x{found[2]}"
+    if "grey=True" in message:
+        return f"{message} Their sizes differ too: add {size}, or another."
+    return message.replace("size=(height, width)", f"{size}, or another,")
 
 
 def label_key_of(truth: str | None) -> str | None:

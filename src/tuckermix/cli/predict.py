@@ -15,7 +15,7 @@ from tuckermix.cli._console import Console, UsageError, in_options
 
 EXAMPLES = """\b
 Examples:
-  tuckermix predict photos-clusters/model.tuckermix new-photos/
+  tuckermix predict photos-clusters new-photos/
   tuckermix predict photos-clusters/model.tuckermix new-photos/ -o new-labels.csv
   tuckermix predict photos-clusters/model.tuckermix new-photos/ --json
 """
@@ -28,7 +28,9 @@ def predict(
     model_path: Annotated[
         Path,
         typer.Argument(
-            metavar="MODEL", help="A model.tuckermix that 'cluster' wrote.", show_default=False
+            metavar="MODEL",
+            help="A model.tuckermix that 'cluster' wrote, or its folder.",
+            show_default=False,
         ),
     ],
     source: options.Input,
@@ -67,6 +69,13 @@ def predict(
     reading = options.reading(
         key, sample_axis, sample_shape, size, grey, frames, channels, axes, on_error
     )
+    if model_path.is_dir():
+        if not (model_path / _results.MODEL).is_file():
+            raise UsageError(
+                f"{model_path} is a folder without a {_results.MODEL}: name the model, or the "
+                "folder that 'tuckermix cluster' wrote."
+            )
+        model_path = model_path / _results.MODEL
     model = load(model_path)
     with console.stage(f"Reading {source}"):
         reading = _features.reading_as_before(model, source, reading)
