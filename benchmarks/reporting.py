@@ -13,6 +13,8 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+import tuckermix
+
 PACKAGES = ("tuckermix", "numpy", "scipy", "scikit-learn", "tensorly", "pymanopt", "torch")
 
 
@@ -38,6 +40,7 @@ def environment() -> dict[str, Any]:
             versions[package] = version(package)
         except PackageNotFoundError:
             continue
+    versions["tuckermix"] = tuckermix.__version__  # of the code that runs, installed or not
     return {
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
         "python": platform.python_version(),
