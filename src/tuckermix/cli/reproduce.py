@@ -164,7 +164,9 @@ def reproduce(
     ] = None,
     row: Annotated[
         list[str] | None,
-        typer.Option(help="Only this row of the targets; may be given several times."),
+        typer.Option(
+            metavar="NAME", help="Only this row of the targets; may be given several times."
+        ),
     ] = None,
     quick: Annotated[
         bool, typer.Option("--quick", help="Miniature tables on open data, in minutes.")
