@@ -206,6 +206,17 @@ def test_images_that_differ_are_told_with_every_remedy_at_once(run, fails, desk,
     assert run("cluster", "mixed", "-k", 4, "--grey", "--size", "12x10", "-q")[0] == 0
 
 
+def test_images_of_a_table_open_from_the_page(run, desk, cells):
+    pictures(desk / "shots", cells[0])
+    rows = "".join(f"shots/{index:02d}.png\n" for index in range(40))
+    (desk / "list.csv").write_text("path\n" + rows)
+    assert run("cluster", "list.csv", "-k", 4, "-o", "deep/out", "-q")[0] == 0
+    page = (desk / "deep" / "out" / "report.html").read_text()
+    assert '"base": "../../"' in page
+    assert '"unlinked": []' in page
+    assert "shots/07.png" in page
+
+
 def test_a_folder_of_results_stands_for_its_model(run, fails, desk, cells):
     pictures(desk / "photos", cells[0])
     assert run("cluster", "photos", "-k", 4, "-q")[0] == 0

@@ -154,6 +154,12 @@ def summary_rows(
     return rows
 
 
+def _folder_of_names(source: str) -> Path | None:
+    """Return where names of samples are paths: below a folder, or beside a table of paths."""
+    path = Path(source)
+    return path if path.is_dir() else path.parent if path.is_file() else None
+
+
 def write_results(
     folder: Path,
     model: Any,
@@ -208,7 +214,7 @@ def write_results(
         features=features,
         scene=scene,
         selection=selection,
-        folder=source if Path(source).is_dir() else None,
+        folder=_folder_of_names(source),
         page_folder=folder,
         skipped=skipped,
     )
