@@ -43,6 +43,7 @@ def test_wrong_ranks_are_told(text):
         ),
         (("--out <path>", "Folder."), ("--out PATH", "Folder.")),
         (("--axes LETTERS", "What axes mean."), ("--axes LETTERS", "What axes mean.")),
+        (("--row <list[str]>", "Only this."), ("--row WORD", "Only this.")),
         (("TARGETS <list[str]>", "Which.  [required]"), ("TARGETS", "Which.")),
     ],
 )

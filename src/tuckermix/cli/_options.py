@@ -130,7 +130,9 @@ def plain(record: tuple[str, str]) -> tuple[str, str]:
     name, text = record
     if not name.startswith("-"):
         name = name.partition(" ")[0]  # an argument is its name
-    name = re.sub(r"<([a-z ]+)>", lambda found: TYPES.get(found[1], found[1].upper()), name)
+    name = re.sub(
+        r"<(?:list\[)?([a-z ]+)\]?>", lambda found: TYPES.get(found[1], found[1].upper()), name
+    )
     return name, BOUND.sub("", text).replace("  [required]", "").replace("  []", "")
 
 

@@ -162,7 +162,7 @@
       const image = make("img");
       image.alt = "Picture of " + name(place);
       image.addEventListener("load", () => {
-        if (viewed !== place) return;
+        if (viewed !== place || !viewer.open) return;
         if (data.played.length) {
           film(image, box);
           return;
