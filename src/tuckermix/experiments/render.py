@@ -775,7 +775,7 @@ def overview_markdown(summaries: Iterable[TableSummary]) -> str:
         "",
         *_marked("run", _run_lines(summaries)),
     ]
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines).rstrip() + "\n"
 
 
 @dataclass(frozen=True)
