@@ -96,6 +96,13 @@ def test_a_clear_partition_that_is_far_behind_does_not_lead():
     assert apart.clear
     assert apart.share_of_possible > persons.share_of_possible
     assert by_merit([apart, persons])[0] is persons
+    # Four groups of persons that hardly touch, and the persons, who hardly touch either.
+    groups = Trial(4, "pixels", 1.0, 0.74, 20, within=0.999)
+    persons = Trial(34, "pixels", 0.985, 0.96, 20, within=0.989)
+    assert groups.clear
+    assert not persons.clear
+    assert groups.share_of_possible > persons.share_of_possible
+    assert by_merit([groups, persons])[0] is persons
 
 
 def test_the_score_is_even_handed_between_few_and_many_clusters():

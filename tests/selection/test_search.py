@@ -134,6 +134,15 @@ def test_behind_is_beyond_doubt_or_the_same(seed):
     assert is_behind(common + rng.normal(0, 0.001, 12), common)
 
 
+def test_only_subsamples_that_both_have_are_compared():
+    """A number that an earlier pass tried more often meets one that is new."""
+    rng = np.random.default_rng(0)
+    common = rng.uniform(0.5, 1.0, 20)
+    worse = common[:8] - 0.03 + rng.normal(0, 0.002, 8)
+    assert is_behind(worse, common)
+    assert not is_behind(common[:8] - 0.03 + rng.normal(0, 0.2, 8), common)
+
+
 def test_a_given_number_leaves_the_view():
     told = Told({"a": lambda k: 0.5, "b": lambda k: 0.8})
     chosen = choose(told, 9, lambda share, doing: None)

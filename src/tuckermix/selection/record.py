@@ -23,11 +23,11 @@ CLEAR_STABILITY, CLEAR_SHARE = 0.99, 0.99
 """Groups that come back and keep this share of their weight hardly touch each other. Modularity
 favours parts of them, because its largest value, 1 - 1/K, grows with their number."""
 
-NOT_FAR = 0.85
+NOT_FAR = 0.95
 """A clear partition leads only if it has this part of the largest score. Two clear groups have at
-most 0.71, and many parts of them, drawn at random, about 0.72; of ten persons one may stand apart
-in all his pictures, which is clear and has 0.59, and the others, with 0.76, are ten clusters all
-the same."""
+most 0.71, and many parts of them, drawn at random, about 0.72, so that the groups come as near as
+that. Persons among whom some stand apart in all their pictures are further away: the groups are
+clear and have 0.59 to 0.7, and the persons, with 0.76 and more, are clusters all the same."""
 
 
 @dataclass(frozen=True)

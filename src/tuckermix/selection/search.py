@@ -245,7 +245,9 @@ def is_behind(values: np.ndarray, lead: np.ndarray) -> bool:
     """Tell whether values for subsamples are below others for the same ones beyond doubt.
 
     Those that are the same beyond doubt are behind too: more subsamples would decide by a hair.
+    Where one has been tried on more subsamples, those count that both have: they come first.
     """
-    gaps = lead - values
+    both = min(len(lead), len(values))
+    gaps = lead[:both] - values[:both]
     gap, doubt = float(np.mean(gaps)), BEHIND * float(np.std(gaps, ddof=1)) / len(gaps) ** 0.5
     return gap >= doubt or gap + doubt <= THE_SAME
