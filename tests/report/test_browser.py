@@ -571,7 +571,8 @@ def test_volumes_are_shown_by_their_slices(open_page, volumes_path):
     picture.wait_for()
     assert picture.evaluate(SIZE) == [3 * 12 + 2 * 2, 12]
     assert page.locator("#v-player").is_hidden()
-    assert "middle slices of 9 × 12 × 12 voxels" in page.locator("#v-size").text_content()
+    caption = page.locator("#v-size")
+    wait_until(page, lambda: "middle slices of 9 × 12 × 12 voxels" in caption.text_content())
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
