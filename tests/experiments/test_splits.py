@@ -10,6 +10,7 @@ from tuckermix.experiments.splits import (
     GENERATED,
     REPORTING_ONLY,
     TUNING_CLASSES,
+    UNSPLIT,
     part_indices,
     part_seed,
     restrict,
@@ -74,9 +75,11 @@ def test_some_data_are_for_reporting_only(name):
         part_indices(name, "tuning", labels)
 
 
-def test_every_dataset_of_the_tables_has_a_split():
+def test_every_dataset_of_the_tables_has_a_split_or_is_said_to_have_none():
     known = {*BY_CLASSES, *BY_SAMPLES, *BY_MARK, *REPORTING_ONLY, *GENERATED}
-    assert set(DATASETS) <= known
+    assert set(DATASETS) <= known | set(UNSPLIT)
+    assert not known & set(UNSPLIT)
+    assert all(seen_share(name, np.arange(2), np.arange(2)) is None for name in UNSPLIT)
 
 
 def test_all_means_all_for_any_data():

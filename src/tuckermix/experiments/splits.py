@@ -26,6 +26,7 @@ __all__ = [
     "REPORTING_ONLY",
     "TUNING",
     "TUNING_CLASSES",
+    "UNSPLIT",
     "part_indices",
     "part_seed",
     "restrict",
@@ -47,6 +48,9 @@ REPORTING_ONLY = ("coil20", "yale")
 """Never looked at when something is chosen."""
 GENERATED = ("dynamic-textures", "quick-videos")
 """Drawn from a generator with a seed that :func:`part_seed` gives to no choice."""
+UNSPLIT = ("samson", *(f"planted-{ways}" for ways in (2, 3, 4)))
+"""Without parts: one scene, and data planted for a single curve. Records do not say how much of them
+choices have seen."""
 
 SPLIT_SEED = 1906
 """The seed of all splits. It must stay: with another one, choices would have seen both parts."""
