@@ -49,8 +49,8 @@ REPORTING_ONLY = ("coil20", "yale")
 GENERATED = ("dynamic-textures", "quick-videos")
 """Drawn from a generator with a seed that :func:`part_seed` gives to no choice."""
 UNSPLIT = ("samson", *(f"planted-{ways}" for ways in (2, 3, 4)))
-"""Without parts: one scene, and data planted for a single curve. Records do not say how much of them
-choices have seen."""
+"""Without parts: one scene, and data planted for a single curve. Records do not say how much of
+them choices have seen."""
 
 SPLIT_SEED = 1906
 """The seed of all splits. It must stay: with another one, choices would have seen both parts."""
