@@ -9,9 +9,9 @@ pixels and with all its views, and of the best candidate as only the classes cou
 *open*: the number found, and the adjusted Rand index of what was chosen beside that which
 `AutoClustering` reaches for the true number of the same draws. *planted*: how often the number is
 right. What `choosing.json` in the folder ``--out`` already holds is not computed again, so that a
-run can be ended at any time and taken up; results of other code are left aside. ``--only`` names
-columns, ``--jobs 16`` takes as many processes, the longest tasks first. The table goes to
-`choosing.md` in the same folder.
+run can be ended at any time and taken up; results of other code are not added to, ``--anew``
+replaces them. ``--only`` names columns, ``--jobs 16`` takes as many processes, the longest tasks
+first. The table goes to `choosing.md` in the same folder.
 """
 
 from __future__ import annotations
@@ -128,16 +128,18 @@ class Store:
     They are held by part, column and draw.
     """
 
-    def __init__(self, path: Path):
+    def __init__(self, path: Path, *, anew: bool = False):
         self.path = path
         code = code_fingerprint("tuckermix.selection.auto:AutoClustering")
         self.held: dict[str, Any] = {"code": code, "planted": {}, "known": {}, "open": {}}
-        if path.exists():
+        if path.exists() and not anew:
             stored = json.loads(path.read_text(encoding="utf-8"))
-            if stored.get("code") == code:
-                self.held.update(stored)
-            else:
-                print(f"{path} is of other code: nothing of it is kept")
+            if stored.get("code") != code:
+                raise SystemExit(
+                    f"{path} was computed with other code, or another version of Python: name "
+                    "another folder with --out, or replace what it holds with --anew."
+                )
+            self.held.update(stored)
 
     def has(self, task: Task) -> bool:
         """Tell whether a task is done."""
@@ -323,8 +325,9 @@ def main() -> None:
     parser.add_argument("--only", nargs="*", default=(), help="columns, such as 'orl 10'")
     parser.add_argument("--jobs", type=int, default=1, help="processes")
     parser.add_argument("--out", type=Path, default=FOLDER)
+    parser.add_argument("--anew", action="store_true", help="leave out what is stored")
     options = parser.parse_args()
-    store = Store(options.out / "choosing.json")
+    store = Store(options.out / "choosing.json", anew=options.anew)
     wanted = [task for task in tasks(options) if not options.only or task[1] in options.only]
     missing = sorted((task for task in wanted if not store.has(task)), key=length, reverse=True)
     # Spawned, since libraries with threads do not bear a fork.
