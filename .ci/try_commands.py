@@ -88,22 +88,20 @@ def named(program: str) -> list[list[str]]:
     return [shlex.split(text) for text in sorted(found) if text.startswith(f"{program} ")]
 
 
-def run_make(words: list[str]) -> None:
+def run_make(target: str) -> None:
     """Run a target with small counts, or see that `.ci/run` runs it whole."""
-    for target in words[1:]:
-        if target in STAGES:
-            script = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
-            if f"\nmake {target}\n" not in script:
-                sys.exit(f".ci/run does not run make {target}")
-            continue
-        here = f"VENV={Path(sys.executable).parent.parent}"
-        if target in IN_PART:
-            run(["make", "-n", here, target])
-            run([sys.executable, *IN_PART[target]])
-        elif target in SMALL:
-            run(["make", here, target, *SMALL[target]], OMP_NUM_THREADS="1")
-        else:
-            sys.exit(f"make {target}: say in {__file__} how to run it in short")
+    here = f"VENV={Path(sys.executable).parent.parent}"
+    if target in STAGES:
+        script = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+        if f"\nmake {target}\n" not in script:
+            sys.exit(f".ci/run does not run make {target}")
+    elif target in IN_PART:
+        run(["make", "-n", here, target])
+        run([sys.executable, *IN_PART[target]])
+    elif target in SMALL:
+        run(["make", here, target, *SMALL[target]], OMP_NUM_THREADS="1")
+    else:
+        sys.exit(f"make {target}: say in {__file__} how to run it in short")
 
 
 def borrowed(place: str) -> str:
@@ -152,24 +150,25 @@ def start_scripts(commands: list[list[str]]) -> None:
 
 
 def main() -> None:
-    """Run everything, installs beside the rest."""
+    """Run everything: `make` first, which may install, then `pip` beside the rest."""
+    commands = shown()
+    targets = {target for _, words in commands if words[0] == "make" for target in words[1:]}
+    targets |= {target for words in named("make") for target in words[1:]}
+    for target in sorted(targets):
+        run_make(target)
     installs, others = [], []
-    for given, words in shown():
-        (installs if words[0] == "pip" and "--target" not in words else others).append(
-            (given, words)
-        )
-    known = [words for _, words in others]
-    others += [({}, words) for words in named("make") if words not in known]
+    for given, words in commands:
+        if words[0] == "pip" and "--target" not in words:
+            installs.append(words)
+        elif words[0] in ("pip", "python"):
+            others.append((given, words))
+        elif words[0] != "make" and words != ["bash", ".ci/run"]:  # which runs this
+            sys.exit(f"{shlex.join(words)}: say in {__file__} how to run it")
     with ThreadPoolExecutor(1) as pool:
-        beside = pool.submit(run_installs, [words for _, words in installs])
+        beside = pool.submit(run_installs, installs)
         for given, words in others:
-            if words[0] == "make":
-                run_make(words)
-            elif words[0] in ("pip", "python"):
-                python = [sys.executable, *(["-m"] if words[0] == "pip" else [])]
-                run([*python, *words[words[0] == "python" :]], **given)
-            elif words != ["bash", ".ci/run"]:  # which runs this
-                sys.exit(f"{shlex.join(words)}: say in {__file__} how to run it")
+            start = ["-m", *words] if words[0] == "pip" else words[1:]
+            run([sys.executable, *start], **given)
         beside.result()
     start_scripts(named("python"))
 
