@@ -52,6 +52,7 @@ def test_without_words_it_shows_the_help(run):
 def test_options_stand_in_groups(run, monkeypatch):
     monkeypatch.setenv("COLUMNS", str(SCREEN[0]))
     _, out, _ = run("cluster", "--help")
+    assert "\n  A run that was killed goes on when the same command is given again.\n" in out
     heads = [line for line in out.splitlines() if line.endswith(":") and not line.startswith(" ")]
     assert heads == ["Arguments:", "Options:", "Reading:", "The model:", "Computing:", "Output:"]
     assert "Usage: tuckermix cluster [OPTIONS] INPUT\n" in out

@@ -26,6 +26,8 @@ labels.csv       name or index, label, confidence, soft labels
 report.html      the clusters, to look at
 model.tuckermix  for 'tuckermix predict'
 summary.json     figures, settings, versions
+
+A run that was killed goes on when the same command is given again.
 """
 EXAMPLES = """\b
 Examples:
