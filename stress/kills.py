@@ -3,8 +3,10 @@
 `count` runs of ``tuckermix reproduce`` and as many of ``tuckermix cluster`` are killed. A killed
 ``reproduce`` has lost no record that was there before and holds only whole ones, the next run goes
 on, and what comes out in the end is what an undisturbed run gives. A killed ``cluster`` leaves the
-four results of an earlier run, or the four new ones: no half of a file, no mixture. (Unlike Ctrl-C,
-kill -9 leaves no moment to tidy up: a hidden temporary file may stay, and harms nothing.)
+four results of an earlier run, or the four new ones: no half of a file, no mixture; the next run
+goes on after what the killed one kept, gives the labels of an undisturbed run, and leaves nothing
+hidden. (Unlike Ctrl-C, kill -9 leaves no moment to tidy up: a hidden temporary file may stay among
+the results, and harms nothing.)
 
 Most runs are forks of this process, which has everything imported, so that the blow falls on the
 work; one in ten is a process of its own with workers.
@@ -28,6 +30,7 @@ from typing import Any
 import numpy as np
 
 from stress.interrupts import DONE, RESULTS, Assault, Broken, _digests, check_store, demand
+from tuckermix.cli import _unfinished
 from tuckermix.experiments.store import RunRecord, Store
 
 OWN_PROCESS = 10
@@ -73,6 +76,10 @@ class Kills:
         self.db = folder / "killed.sqlite"
         self.seen: dict[Any, Any] = {}
         self.seconds = self.assault.seconds["cluster"]
+        _unfinished.WORTH = 0.0  # keep everything, so that there is something to go on after
+        undisturbed = self.assault.fresh("undisturbed") / "out"
+        demand(self.assault.cluster(undisturbed) == DONE, "an undisturbed run fails")
+        self.labels = (undisturbed / "labels.csv").read_bytes()
 
     def reproduce(self, db: Path, jobs: int = 0) -> int:
         return self.assault.command(*WORDS, "--jobs", str(jobs), "--db", str(db))
@@ -132,12 +139,15 @@ class Kills:
         after = {
             name: digest
             for name, digest in _digests(place).items()
-            if not Path(name).name.startswith(".")
+            if not any(part.startswith(".") for part in Path(name).parts)
         }
         changed = {name for name in after if after[name] != before.get(name)}
         demand(len(changed) in (0, len(RESULTS)), f"results of two runs: {sorted(changed)}")
         demand(set(before) <= set(after), "earlier results are gone")
         demand(self.assault.cluster(out) == DONE, "the next run fails")
+        labels = (out / "labels.csv").read_bytes()
+        demand(labels == self.labels, "the labels are not those of an undisturbed run")
+        demand(not list(place.glob(".*.unfinished")), "what was kept has not been taken away")
         return cut
 
 
