@@ -86,6 +86,23 @@ def test_the_first_pass_ends_when_the_score_has_fallen():
     assert max(number for number, _, _ in told.calls) < 20
 
 
+def test_two_clear_groups_do_not_end_the_first_pass():
+    """Two groups, and twenty clusters behind numbers that are worse than both."""
+    stabilities = {2: 1.0, 20: 0.97}
+    told = Told({"a": lambda k: stabilities.get(k, 0.8 if k < 20 else 0.6)})
+    plain = told.trial
+
+    def trial(n_clusters, name, n_subsamples):
+        found = plain(n_clusters, name, n_subsamples)
+        return Trial(n_clusters, name, found.stability, 1 - 1 / n_clusters, n_subsamples)
+
+    told.trial = trial
+    # The numbers from 3 to 6 have less than 0.85 of the score of two.
+    stabilities.update(dict.fromkeys((3, 4, 5, 6), 0.6))
+    assert trial(4, "a", 4).score < 0.85 * trial(2, "a", 4).score
+    assert choose(told, None, lambda share, doing: None).n_clusters == 20
+
+
 def test_leaders_get_more_subsamples_until_one_is_ahead():
     curves = {"a": peak_at(5), "bb": lambda k: 0.97 * peak_at(5)(k), "c": lambda k: 0.1}
     counts = {}
