@@ -1,5 +1,6 @@
 """The columns of the tables: each can be built, and gets what its row gives."""
 
+import hashlib
 import inspect
 
 import numpy as np
@@ -96,8 +97,27 @@ def test_code_counts_and_remarks_do_not(package):
     before = methods._module_fingerprint("tuckermix.a")
     package("tuckermix.b", "# A remark.\ndef f():\n    '''Say more.'''\n    return 1\n")
     assert methods._module_fingerprint("tuckermix.a") == before
+    package("tuckermix.b", "def f():\n    return (\n        1  # one\n    )\n")
+    wrapped = methods._module_fingerprint("tuckermix.a")
+    package("tuckermix.b", "def f():\n    return ( 1 )  # 1\n")
+    assert methods._module_fingerprint("tuckermix.a") == wrapped
     package("tuckermix.b", "def f():\n    return 2\n")
     assert methods._module_fingerprint("tuckermix.a") != before
+    package("tuckermix.b", "def f():\n    return f'{1:#x} # no remark'\n")
+    text = methods._module_fingerprint("tuckermix.a")
+    package("tuckermix.b", "def f():\n    return f'{1:#x} # no'\n")
+    assert methods._module_fingerprint("tuckermix.a") != text
+
+
+def test_a_fingerprint_does_not_depend_on_the_version_of_python(package):
+    """Records are compared across machines: only the text of the code counts."""
+    package("tuckermix.b", "def f(x: int = 1) -> str:\n    return f'{x!r}' if x else '{{}}'\n")
+    code = (
+        "tuckermix.a\nfromtuckermix.bimportfclassA:pass\n"
+        "tuckermix.b\ndeff(x:int=1)->str:returnf'{x!r}'ifxelse'{{}}'\n"
+    )
+    expected = hashlib.sha256(code.encode()).hexdigest()[:12]
+    assert methods._module_fingerprint("tuckermix.a") == expected
 
 
 def test_a_name_handed_on_by_a_package_is_followed():

@@ -12,8 +12,10 @@ import hashlib
 import importlib
 import importlib.util
 import inspect
+import io
 import re
 import textwrap
+import tokenize
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -439,20 +441,30 @@ def _path_of(module: str) -> Path | None:
     return None
 
 
-def _without_docstrings(tree: ast.Module) -> ast.Module:
+def _code_alone(text: str, tree: ast.Module) -> str:
+    """Return the code of a source file without comments, docstrings and blanks.
+
+    It is cut from the text: what `ast.dump` and `tokenize` make of one text differs from one
+    version of Python to the next, and records travel.
+    """
+    lines = text.splitlines(keepends=True)
+    comments = [
+        token
+        for token in tokenize.generate_tokens(io.StringIO(text).readline)
+        if token.type == tokenize.COMMENT
+    ]
+    for token in comments:
+        row, column = token.start
+        lines[row - 1] = lines[row - 1][:column]
     for node in ast.walk(tree):
-        body = getattr(node, "body", None)
-        if isinstance(body, list):
-            node.body = [  # type: ignore[attr-defined]
-                part
-                for part in body
-                if not (
-                    isinstance(part, ast.Expr)
-                    and isinstance(part.value, ast.Constant)
-                    and isinstance(part.value.value, str)
-                )
-            ]
-    return tree
+        if (
+            isinstance(node, ast.Expr)
+            and isinstance(node.value, ast.Constant)
+            and isinstance(node.value.value, str)
+        ):
+            for row in range(node.lineno, (node.end_lineno or node.lineno) + 1):
+                lines[row - 1] = ""
+    return "".join("".join(lines).split())
 
 
 def _imports(tree: ast.Module) -> set[str]:
@@ -476,8 +488,9 @@ def _module_fingerprint(module: str) -> str:
         path = _path_of(name)
         if name in texts or path is None or name.startswith(HARNESS):
             continue
-        tree = _without_docstrings(ast.parse(path.read_text(encoding="utf-8")))
-        texts[name] = ast.dump(tree)
+        text = path.read_text(encoding="utf-8")
+        tree = ast.parse(text)
+        texts[name] = _code_alone(text, tree)
         pending.extend(_imports(tree))
     digest = hashlib.sha256()
     for name in sorted(texts):
