@@ -14,6 +14,7 @@ from pathlib import Path
 from statistics import fmean
 
 from tuckermix.experiments import EXPERIMENTS, METHODS, RunRecord
+from tuckermix.experiments.cells import cells_of
 from tuckermix.experiments.places import ON_REQUEST, Place, place
 from tuckermix.experiments.store import read_records
 
@@ -57,10 +58,11 @@ Columns = dict[str, list[RunRecord]]
 
 
 def by_row(records: Iterable[RunRecord]) -> dict[tuple[str, str], Columns]:
-    """Sort records by table and row, then by column."""
+    """Sort records by table and row, then by column; those of other draws are left out."""
+    today = {cell.key: cell.digest for cell in cells_of(EXPERIMENTS.values(), [], EXPERIMENTS)}
     found: dict[tuple[str, str], Columns] = defaultdict(lambda: defaultdict(list))
     for record in records:
-        if record.profile == "paper":
+        if record.profile == "paper" and today.get(record.key, record.digest) == record.digest:
             found[record.experiment, record.row][record.method].append(record)
     return found
 

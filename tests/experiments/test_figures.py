@@ -87,6 +87,10 @@ def test_figure_3_has_a_panel_for_each_start_with_its_errors():
     assert line.get_ydata()[0] == 0.3
 
 
+def test_runs_without_their_course_give_no_figure():
+    assert draw_figure(FIGURES["figure3"], [record("table1", "HOSVD I", "PCA-Multinomial")]) is None
+
+
 def test_a_start_far_off_is_named_not_drawn():
     far = [{"iteration": n, "relative_error": 0.5 if n == 0 else 0.14} for n in range(4)]
     records = [record("table1", "HOSVD II", "PCA-Multinomial", history=far)]

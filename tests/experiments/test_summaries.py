@@ -150,6 +150,20 @@ def test_a_row_of_another_table_shows_its_records_and_counts_once():
     assert {found.table for found in standings(both, "AutoClustering")} == {"table3"}
 
 
+def test_runs_of_other_draws_are_shown_and_not_compared():
+    (cell,) = [
+        cell
+        for cell in cells_of([TABLE], [], EXPERIMENTS, methods=["TuckerClustering"])
+        if (cell.row.name, cell.run) == ("K=4", 0)
+    ]
+    ours = record("TuckerClustering", 0, 0.9, digest=cell.digest)
+    found = cell_of([ours, record("MM", 0, 0.5)])
+    assert found.metrics["AC"].mean == 0.5
+    assert found.metrics["AC"].lead is None
+    older = cell_of([record("TuckerClustering", 0, 0.9), record("MM", 0, 0.5)])
+    assert older.metrics["AC"].lead.mean == pytest.approx(0.4)
+
+
 def test_a_column_that_nobody_asked_for_has_no_gaps():
     records = [record("UMAP + k-means", 0, 0.5)]
     assert cell_of(records, "UMAP + k-means").explanation == ""

@@ -233,6 +233,10 @@ def draw_figure(
 
     canvas_class = require_matplotlib("draw_figure").Figure
     if figure.kind == "errors":
+        # Records that came through a CSV file have no course.
+        shown = [record for record in shown if record.extras.get("history")]
+        if not shown:
+            return None
         canvas = canvas_class(
             figsize=(PANEL_WIDTH, PANEL_HEIGHT * len(shown)), layout="constrained"
         )

@@ -69,8 +69,8 @@ LEGEND = (
 )
 MARKS = {FIRST: "*", TIED: "=", "": " "}
 OLDER = (
-    "{} records belong to other draws or settings than the table asks for now; `tuckermix "
-    "reproduce` computes them anew."
+    "{} records belong to other draws or settings than the table asks for now: they are shown, but "
+    "not compared with the others; `tuckermix reproduce` computes them anew."
 )
 SPLIT_NOTE = (
     '"Full set": the row needs more than the part of the data that is kept for reports; beside it '

@@ -23,7 +23,7 @@ from tuckermix.experiments.cells import (
     source_of,
 )
 from tuckermix.experiments.methods import METHODS
-from tuckermix.experiments.store import RunRecord
+from tuckermix.experiments.store import Key, RunRecord
 from tuckermix.experiments.tables import (
     EXPERIMENTS,
     OURS,
@@ -266,7 +266,8 @@ class TableSummary(Record):
     spread : str
         A row whose best and worst runs are shown as well.
     older : int
-        How many of the records belong to other draws or settings than the present specification.
+        How many of the records belong to other draws or settings than the present specification;
+        they are shown, and compared with each other only.
     """
 
     name: str
@@ -299,10 +300,19 @@ def _explanation(records: list[RunRecord], expected: int) -> str:
     return " ".join(parts)
 
 
-def _scores(records: list[RunRecord], metric: str) -> dict[int, float]:
+OTHER_DRAWS = 1_000_000
+"""Added to the numbers of runs with other draws than the specification asks for now: such runs are
+compared with each other and with no run of the present draws."""
+
+
+def _scores(records: list[RunRecord], metric: str, older: Collection[Key] = ()) -> dict[int, float]:
     """Return the scores by the number of the run."""
     found = {
-        record.run: {"AC": record.ac, "NMI": record.nmi, "ARI": record.ari}[metric]
+        record.run + OTHER_DRAWS * (record.key in older): {
+            "AC": record.ac,
+            "NMI": record.nmi,
+            "ARI": record.ari,
+        }[metric]
         for record in sorted(records, key=lambda record: record.run)
         if record.status == OK
     }
@@ -363,13 +373,17 @@ def _cell(
 
 
 def _row(
-    table: Experiment, row: Row, methods: Iterable[str], records: list[RunRecord]
+    table: Experiment,
+    row: Row,
+    methods: Iterable[str],
+    records: list[RunRecord],
+    older: Collection[Key],
 ) -> RowSummary:
     by_method: dict[str, list[RunRecord]] = defaultdict(list)
     for record in records:
         by_method[record.method].append(record)
     scored = {
-        metric: {method: _scores(by_method[method], metric) for method in methods}
+        metric: {method: _scores(by_method[method], metric, older) for method in methods}
         for metric in SHOWN
     }
     marks = {metric: _marks(scored[metric]) for metric in SHOWN}
@@ -432,6 +446,7 @@ def summarize(
     known = [method for method in methods if method in METHODS]
     cells = cells_of([table], [], library, methods=known, profile=profile)
     today = {cell.key: cell.digest for cell in cells}
+    older = {record.key for record in mine if record.digest != today.get(record.key, record.digest)}
     codes: dict[str, set[str]] = defaultdict(set)
     for record in mine:
         if record.status == OK:
@@ -447,6 +462,7 @@ def summarize(
                 row,
                 methods,
                 [record for record in mine if places[record.experiment, record.row] is row],
+                older,
             )
             for row in table.rows
         ),
@@ -461,7 +477,7 @@ def summarize(
         ),
         codes={method: tuple(sorted(found)) for method, found in codes.items()},
         spread=table.spread,
-        older=sum(record.digest != today.get(record.key, record.digest) for record in mine),
+        older=len(older),
     )
 
 
