@@ -644,7 +644,7 @@ class Share(Record):
     method : str
         Our column.
     rows : int
-        The rows with a verdict in AC and NMI; single runs have none.
+        The rows with a verdict in AC and NMI, single runs have none, or behind in either.
     reached : int
         Those in which it is first or tied first in both.
     others : tuple of (str, str, tuple of str)
@@ -678,7 +678,8 @@ def share_of(found: Iterable[Standing], method: str) -> Share:
     decided = {
         place: here
         for place, here in by_row.items()
-        if all(standing.verdict != SINGLE for standing in here)
+        if any(standing.verdict == BEHIND for standing in here)
+        or all(standing.verdict != SINGLE for standing in here)
     }
     others = [
         (*place, tuple(dict.fromkeys(name for standing in here for name in standing.winners)))
