@@ -21,8 +21,12 @@ from stress import fits, interrupts
 
 @pytest.mark.parametrize("first", [0, 5180])  # 5186: samples that are as near to two centres
 def test_random_fits_hold_what_is_promised(first):
-    for seed in range(first, first + 40):
-        fits.check(seed)
+    # In a process of its own: warnings are the process's, and a thread that another test left
+    # behind would be heard here as a warning of these fits.
+    command = [sys.executable, "-m", "stress.fits", "--count", "40", "--first", str(first)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=240)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.startswith("40 of 40 fits hold")
 
 
 @pytest.mark.parametrize("seed", [1825, 3154, 3987, 4459, 4741, 9869])
