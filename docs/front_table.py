@@ -184,12 +184,13 @@ def render(records: list[RunRecord]) -> str:
         LEGEND,
         "",
     ]
-    counted = [name for name in (AUTO, OURS) if _standings(rows, name)]
+    found = {name: _standings(rows, name) for name in (AUTO, OURS)}
+    counted = [name for name, places in found.items() if places]
     lines.append(
         "In all rows of all tables, by AC and by NMI: "
-        + " ".join(tally(_standings(rows, name), name) for name in counted)
+        + " ".join(tally(found[name], name) for name in counted)
     )
-    lost = losses(_standings(rows, counted[0]), rows) if counted else []
+    lost = losses(found[counted[0]], rows) if counted else []
     if lost:
         lines += ["", f"`{counted[0]}` is behind in:", "", *lost]
     hours = sum(times) / SECONDS_OF_AN_HOUR

@@ -3,7 +3,7 @@ import re
 import pytest
 from typer.testing import CliRunner
 
-from tuckermix.cli.reproduce import _split_methods, app
+from tuckermix.cli.reproduce import app, split_methods
 from tuckermix.experiments import METHODS as ALL
 from tuckermix.experiments import Store
 
@@ -46,11 +46,11 @@ def test_lines_report_progress_where_there_is_no_terminal(tmp_path):
     ],
 )
 def test_names_of_columns_may_hold_commas(text, names):
-    assert _split_methods(text) == names
+    assert split_methods(text) == names
 
 
 def test_every_column_can_be_asked_for():
-    assert _split_methods(",".join(ALL)) == list(ALL)
+    assert split_methods(",".join(ALL)) == list(ALL)
 
 
 def test_a_plan_names_what_is_left_and_computes_nothing(db):

@@ -93,26 +93,24 @@ def moving(n=18):
     return np.array(X) + rng.normal(size=(n, 9, 20, 24))
 
 
-@pytest.fixture(scope="session")
-def videos_path(tmp_path_factory):
+def write_moving(folder, X, kind, title):
+    """Write a report on samples of three modes and return its path."""
     from tuckermix.report import write_report
 
-    X = moving()
     model = TuckerClustering(3, random_state=0).fit(X)
-    path = tmp_path_factory.mktemp("videos") / "report.html"
-    write_report(path, model, X, kind="video", title="Videos")
-    return path
+    write_report(folder / "report.html", model, X, kind=kind, title=title)
+    return folder / "report.html"
+
+
+@pytest.fixture(scope="session")
+def videos_path(tmp_path_factory):
+    return write_moving(tmp_path_factory.mktemp("videos"), moving(), "video", "Videos")
 
 
 @pytest.fixture(scope="session")
 def volumes_path(tmp_path_factory):
-    from tuckermix.report import write_report
-
     X = moving()[:, :, :12, :12]
-    model = TuckerClustering(3, random_state=0).fit(X)
-    path = tmp_path_factory.mktemp("volumes") / "report.html"
-    write_report(path, model, X, kind="volume", title="Volumes")
-    return path
+    return write_moving(tmp_path_factory.mktemp("volumes"), X, "volume", "Volumes")
 
 
 @pytest.fixture(scope="session")

@@ -10,7 +10,7 @@ from pathlib import Path
 from tuckermix._files import write_text
 from tuckermix._version import __version__
 from tuckermix.cli._console import EXIT_DONE, EXIT_FAILED, EXIT_INTERRUPTED, Console, UsageError
-from tuckermix.cli.reproduce import _display, _split_methods, _summary
+from tuckermix.cli.reproduce import shown_progress, split_methods, summary_line
 from tuckermix.experiments.own import own_method
 from tuckermix.experiments.places import (
     PLACES_DB,
@@ -65,14 +65,14 @@ def run_places(wishes: Wishes, *, as_json: bool, quiet: bool) -> int:
     twice = {one.name for one in own if [other.name for other in own].count(one.name) > 1}
     if twice:
         raise UsageError(f"Two methods are called {min(twice)!r}: tell them apart with --name.")
-    with _display(quiet) as progress:
+    with shown_progress(quiet) as progress:
         try:
             result = benchmark(
                 own,
                 rows=wishes.rows or None,
                 data=wishes.data,
                 runs=wishes.runs,
-                beside=_split_methods(wishes.beside),
+                beside=split_methods(wishes.beside),
                 quick=wishes.quick,
                 jobs=wishes.jobs,
                 db=Path(PLACES_DB) if wishes.db is None else wishes.db,
@@ -84,7 +84,7 @@ def run_places(wishes: Wishes, *, as_json: bool, quiet: bool) -> int:
             )
         except RuntimeError as error:  # the file is in use
             raise UsageError(str(error)) from error
-    console.note(_summary(result.report))
+    console.note(summary_line(result.report))
     if wishes.csv is not None:
         write_text(wishes.csv, places_csv(result.places))
         console.note(f"Wrote {wishes.csv}")

@@ -61,7 +61,7 @@ def _clock(seconds: float) -> str:
 
 
 @contextmanager
-def _display(quiet: bool = False) -> Iterator[Callable[[Progress], None]]:
+def shown_progress(quiet: bool = False) -> Iterator[Callable[[Progress], None]]:
     """Give the callback that shows progress: a live bar on a terminal, lines elsewhere."""
     if quiet:
         yield lambda progress: None
@@ -94,7 +94,8 @@ def _display(quiet: bool = False) -> Iterator[Callable[[Progress], None]]:
         yield update
 
 
-def _summary(report: RunReport) -> str:
+def summary_line(report: RunReport) -> str:
+    """Say in a line what a run did and where its records are."""
     text = f"{report.computed} cells computed, {report.skipped} were stored before"
     if report.failed:
         text += f", {report.failed} failed"
@@ -128,7 +129,7 @@ def _split(value: str | None) -> list[str] | None:
     return None if value is None else [part.strip() for part in value.split(",") if part.strip()]
 
 
-def _split_methods(value: str | None) -> list[str] | None:
+def split_methods(value: str | None) -> list[str] | None:
     """Divide a list of columns at its commas, but not at those within a name."""
     parts, names = _split(value), []
     while parts:
@@ -230,7 +231,7 @@ def reproduce(
         costs = plan_reproduction(
             targets,
             runs=runs,
-            methods=_split_methods(methods),
+            methods=split_methods(methods),
             rows=row or None,
             quick=quick,
             db=db,
@@ -239,7 +240,7 @@ def reproduce(
         typer.echo(_plan_text(costs))
         return
     try:
-        with _display() as display:
+        with shown_progress() as display:
 
             def progress(now: Progress) -> None:
                 if now.last is not None and now.last.status == MISSING:
@@ -250,7 +251,7 @@ def reproduce(
                 targets,
                 data=data,
                 runs=runs,
-                methods=_split_methods(methods),
+                methods=split_methods(methods),
                 rows=row or None,
                 quick=quick,
                 jobs=jobs,
@@ -265,7 +266,7 @@ def reproduce(
             )
     except RuntimeError as error:  # the file is in use
         raise UsageError(str(error)) from error
-    typer.echo(_summary(report))
+    typer.echo(summary_line(report))
     if absent:
         typer.echo(visible(_directions(absent)), err=True)
     if report.interrupted:

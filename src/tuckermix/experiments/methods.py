@@ -518,8 +518,8 @@ def code_fingerprint(factory: str | Callable[..., Any]) -> str:
             return _module_fingerprint(_imported(factory).__module__)
         except (ImportError, AttributeError):
             return ""  # its cells will say why
-    digest = hashlib.sha256()
-    for source in _sources(factory):
+    digest, sources = hashlib.sha256(), _sources(factory)
+    for source in sources:
         digest.update(source.encode())
         try:
             found = _imports(ast.parse(textwrap.dedent(source)))
@@ -527,7 +527,7 @@ def code_fingerprint(factory: str | Callable[..., Any]) -> str:
             continue
         for module in sorted(name for name in found if _path_of(name) is not None):
             digest.update(_module_fingerprint(module).encode())
-    return digest.hexdigest()[:DIGITS] if _sources(factory) else ""
+    return digest.hexdigest()[:DIGITS] if sources else ""
 
 
 def _sources(factory: Any) -> list[str]:

@@ -32,8 +32,8 @@ from tuckermix.experiments.summaries import (
     TIED,
     Difference,
     _scores,
-    _verdict,
     paired_difference,
+    verdict_of,
 )
 from tuckermix.experiments.tables import EXPERIMENTS, QUICK_EXPERIMENTS, Experiment, Row
 
@@ -354,7 +354,7 @@ def place(
         error=(variance(values) / len(values)) ** 0.5 if len(values) > 1 else None,
         rank=1 + sum(lead.mean < -ROUNDING for lead in leads.values()),
         columns=1 + len(leads),
-        verdict=_verdict(leads.values()) if leads else ALONE,
+        verdict=verdict_of(leads.values()) if leads else ALONE,
         rival=rival,
         rival_mean=fmean(theirs[rival].values()) if rival else None,
         lead=leads.get(rival),

@@ -573,7 +573,7 @@ def _speedup(row: RowSummary, method: str) -> float | None:
     return theirs.seconds / ours.seconds
 
 
-def _verdict(leads: Collection[Difference]) -> str:
+def verdict_of(leads: Collection[Difference]) -> str:
     """Say how we stand, given our lead over each rival."""
     if any(lead.behind for lead in leads):
         return BEHIND
@@ -626,7 +626,7 @@ def standings(summaries: Iterable[TableSummary], method: str = OURS) -> list[Sta
                         missing=row.cells[rival].expected - row.cells[rival].done,
                         theirs=row.cells[rival].metrics[metric].mean,
                         lead=known[rival],
-                        verdict=_verdict(known.values()),
+                        verdict=verdict_of(known.values()),
                         winners=tuple(name for name, lead in known.items() if lead.behind),
                         ties=tuple(name for name, lead in known.items() if lead.tied),
                         speedup=_speedup(row, method),
