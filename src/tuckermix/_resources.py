@@ -139,12 +139,9 @@ class _Hold:
                         for library in libraries:
                             before = library.get_num_threads()
                             if before != 1:
-                                # OpenBLAS on top of OpenMP has a number for each calling thread.
-                                layer = getattr(library, "threading_layer", None)
-                                each = library.internal_api == "openblas" and layer == "openmp"
                                 # Noted first: a note without a limit does no harm, the reverse
                                 # would.
-                                noted = self.own if each else _before
+                                noted = self.own if _counts_each(library) else _before
                                 noted[library] = before
                                 _set_threads(library, 1)
                     else:
@@ -182,6 +179,11 @@ def _libraries() -> list[Any]:
     import scipy.linalg  # noqa: F401
 
     return ThreadpoolController().select(user_api="blas").lib_controllers
+
+
+def _counts_each(library: Any) -> bool:
+    """Tell whether a library has a number for each calling thread: OpenBLAS on top of OpenMP."""
+    return (library.internal_api, getattr(library, "threading_layer", "")) == ("openblas", "openmp")
 
 
 def _set_threads(library: Any, number: int) -> None:
@@ -267,6 +269,17 @@ def in_threads(
             if consume is not None:
                 consume(result)
         return
+    _share_out(function, items, consume, n_threads)
+
+
+@partial(one_blas_thread, n_jobs=1)
+def _share_out(
+    function: Callable[[Any], Any],
+    items: Sequence[Any],
+    consume: Callable[[Any], Any] | None,
+    n_threads: int,
+) -> None:
+    """Work on items together with threads of the pool, under one limit for all of them."""
     changed = threading.Condition()
     places = iter(range(len(items)))
     results: dict[int, Any] = {}
@@ -302,9 +315,11 @@ def in_threads(
 
     helpers: list[Future[None]] = []
     try:
+        # The limit of the caller is one for the process, but for libraries that count otherwise.
+        each = any(map(_counts_each, _libraries()))
         for _ in range(n_threads - 1):
-            helpers += _submit(n_threads - 1, work)
-        copy_context().run(_alone, work)
+            helpers += _submit(n_threads - 1, partial(_alone, work) if each else work)
+        work()
     except BaseException as error:  # Ctrl-C between the lines
         errors.append(error)
     for helper in helpers:
@@ -333,8 +348,9 @@ def _submit(n_threads: int, work: Callable[[], None]) -> list[Future[None]]:
                 _end_pool()
                 _pool = ThreadPoolExecutor(n_threads, thread_name_prefix=POOL)
                 _pool_size = n_threads
-            # In a copy of the caller's context: NumPy's handling of errors is part of it.
-            return [_pool.submit(copy_context().run, _alone, work)]
+            # In a copy of the caller's context: NumPy's handling of errors is part of it, and that
+            # what is nested has one thread.
+            return [_pool.submit(copy_context().run, work)]
     except RuntimeError:
         return []  # there are none left, or the interpreter ends: the caller goes on alone
 
@@ -373,15 +389,23 @@ def gather_rows(
         All rows.
     """
     xp = get_namespace(like)
+    if len(parts) == 1:
+        return function(parts[0])
     if array_api_compat.is_jax_array(like):  # immutable: there is no way around the second copy
         return xp.concat([function(part) for part in parts], axis=0)
-    first = function(parts[0])
-    if len(parts) == 1:
-        return first
-    rows = xp.empty((n_rows, *first.shape[1:]), dtype=first.dtype, device=device(first))
-    rows[parts[0], ...] = first
-    in_threads(lambda part: rows.__setitem__((part, ...), function(part)), parts[1:], like)
-    return rows
+    rows: list[Array] = []
+    first = threading.Lock()
+
+    def place(part: slice) -> None:
+        block = function(part)
+        with first:
+            if not rows:  # what kind of rows these are shows with the first
+                shape = (n_rows, *block.shape[1:])
+                rows.append(xp.empty(shape, dtype=block.dtype, device=device(block)))
+        rows[0][part, ...] = block
+
+    in_threads(place, parts, like)
+    return rows[0]
 
 
 def _before_fork() -> None:

@@ -33,7 +33,7 @@ from tuckermix._records import Record
 from tuckermix._resources import one_blas_thread
 from tuckermix._validation import check_integer, check_option, check_real, check_stored
 from tuckermix.labels.graph import COPY_POWER, distinct_rows, graph_partition, rank_weights
-from tuckermix.numerics.points import NearestPoints, kmeans
+from tuckermix.numerics.points import MANY_QUERIES, NearestPoints, kmeans
 
 __all__ = [
     "LABELLINGS",
@@ -156,7 +156,7 @@ class GraphLabels(Labeller):
 
     def predict_proba(self, rows: Array) -> Array:
         """Return the share of the votes of each label, see `Labeller.predict_proba`."""
-        indices, _ = self._near.find(rows, self.n_neighbors)
+        indices, _ = self._near.find(rows, self.n_neighbors, at_once=MANY_QUERIES)
         votes = self.count_votes(indices)
         return votes if self.knots is None else self.calibrated(votes)
 

@@ -30,7 +30,7 @@ from tuckermix._array_api import (
     is_numpy,
     to_numpy,
 )
-from tuckermix._resources import in_threads
+from tuckermix._resources import gather_rows, in_threads
 
 __all__ = [
     "centre_rows",
@@ -43,6 +43,7 @@ __all__ = [
     "rank_of",
     "signs_of",
     "tall_svd",
+    "times",
 ]
 
 HOST_EIGENPROBLEM = 512
@@ -319,6 +320,28 @@ def centre_rows(B: Array) -> tuple[Array, Array]:
     return B, mean
 
 
+def times(A: Array, matrix: Array) -> Array:
+    """Multiply many rows by a small matrix, on NumPy blocks of rows in several threads.
+
+    Parameters
+    ----------
+    A : array of shape (n, d)
+        The rows.
+    matrix : array of shape (d, k)
+        The matrix, which is brought to their type.
+
+    Returns
+    -------
+    product : array of shape (n, k)
+        In the type of the rows.
+    """
+    xp = get_namespace(A)
+    matrix = asarray_like(matrix, A)
+    budget = GRAM_BLOCK if is_numpy(A) else 8 * math.prod(A.shape) + 1
+    parts = list(blocks(A.shape[0], 8 * max(1, A.shape[1]), budget))
+    return gather_rows(lambda part: xp.matmul(A[part, :], matrix), parts, A.shape[0], A)
+
+
 def gram_of_columns(A: Array, *, exact: bool = True) -> Array:
     """Compute the Gram matrix of the columns, summed over blocks of rows in float64.
 
@@ -382,7 +405,7 @@ def tall_svd(A: Array) -> tuple[Array, Array, Array]:
     weights, vectors = leading_eigenvectors(gram / (lengths[:, None] * lengths), A.shape[1])
     keep = int(np.sum(to_numpy(weights) > RANK_FACTOR * A.shape[1] * epsilon(double(A[:1, :]))))
     whiten = vectors[:, :keep] / (lengths[:, None] * xp.sqrt(weights[:keep]))
-    left = xp.matmul(A, asarray_like(whiten, A))
+    left = times(A, whiten)
     # Second round: so far the columns are orthonormal up to the conditioning of the Gram matrix.
     weights, vectors = leading_eigenvectors(gram_of_columns(left), keep)
     polish = xp.matmul(vectors / xp.sqrt(weights), vectors.T)
@@ -395,7 +418,7 @@ def tall_svd(A: Array) -> tuple[Array, Array, Array]:
         parts = np.linalg.svd(to_numpy(factor), full_matrices=False)
         rotation, values, right = (asarray_like(part, factor) for part in parts)
         right = right.T
-    return xp.matmul(left, asarray_like(xp.matmul(polish, rotation), A)), values, right
+    return times(left, xp.matmul(polish, rotation)), values, right
 
 
 def rank_of(singular_values: np.ndarray, norm: float, eps: float) -> int:

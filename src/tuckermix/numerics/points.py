@@ -10,6 +10,7 @@ Neighbours are found by brute force, in blocks.
 from __future__ import annotations
 
 import math
+import threading
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -31,7 +32,14 @@ from tuckermix._array_api import (
 from tuckermix._records import Record
 from tuckermix._resources import in_threads, one_blas_thread
 
-__all__ = ["KMeansResult", "NearestPoints", "kmeans", "nearest_neighbors", "smallest"]
+__all__ = [
+    "MANY_QUERIES",
+    "KMeansResult",
+    "NearestPoints",
+    "kmeans",
+    "nearest_neighbors",
+    "smallest",
+]
 
 MAX_ITER = 300
 """Lloyd's iteration ends by itself, after some tens of steps; this only stops a cycle that
@@ -54,10 +62,11 @@ nearest members are nearest, so that the slow selection sees ``n / 16 + 16 k`` v
 HOST_BLOCK = 48 * 2**20
 """Most bytes of a block of distances on a CPU."""
 
-HOST_QUERIES = 192
-"""Queries that are compared with all points at a time on a CPU: with a quarter of them the product
-runs at two thirds of its speed, with more some thousand samples make too few blocks for the threads
-of a large machine."""
+HOST_QUERIES, MANY_QUERIES = 192, 512
+"""Queries that are compared with all points at a time on a CPU: with a quarter of the first number
+the product runs at two thirds of its speed, with more some thousand samples make too few blocks for
+the threads of a large machine. The second holds where the queries are a block already: longer calls
+keep many threads from waiting for each other."""
 
 STEP_BLOCK = 2 * 2**20
 """Bytes of a block of a step of k-means on NumPy: a few blocks for each thread even of the some
@@ -403,7 +412,12 @@ class NearestPoints:
         self._lines = xp.concat([lines, xp.broadcast_to(column, filling)], axis=1)
 
     def find(
-        self, queries: Array, n_neighbors: int, *, exclude_self: bool = False
+        self,
+        queries: Array,
+        n_neighbors: int,
+        *,
+        exclude_self: bool = False,
+        at_once: int = HOST_QUERIES,
     ) -> tuple[Array, Array]:
         """Find the points nearest to each query, in order.
 
@@ -422,6 +436,8 @@ class NearestPoints:
             How many to find; at most `n_points`, or one fewer with `exclude_self`.
         exclude_self : bool, default=False
             Whether `queries` are the points and a sample is not to count as its own neighbour.
+        at_once : int, default=192
+            How many queries are compared at a time on a CPU; threads work on as many each.
 
         Returns
         -------
@@ -439,12 +455,20 @@ class NearestPoints:
         # With few groups nothing is saved by comparing them first.
         grouped = n_points > 4 * GROUP and self._n_groups > 2 * n_found
         lines = self._lines if grouped else self._lines[:, :n_points]
-        at_once = is_numpy(queries)
+        on_numpy = is_numpy(queries)
+        scratch = threading.local()  # fresh memory for all scores of a block costs as much as they
 
         def find_block(cut: slice, careful: bool = True) -> tuple[Array, Array, Array]:
             block = queries[cut, :] - self._center
             ones = xp.ones((block.shape[0], 1), dtype=block.dtype, device=device(block))
-            scores = xp.matmul(xp.concat([block, ones], axis=1), lines)
+            rows = xp.concat([block, ones], axis=1)
+            if on_numpy:
+                shape = (rows.shape[0], lines.shape[1])
+                if getattr(scratch, "shape", None) != shape:
+                    scratch.shape, scratch.scores = shape, np.empty(shape, dtype=rows.dtype)
+                scores = np.matmul(rows, lines, out=scratch.scores)
+            else:
+                scores = xp.matmul(rows, lines)
             if grouped:
                 indices = _smallest_grouped(scores, n_found, self._n_groups)
             else:
@@ -455,7 +479,7 @@ class NearestPoints:
             near = xp.reshape(near, (*indices.shape, -1))
             near -= block[:, None, :]
             gaps = double(near)
-            if at_once:
+            if on_numpy:
                 squares = xp.vecdot(gaps, gaps)
             else:  # elsewhere that is a product of matrices of one row for every pair
                 gaps *= gaps
@@ -479,15 +503,15 @@ class NearestPoints:
         itemsize = 8 if queries.dtype == xp.float64 else 4
         per_query = _COPIES * itemsize * int(lines.shape[1])
         per_query += 16 * n_found * int(self._points.shape[1])
-        budget = min(HOST_BLOCK, HOST_QUERIES * per_query)
+        budget = min(HOST_BLOCK, at_once * per_query)
         if "cpu" not in str(device(queries)).lower():
             budget = max(DEVICE_BLOCK, QUERY_SHARE * itemsize * math.prod(queries.shape))
         found: list[tuple[Array, Array, Array]] = []
         cuts = list(blocks(int(queries.shape[0]), per_query, budget))
         # A device works on one block while the next is prepared, as long as nobody asks it for an
         # answer: what is to be sought again, which is rare, is asked for at the end.
-        in_threads(partial(find_block, careful=at_once), cuts, queries, found.append)
-        if not at_once:
+        in_threads(partial(find_block, careful=on_numpy), cuts, queries, found.append)
+        if not on_numpy:
             drowned = to_numpy(xp.concat([part[2] for part in found], axis=0))
             found = [
                 find_block(cut) if drowned[cut].any() else part

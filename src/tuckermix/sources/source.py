@@ -37,18 +37,18 @@ from tuckermix._array_api import (
 from tuckermix._declaration import describe
 from tuckermix._records import Record
 from tuckermix._resources import gather_rows, in_threads
-from tuckermix.numerics.linalg import leading_eigenvectors
+from tuckermix.numerics.linalg import UPCAST_FLOPS, leading_eigenvectors
 from tuckermix.numerics.tensor import mode_dot, mode_gram, multi_mode_dot, squared_norm
 
 __all__ = ["Blocks", "MemoryBlocks", "Sketch", "Source", "add_parts", "as_blocks", "as_source"]
 
-HOST_BLOCK_BYTES = 2 * 2**20
-"""A block that stays in a processor's cache between the steps of a projection."""
+HOST_BLOCK_BYTES = 2**20
+"""The least size of a block on a processor: what is done with a smaller one takes so little time
+that its calls of Python, one thread at a time, would be the most of it."""
 
-SUM_PARTS, SUM_BLOCK_BYTES = 48, 5 * 2**20
-"""For sums over many samples blocks are larger, up to the second figure, as long as there are as
-many of them as the first, three for each of sixteen threads: what is done with a block takes so
-little time that its calls of Python, one thread at a time, would be the most of it."""
+HOST_BLOCKS, WIDE_BLOCK_BYTES = 48, 5 * 2**20
+"""Many samples make as many blocks, three for each of sixteen threads, or more where a block would
+be larger than the second figure and leave the cache between the steps of a projection."""
 
 HOST_BLOCK_SAMPLES = 128
 LARGE_HOST_BLOCK_BYTES = 64 * 2**20
@@ -149,13 +149,14 @@ class MemoryBlocks(Blocks):
         self.sample_shape = tuple(int(size) for size in X.shape[1:])
         self.like = X[:1, ...]
         size = math.prod(self.sample_shape) * (8 if is_double(X) else 4)
-        budget = max(HOST_BLOCK_BYTES, min(HOST_BLOCK_SAMPLES * size, LARGE_HOST_BLOCK_BYTES))
-        if not is_numpy(X):
-            budget = min(DEVICE_BLOCK_BYTES, max(HOST_BLOCK_BYTES, self.n_samples * size // PARTS))
-        self._parts = self._sum_parts = list(blocks(self.n_samples, size, budget))
-        wide = min(SUM_BLOCK_BYTES, self.n_samples * size // SUM_PARTS)
-        if is_numpy(X) and wide > budget:
-            self._sum_parts = list(blocks(self.n_samples, size, wide))
+        total = self.n_samples * size
+        if is_numpy(X):
+            budget = min(-(-self.n_samples // HOST_BLOCKS) * size, WIDE_BLOCK_BYTES)
+            budget = max(budget, HOST_BLOCK_BYTES)
+            budget = max(budget, min(HOST_BLOCK_SAMPLES * size, LARGE_HOST_BLOCK_BYTES))
+        else:
+            budget = min(DEVICE_BLOCK_BYTES, max(HOST_BLOCK_BYTES, total // PARTS))
+        self._parts = list(blocks(self.n_samples, size, budget))
 
     def map(self, function: Callable[[Array], Array]) -> Array:
         """Apply a function that returns one row for each sample, see `Blocks.map`."""
@@ -169,13 +170,13 @@ class MemoryBlocks(Blocks):
         self, function: Callable[..., Any], combine: Callable[[Any, Any], Any], *rows: Array
     ) -> Any:
         """Apply a function to every block and combine the results, see `Blocks.reduce`."""
-        if len(self._sum_parts) == 1:
+        if len(self._parts) == 1:
             return function(self._X, *rows)
         arrays = (self._X, *rows)
         total: list[Any] = []
         in_threads(
             lambda part: function(*(array[part, ...] for array in arrays)),
-            self._sum_parts,
+            self._parts,
             self._X,
             lambda result: total.append(combine(total.pop(), result) if total else result),
         )
@@ -446,10 +447,13 @@ class Source:
         cross : array of shape (k, product of r_n)
             Qᵀ B, in float64.
         gram : array of shape (product of r_n, product of r_n) or None
-            Bᵀ B, in float64, where it was asked for.
+            Bᵀ B, in float64, where it was asked for. For many samples in float32 it is added up in
+            float64 from products in float32.
         """
         projection = Projection(factors, None, self.like)
         offset = Projection(projection.factors, None, self.mean)(self.mean[None, ...])
+        if 2.0 * self.n_samples * offset.shape[1] ** 2 >= UPCAST_FLOPS:
+            offset = asarray_like(offset, self.like)
         function = partial(_measure, projection=projection, offset=offset, gram=gram)
         return self._samples.reduce(function, add_parts, Q)
 
@@ -581,7 +585,9 @@ def _sketch(
 def _measure(
     block: Array, Q: Array, projection: Projection, offset: Array, gram: bool
 ) -> tuple[Array, Array, Array, Array | None]:
+    """Measure one block of samples, see `Source.measure`; rows have the type of the offset."""
     xp = get_namespace(block)
     T = double(xp.tensordot(Q, block, axes=((0,), (0,))))
-    rows, Q = double(projection(block)) - offset, double(Q)
-    return (T, xp.matmul(Q.T, Q), xp.matmul(Q.T, rows), xp.matmul(rows.T, rows) if gram else None)
+    rows, Q = asarray_like(projection(block), offset) - offset, double(Q)
+    energy = double(xp.matmul(rows.T, rows)) if gram else None
+    return T, xp.matmul(Q.T, Q), xp.matmul(Q.T, double(rows)), energy
