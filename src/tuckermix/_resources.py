@@ -19,11 +19,12 @@ import math
 import operator
 import os
 import threading
+import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextvars import ContextVar, copy_context
 from dataclasses import dataclass, field
 from functools import cache, partial, wraps
+from queue import SimpleQueue
 from typing import Any, TypeVar
 
 import array_api_compat
@@ -38,6 +39,12 @@ Function = TypeVar("Function")
 AHEAD = 4
 """Blocks for each thread that may be done before an earlier one is: enough for threads hardly ever
 to wait for a slower one, few enough for results to take little memory."""
+
+PAUSE = 1e-4
+"""Seconds between two looks of a thread that is too far ahead, which is rare."""
+
+COUNTS_EACH = "openblas", "openmp"
+"""OpenBLAS on top of OpenMP has a number of threads for each calling thread."""
 
 POOL = "tuckermix"
 """What the names of the threads begin with."""
@@ -141,7 +148,9 @@ class _Hold:
                             if before != 1:
                                 # Noted first: a note without a limit does no harm, the reverse
                                 # would.
-                                noted = self.own if _counts_each(library) else _before
+                                layer = getattr(library, "threading_layer", None)
+                                each = (library.internal_api, layer) == COUNTS_EACH
+                                noted = self.own if each else _before
                                 noted[library] = before
                                 _set_threads(library, 1)
                     else:
@@ -179,11 +188,6 @@ def _libraries() -> list[Any]:
     import scipy.linalg  # noqa: F401
 
     return ThreadpoolController().select(user_api="blas").lib_controllers
-
-
-def _counts_each(library: Any) -> bool:
-    """Tell whether a library has a number for each calling thread: OpenBLAS on top of OpenMP."""
-    return (library.internal_api, getattr(library, "threading_layer", "")) == ("openblas", "openmp")
 
 
 def _set_threads(library: Any, number: int) -> None:
@@ -269,102 +273,141 @@ def in_threads(
             if consume is not None:
                 consume(result)
         return
-    _share_out(function, items, consume, n_threads)
+    _Share(function, items, consume, n_threads).run()
 
 
-@partial(one_blas_thread, n_jobs=1)
-def _share_out(
-    function: Callable[[Any], Any],
-    items: Sequence[Any],
-    consume: Callable[[Any], Any] | None,
-    n_threads: int,
-) -> None:
-    """Work on items together with threads of the pool, under one limit for all of them."""
-    changed = threading.Condition()
-    places = iter(range(len(items)))
-    results: dict[int, Any] = {}
-    errors: list[BaseException] = []
-    handed = 0
+class _Share:
+    """Items that several threads work on, the caller and helpers, and what came of them.
 
-    def work() -> None:
-        nonlocal handed
+    A helper that is woken calls two more, so that none waits for all others to be woken, and work
+    that is soon done wakes few.
+
+    Parameters
+    ----------
+    function, items, consume
+        See `in_threads`.
+    n_threads : int
+        How many threads may work, the caller among them.
+    """
+
+    def __init__(
+        self,
+        function: Callable[[Any], Any],
+        items: Sequence[Any],
+        consume: Callable[[Any], Any] | None,
+        n_threads: int,
+    ):
+        self.function, self.items, self.consume = function, items, consume
+        self.n_threads = n_threads
+        self.lock = threading.Lock()
+        self.called = self.begun = self.handed = self.inside = 0
+        self.closed = False
+        self.empty = threading.Lock()  # free once the last helper has left
+        self.empty.acquire()
+        self.results: dict[int, Any] = {}
+        self.errors: list[BaseException] = []
+
+    @partial(one_blas_thread, n_jobs=1)
+    def run(self) -> None:
+        """Work until all is done, and raise what was raised; the limit holds for all threads."""
+        # NumPy's handling of errors is part of the context, and that what is nested has one thread.
+        self.context = copy_context()
+        while True:
+            try:
+                self.work()
+                with self.lock:
+                    self.closed = True
+                while self.inside:
+                    self.empty.acquire()
+                break
+            except KeyboardInterrupt as error:  # stops the others, at the end of a block at most
+                self.errors.append(error)
+        if self.errors:
+            raise self.errors[0]
+
+    def help(self) -> None:
+        """Work in a thread of the pool, unless it comes too late."""
+        with self.lock:
+            if self.closed:
+                return
+            self.inside += 1
+        self.context.copy().run(self.work)
+        with self.lock:
+            self.inside -= 1
+            if self.closed and not self.inside:
+                self.empty.release()
+
+    def work(self) -> None:
+        """Work on one item after the other, as long as there are any and none failed."""
         try:
+            for _ in range(2):
+                with self.lock:
+                    left = self.begun < len(self.items) and not self.errors
+                    if not left or self.called + 1 == self.n_threads:
+                        break
+                    self.called += 1
+                _call(self.help, self.n_threads - 1)
             while True:
-                with changed:
-                    place = next(places, None)
-                    if place is None:
+                with self.lock:
+                    place = self.begun
+                    if place == len(self.items) or self.errors:
                         return
-                    # Never for long: whoever has the first place is at work.
-                    while place >= handed + AHEAD * n_threads and not errors:
-                        changed.wait()
-                    if errors:
+                    self.begun += 1
+                # Never for long: whoever has the first place is at work.
+                while place >= self.handed + AHEAD * self.n_threads:
+                    if self.errors:
                         return
-                result = function(items[place])
-                with changed:
-                    results[place] = result
-                    while handed in results:
-                        result = results.pop(handed)
-                        if consume is not None:
-                            consume(result)
-                        handed += 1
-                    changed.notify_all()
+                    time.sleep(PAUSE)
+                result = self.function(self.items[place])
+                with self.lock:
+                    self.results[place] = result
+                    while self.handed in self.results:
+                        result = self.results.pop(self.handed)
+                        if self.consume is not None:
+                            self.consume(result)
+                        self.handed += 1
         except BaseException as error:
-            errors.append(error)
-            with changed:
-                changed.notify_all()
-
-    helpers: list[Future[None]] = []
-    try:
-        # The limit of the caller is one for the process, but for libraries that count otherwise.
-        each = any(map(_counts_each, _libraries()))
-        for _ in range(n_threads - 1):
-            helpers += _submit(n_threads - 1, partial(_alone, work) if each else work)
-        work()
-    except BaseException as error:  # Ctrl-C between the lines
-        errors.append(error)
-    for helper in helpers:
-        helper.cancel()  # where other fits keep the pool busy, the caller has done it all
-    while not all(helper.done() for helper in helpers):
-        try:
-            wait(helpers)
-        except KeyboardInterrupt as error:  # stops the others, at the end of a block at most
-            errors.append(error)
-    if errors:
-        raise errors[0]
+            self.errors.append(error)
 
 
-@partial(one_blas_thread, n_jobs=1)
-def _alone(work: Callable[[], None]) -> None:
-    """Work with one thread, of the numerical libraries and of ours."""
-    work()
+_calls: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
+_helpers: list[threading.Thread] = []
+_helpers_lock = threading.Lock()
 
 
-def _submit(n_threads: int, work: Callable[[], None]) -> list[Future[None]]:
-    """Ask the pool for a thread; it is made or made larger where need be."""
-    global _pool, _pool_size
-    try:
-        with _pool_lock:
-            if _pool is None or _pool_size < n_threads:
-                _end_pool()
-                _pool = ThreadPoolExecutor(n_threads, thread_name_prefix=POOL)
-                _pool_size = n_threads
-            # In a copy of the caller's context: NumPy's handling of errors is part of it, and that
-            # what is nested has one thread.
-            return [_pool.submit(copy_context().run, work)]
-    except RuntimeError:
-        return []  # there are none left, or the interpreter ends: the caller goes on alone
+def _call(help: Callable[[], None], most: int) -> None:
+    """Wake a helper; one more is made as long as there are fewer than `most`."""
+    if len(_helpers) < most:
+        with _helpers_lock:
+            if len(_helpers) < most:
+                # A daemon: it sleeps when the interpreter ends.
+                name = f"{POOL}-{len(_helpers)}"
+                thread = threading.Thread(target=_serve, args=(_calls,), name=name, daemon=True)
+                try:
+                    thread.start()
+                    _helpers.append(thread)
+                except RuntimeError:
+                    return  # there are none left, or the interpreter ends: others go on alone
+    _calls.put(help)
 
 
-def _end_pool() -> None:
-    global _pool
-    pool, _pool = _pool, None
-    if pool is not None:
-        pool.shutdown(wait=True)  # what is in work is a block for each thread
+def _serve(calls: SimpleQueue[Callable[[], None] | None]) -> None:
+    """Help whoever calls, until told to end."""
+    # The limit of a caller is one for the process, but for libraries that count otherwise.
+    for library in _libraries():
+        if (library.internal_api, getattr(library, "threading_layer", None)) == COUNTS_EACH:
+            _set_threads(library, 1)
+    while (help := calls.get()) is not None:
+        help()
+        del help  # nor what belongs to it
 
 
-_pool: ThreadPoolExecutor | None = None
-_pool_size = 0
-_pool_lock = threading.Lock()
+def _end_helpers() -> None:
+    """Let all helpers end, after what they are at: a block for each at most."""
+    for _ in _helpers:
+        _calls.put(None)
+    while _helpers:
+        _helpers.pop().join()
 
 
 def gather_rows(
@@ -411,15 +454,15 @@ def gather_rows(
 def _before_fork() -> None:
     """End the idle threads of the pool: a process of several threads is a danger to its child."""
     if not threading.current_thread().name.startswith(POOL):
-        with _pool_lock:
-            _end_pool()
+        with _helpers_lock:
+            _end_helpers()
     _lock.acquire()
 
 
 def _after_fork_in_child() -> None:
     """Drop the wishes and the threads that the child does not have."""
-    global _pool, _pool_lock
-    _pool, _pool_lock = None, threading.Lock()
+    global _calls, _helpers, _helpers_lock
+    _calls, _helpers, _helpers_lock = SimpleQueue(), [], threading.Lock()
     _holds.intersection_update({hold for hold in _holds if hold.thread == threading.get_ident()})
     _Hold().turn(False)  # gives the threads back where no wish is left
     _lock.release()

@@ -298,7 +298,7 @@ class TuckerClustering(
         context = self._init_callback_context(max_subtasks=None)
         context.call_on_fit_task_begin(estimator=self, X=X)
         watched = hasattr(self, "_skl_callbacks")
-        n_components = self.n_components or way.components(self.n_clusters)
+        n_components = self.n_components or way.per_cluster * self.n_clusters + way.further
         given = X
         if observed is not None:
             X, self.imputation_, self._filling_ = impute(X, observed, n_components, ranks, rng)
@@ -648,9 +648,10 @@ class TuckerClustering(
             n_init=self.n_init,
             rng=rng,
         )
+        model = replace(model, labeller=labeller)
         if self.calibrate:
             labeller = self._calibrated(model, labeller, chosen, rng)
-        model = replace(model, labeller=labeller)
+            model = replace(model, labeller=labeller).ready()
         if self.outliers == "label":
             _ = model.reference  # once, not by every worker nor after each renumbering
             scores = to_numpy(as_blocks(chosen).map(model.outlier_scores))
@@ -719,7 +720,7 @@ class TuckerClustering(
     def _update(self, X: Array, summary: Summary, rng: np.random.Generator) -> None:
         """Add a batch to the summary, fit the model to it, and keep the numbers of clusters."""
         name, way = type(self).__name__, LABELLINGS[self.assign_labels]
-        n_components = self.n_components or way.components(self.n_clusters)
+        n_components = self.n_components or way.per_cluster * self.n_clusters + way.further
         summary = summary.updated(X, n_components - 1, self.memory, rng)
         ranks = check_ranks(self.ranks, self.sample_shape_, name)
         fit = decompose_summary(

@@ -325,6 +325,8 @@ class Model(Record):
         """Learn what `label` needs beside the model, once and not by every worker; return self."""
         if self.threshold is not None:
             _ = self.reference
+        if isinstance(self.labeller, GraphLabels):
+            _ = self.labeller.nearest
         return self
 
     def leftovers(self, X: Array, projected: Array | None = None) -> Array:

@@ -412,7 +412,6 @@ def test_functions_that_moved_are_found_and_named():
 
 @pytest.mark.parametrize(("way", "expected"), [("graph", 9), ("subspace", 4), ("argmax", 4)])
 def test_components_where_none_are_given(way, expected):
-    assert LABELLINGS[way].components(4) == expected
     X = np.random.default_rng(0).standard_normal((40, 4, 5))
     model = TuckerClustering(4, assign_labels=way, random_state=0)
     assert model.fit(X).n_components_ == expected

@@ -156,12 +156,12 @@ class GraphLabels(Labeller):
 
     def predict_proba(self, rows: Array) -> Array:
         """Return the share of the votes of each label, see `Labeller.predict_proba`."""
-        indices, _ = self._near.find(rows, self.n_neighbors, at_once=MANY_QUERIES)
+        indices, _ = self.nearest.find(rows, self.n_neighbors, at_once=MANY_QUERIES)
         votes = self.count_votes(indices)
         return votes if self.knots is None else self.calibrated(votes)
 
     # The landmarks, made ready for many blocks of samples.
-    _near = cached_property(lambda self: NearestPoints(self.landmarks))
+    nearest = cached_property(lambda self: NearestPoints(self.landmarks))
 
     def __getstate__(self) -> dict[str, Any]:
         return self.to_dict()  # without what can be made again
@@ -202,8 +202,8 @@ class GraphLabels(Labeller):
         xp = get_namespace(rows)
         count = min(self.n_neighbors, int(self.landmarks.shape[0]) - 1)
         if count < 1:
-            return self.count_votes(self._near.find(rows, 1)[0])
-        indices, squares = self._near.find(rows, count + 1)
+            return self.count_votes(self.nearest.find(rows, 1)[0])
+        indices, squares = self.nearest.find(rows, count + 1)
         own = squares[:, :1] <= epsilon(rows) ** (2 * COPY_POWER)
         return self.count_votes(xp.where(own, indices[:, 1:], indices[:, :-1]))
 
@@ -226,7 +226,9 @@ class GraphLabels(Labeller):
         """Return the same with other numbers, see `Labeller.renumbered`."""
         held = self.landmark_labels
         rank = asarray_like(np.argsort(order), held)
-        return replace(self, landmark_labels=get_namespace(held).take(rank, held, axis=0))
+        other = replace(self, landmark_labels=get_namespace(held).take(rank, held, axis=0))
+        vars(other)["nearest"] = self.nearest  # does not depend on numbers
+        return other
 
     def check(self, n_features: int, n_clusters: int) -> None:
         """Raise where the fields do not fit together, see `Labeller.check`."""
@@ -461,7 +463,8 @@ def _fit_graph(
     member = np.arange(rows.shape[0])
     while True:
         count = min(n_neighbors, int(rows.shape[0]) - 1)
-        indices, squares = NearestPoints(rows).find(rows, count, exclude_self=True)
+        nearest = NearestPoints(rows)
+        indices, squares = nearest.find(rows, count, exclude_self=True)
         first, copies = distinct_rows(to_numpy(indices), to_numpy(squares), epsilon(rows))
         member = copies[member]
         if len(first) == rows.shape[0]:
@@ -469,6 +472,7 @@ def _fit_graph(
         rows = xp.take(rows, asarray_like(first, rows, dtype=xp.int64), axis=0)
     labels = graph_partition(rows, indices, squares, n_clusters, n_init=n_init, rng=rng)
     labeller, won = elect(rows, labels, indices, n_clusters)
+    vars(labeller)["nearest"] = nearest
     return labeller, won[member]
 
 
@@ -594,10 +598,6 @@ class Labelling(Record):
     per_cluster: int = 1
     further: int = 0
     looks_beyond: bool = False
-
-    def components(self, n_clusters: int) -> int:
-        """Return the number of components where none is given."""
-        return self.per_cluster * n_clusters + self.further
 
 
 LABELLINGS: dict[str, Labelling] = {

@@ -337,8 +337,9 @@ def times(A: Array, matrix: Array) -> Array:
     """
     xp = get_namespace(A)
     matrix = asarray_like(matrix, A)
-    budget = GRAM_BLOCK if is_numpy(A) else 8 * math.prod(A.shape) + 1
-    parts = list(blocks(A.shape[0], 8 * max(1, A.shape[1]), budget))
+    if not is_numpy(A) or 8 * math.prod(A.shape) <= GRAM_BLOCK:
+        return xp.matmul(A, matrix)
+    parts = list(blocks(A.shape[0], 8 * A.shape[1], GRAM_BLOCK))
     return gather_rows(lambda part: xp.matmul(A[part, :], matrix), parts, A.shape[0], A)
 
 

@@ -62,7 +62,7 @@ nearest members are nearest, so that the slow selection sees ``n / 16 + 16 k`` v
 HOST_BLOCK = 48 * 2**20
 """Most bytes of a block of distances on a CPU."""
 
-HOST_QUERIES, MANY_QUERIES = 192, 512
+HOST_QUERIES, MANY_QUERIES = 256, 512
 """Queries that are compared with all points at a time on a CPU: with a quarter of the first number
 the product runs at two thirds of its speed, with more some thousand samples make too few blocks for
 the threads of a large machine. The second holds where the queries are a block already: longer calls
@@ -436,7 +436,7 @@ class NearestPoints:
             How many to find; at most `n_points`, or one fewer with `exclude_self`.
         exclude_self : bool, default=False
             Whether `queries` are the points and a sample is not to count as its own neighbour.
-        at_once : int, default=192
+        at_once : int, default=256
             How many queries are compared at a time on a CPU; threads work on as many each.
 
         Returns
