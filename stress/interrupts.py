@@ -41,6 +41,9 @@ RESULTS = ("labels.csv", "model.tuckermix", "report.html", "summary.json")
 LATER = 1.2
 """Some interrupts come after the work is done, lest its last steps be spared."""
 
+TELL = 25
+"""Interrupts after which a process says how far it is: a long count may be ended before its time."""
+
 DONE, NOT_CONVERGED, INTERRUPTED = 0, 3, 130
 
 
@@ -258,7 +261,11 @@ def strike(first: int, count: int, step: int = 1) -> Counts:
     seed = first
     with tempfile.TemporaryDirectory() as folder, threadpool_limits(2, user_api="blas"):
         assault = Assault(Path(folder))
+        told = 0
         while cut.total() + len(failures) < count:
+            if cut.total() >= told + TELL:
+                told = cut.total()
+                print(f"from seed {first}: {told} of {count}, {len(failures)} failures", flush=True)
             try:
                 kind, ended = assault.run(seed)
                 cases[kind] += 1
