@@ -42,7 +42,7 @@ LATER = 1.2
 """Some interrupts come after the work is done, lest its last steps be spared."""
 
 TELL = 25
-"""Interrupts after which a process says how far it is: a long count may be ended before its time."""
+"""Interrupts after which a process says how far it is: a long count may be ended early."""
 
 DONE, NOT_CONVERGED, INTERRUPTED = 0, 3, 130
 
