@@ -85,6 +85,10 @@ LIMITS = {
     "size_for_lapack": ("numerics.linalg.FALLBACK_SIZE",),
     "band_work": ("numerics.linalg.MAX_BAND_WORK",),
     "graph_edges": ("labels.graph.MAX_EDGES",),
+    # Modes that are worked on along the span of samples, or of a part of them.
+    "long_mode": ("sources.source.LONG_MODE", "decomposition.fit.LONG_MODE"),
+    "very_long_mode": ("sources.source.VERY_LONG_MODE",),
+    "span_samples": ("sources.source.SPAN_SAMPLES",),
     # What is worked on at a time.
     "block_bytes": ("sources.source.HOST_BLOCK_BYTES",),
     "block_samples": ("sources.source.HOST_BLOCK_SAMPLES",),

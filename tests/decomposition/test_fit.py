@@ -192,3 +192,35 @@ def test_a_cost_beyond_the_range_is_said_and_all_else_holds(rng, factor):
     assert large.gap <= 1e-12
     for one, other in zip(large.factors, usual.factors, strict=True):
         np.testing.assert_allclose(np.abs(one.T @ other), np.eye(2), atol=1e-6)
+
+
+@pytest.mark.parametrize("shape", [(600,), (2, 700), (400, 3)])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_mode_longer_than_the_samples_span_is_fitted_as_a_short_one(shape, dtype, rng, limits):
+    X = rng.standard_normal((40, *shape)).astype(dtype)
+    found = decompose(X, 6)
+    limits(long_mode=10**6)
+    expected = decompose(X, 6, found.ranks)
+    assert found.ranks == expected.ranks
+    assert found.cost == pytest.approx(expected.cost, rel=1e-4)
+    tolerance = 1e-5 if dtype is np.float32 else 1e-12
+    for factor in found.factors:
+        np.testing.assert_allclose(factor.T @ factor, np.eye(factor.shape[1]), atol=tolerance)
+    assert found.gap < tolerance
+
+
+def test_a_rank_beyond_the_span_is_kept(rng):
+    X = rng.standard_normal((20, 300))
+    assert decompose(X, 3, 50).ranks == (50,)
+
+
+def test_a_part_of_many_samples_spans_a_very_long_mode(rng, limits):
+    centers = rng.standard_normal((3, 200))
+    X = centers[np.arange(120) % 3] + 0.01 * rng.standard_normal((120, 200))
+    limits(long_mode=100, very_long_mode=150, span_samples=12)
+    found = decompose(X, 3)
+    assert found.ranks[0] <= 12
+    limits(long_mode=10**6)
+    assert found.cost == pytest.approx(decompose(X, 3).cost, rel=1e-3)
+    # What the part does not span shows in the certificate, which looks at all of the mode.
+    assert 0 < found.stationarity < 0.01

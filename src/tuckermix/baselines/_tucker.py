@@ -11,7 +11,7 @@ from tuckermix._declaration import declare
 from tuckermix._records import Record
 from tuckermix._validation import check_ranks
 from tuckermix.baselines._base import IterativeClustering
-from tuckermix.decomposition.fit import ranks_from_energy, start_factors
+from tuckermix.decomposition.fit import hosvd
 from tuckermix.sources import Source, as_source
 
 STARTED = """
@@ -63,12 +63,7 @@ def start_tucker(X: np.ndarray, ranks: Any, owner: str) -> TuckerStart:
     """
     chosen = check_ranks(ranks, tuple(X.shape[1:]), owner)
     source = as_source(X)
-    grams = source.mode_grams()
-    if not isinstance(chosen, tuple):
-        chosen = ranks_from_energy(source, grams, chosen)
-    # This start draws no random numbers; the generator is an argument of the general function.
-    factors = start_factors(source, chosen, "hosvd", np.random.default_rng(0), grams)
-    return TuckerStart(source, chosen, factors)
+    return TuckerStart(source, *hosvd(source, chosen))
 
 
 @declare

@@ -37,7 +37,7 @@ from tuckermix.numerics.linalg import (
     random_basis,
     rank_of,
 )
-from tuckermix.numerics.tensor import mode_gram, multi_mode_dot
+from tuckermix.numerics.tensor import mode_dot, multi_mode_dot
 from tuckermix.sources import Source
 
 __all__ = ["certify"]
@@ -85,7 +85,9 @@ def certify(source: Source, fit: Decomposition, n_directions: int) -> Decomposit
     factors = [double(factor) for factor in fit.factors]
     for mode, factor in enumerate(factors):
         others = [None if n == mode else other for n, other in enumerate(factors)]
-        image = xp.matmul(mode_gram(multi_mode_dot(T, others, transpose=True), mode + 1), factor)
+        B = multi_mode_dot(T, others, transpose=True)
+        rest = [axis for axis in range(B.ndim) if axis != mode + 1]
+        image = xp.tensordot(B, mode_dot(B, factor.T, mode + 1), axes=(rest, rest))
         slope = image - xp.matmul(factor, xp.matmul(factor.T, image))
         slopes.append(float(xp.sqrt(xp.sum(slope * slope))))
     gap = max(0.0, possible - reached) / possible

@@ -48,6 +48,7 @@ from tuckermix.numerics.linalg import (
     centre_rows,
     leading_directions,
     leading_eigenvectors,
+    leading_left_vectors,
     orthonormal_basis,
     random_basis,
     rank_of,
@@ -55,7 +56,7 @@ from tuckermix.numerics.linalg import (
     tall_svd,
     times,
 )
-from tuckermix.numerics.tensor import mode_dot, mode_gram, multi_mode_dot, squared_norm
+from tuckermix.numerics.tensor import mode_dot, mode_gram, multi_mode_dot, squared_norm, unfold
 from tuckermix.sources import Source
 
 __all__ = ["closed_form", "solve_exact", "sweep", "update_factors", "widened"]
@@ -277,8 +278,12 @@ def update_factors(T: Array, factors: Sequence[Array], *, n_loops: int = 1) -> l
             if new[mode].shape[0] == new[mode].shape[1]:
                 continue  # a square factor spans its mode whatever it is
             others = [None if other == mode else new[other] for other in range(n_modes)]
-            gram = mode_gram(multi_mode_dot(T, others, transpose=True), mode + 1)
-            new[mode] = leading_eigenvectors(gram, new[mode].shape[1])[1]
+            B = multi_mode_dot(T, others, transpose=True)
+            size, rank = new[mode].shape
+            if math.prod(B.shape) < size**2:  # a long mode: the other side is shorter
+                new[mode] = leading_left_vectors(unfold(B, mode + 1), rank)
+            else:
+                new[mode] = leading_eigenvectors(mode_gram(B, mode + 1), rank)[1]
     return new
 
 

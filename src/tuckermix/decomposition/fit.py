@@ -9,7 +9,8 @@ from __future__ import annotations
 import importlib
 import math
 import warnings
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,7 @@ from tuckermix.decomposition.result import Callback, Course, Decomposition, Star
 from tuckermix.numerics.linalg import leading_eigenvectors, random_basis
 from tuckermix.numerics.tensor import mode_gram
 from tuckermix.sources import Source, as_source
+from tuckermix.sources.source import LONG_MODE
 
 __all__ = [
     "DEFAULT_ENERGY",
@@ -43,6 +45,7 @@ __all__ = [
     "Solver",
     "decompose",
     "decompose_source",
+    "hosvd",
     "noise_floor",
     "ranks_from_energy",
     "start_factors",
@@ -218,6 +221,11 @@ def decompose_source(
     module, name = choice.function.split(":")
     solve = getattr(importlib.import_module(module), name)
     n_components = min(n_components, source.n_samples)
+    given = source
+    spans: list[Array | None] = []
+    if max(source.sample_shape) > LONG_MODE:
+        spans = source.spans(ranks if isinstance(ranks, tuple) else None)
+        source = source.within(spans)
     part = source
     if source.n_samples >= MANY_SAMPLES and n_components < PART // 2:
         part = source.take(np.sort(rng.choice(source.n_samples, size=PART, replace=False)))
@@ -248,7 +256,17 @@ def decompose_source(
             RuntimeWarning,
             stacklevel=3,
         )
-    return certify(source, best, n_components - 1)
+    if source is not given:
+        best = replace(best, factors=lifted(best.factors, spans))
+    return certify(given, best, n_components - 1)
+
+
+def lifted(factors: Sequence[Array], spans: Sequence[Array | None]) -> list[Array]:
+    """Return factors of whole modes from those along the bases of `Source.spans`."""
+    return [
+        factor if span is None else asarray_like(span, factor) @ factor
+        for factor, span in zip(factors, spans, strict=True)
+    ]
 
 
 LEAST_KEPT = 0.5
@@ -328,6 +346,34 @@ def ranks_from_energy(source: Source, grams: list[Array], share: float | None) -
             rank = 1 if vector @ centred @ vector > LEAST_KEPT * total else 2
         ranks.append(rank)
     return tuple(ranks)
+
+
+def hosvd(
+    source: Source, ranks: tuple[int, ...] | float | None
+) -> tuple[tuple[int, ...], list[Array]]:
+    """Choose ranks, where none are given, and the leading singular vectors of each unfolding.
+
+    Parameters
+    ----------
+    source : Source
+        The samples.
+    ranks : tuple of int, float or None
+        One rank for each feature mode, or what `ranks_from_energy` chooses them by.
+
+    Returns
+    -------
+    ranks : tuple of int
+        One rank for each feature mode.
+    factors : list of arrays of shape (d_n, r_n)
+        Orthonormal columns, in float64.
+    """
+    spans = source.spans(ranks if isinstance(ranks, tuple) else None)
+    source = source.within(spans)
+    grams = source.mode_grams()
+    if not isinstance(ranks, tuple):
+        ranks = ranks_from_energy(source, grams, ranks)
+    factors = start_factors(source, ranks, "hosvd", np.random.default_rng(0), grams)
+    return ranks, lifted(factors, spans)
 
 
 @describe(solve_exact)

@@ -34,7 +34,7 @@ from tuckermix._array_api import (
     to_numpy,
 )
 from tuckermix._records import Record
-from tuckermix.decomposition.fit import ranks_from_energy
+from tuckermix.decomposition.fit import hosvd
 from tuckermix.decomposition.result import Decomposition
 from tuckermix.numerics.linalg import leading_eigenvectors, random_basis
 from tuckermix.numerics.points import nearest_neighbors
@@ -271,8 +271,7 @@ def impute(
     turns = _Turns(X, known, hidden, rng)
     means = turns.error(turns.filled)
     if not isinstance(ranks, tuple):
-        source = as_source(xp.reshape(turns.whole(), X.shape))
-        ranks = ranks_from_energy(source, source.mode_grams(), ranks)
+        ranks, _ = hosvd(as_source(xp.reshape(turns.whole(), X.shape)), ranks)
     most = max(1, min(n_components - 1, X.shape[0] - 1, turns.filled.shape[1]))
     n_directions = min(FIRST_DIRECTIONS, most)
     best, best_directions, best_state = math.inf, n_directions, turns.state

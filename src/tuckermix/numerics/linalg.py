@@ -37,6 +37,7 @@ __all__ = [
     "gram_of_columns",
     "leading_directions",
     "leading_eigenvectors",
+    "leading_left_vectors",
     "on_the_host",
     "orthonormal_basis",
     "random_basis",
@@ -199,6 +200,29 @@ def leading_eigenvectors(matrix: Any, n_vectors: int) -> tuple[Array, Array]:
     values, vectors = values[::-1][:n_vectors], vectors[:, ::-1][:, :n_vectors]
     vectors = np.ascontiguousarray(vectors) * signs_of(vectors)
     return asarray_like(values, matrix), asarray_like(vectors, matrix)
+
+
+def leading_left_vectors(B: Array, n_vectors: int) -> Array:
+    """Find the leading left singular vectors of a matrix, from the Gram matrix of its shorter side.
+
+    Parameters
+    ----------
+    B : array of shape (d, c)
+        The matrix, in float64.
+    n_vectors : int
+        How many to find, at most d.
+
+    Returns
+    -------
+    vectors : array of shape (d, n_vectors)
+        Orthonormal columns.
+    """
+    xp = get_namespace(B)
+    if B.shape[1] >= B.shape[0] or n_vectors > B.shape[1]:
+        return leading_eigenvectors(xp.matmul(B, B.T), n_vectors)[1]
+    right = leading_eigenvectors(xp.matmul(B.T, B), n_vectors)[1]
+    vectors = orthonormal_basis(xp.matmul(B, right))
+    return vectors * signs_of(vectors)
 
 
 def improved_eigenvectors(

@@ -37,8 +37,8 @@ from tuckermix._array_api import (
 from tuckermix._declaration import describe
 from tuckermix._records import Record
 from tuckermix._resources import gather_rows, in_threads
-from tuckermix.numerics.linalg import UPCAST_FLOPS, leading_eigenvectors
-from tuckermix.numerics.tensor import mode_dot, mode_gram, multi_mode_dot, squared_norm
+from tuckermix.numerics.linalg import UPCAST_FLOPS, leading_eigenvectors, orthonormal_basis
+from tuckermix.numerics.tensor import mode_dot, mode_gram, multi_mode_dot, squared_norm, unfold
 
 __all__ = ["Blocks", "MemoryBlocks", "Sketch", "Source", "add_parts", "as_blocks", "as_source"]
 
@@ -55,6 +55,14 @@ LARGE_HOST_BLOCK_BYTES = 64 * 2**20
 """Large samples come this many at a time, as long as they take no more than the second figure: the
 sums over a block are as large as some hundred samples, and adding them up after every few samples
 would take longer than computing them (nine times as long for videos of 50 × 50 × 50)."""
+
+LONG_MODE, SPAN_SAMPLES = 256, 1024
+"""A shorter mode is worked on as it is: matrices of its size cost next to nothing. So is a longer
+one that more samples than the second figure span, unless it is longer than the next figure."""
+
+VERY_LONG_MODE = 4096
+"""Matrices of this size take a minute to decompose: in a longer mode a part of the samples has to
+span what all of them have, see `Source.spans`."""
 
 DEVICE_BLOCK_BYTES = 512 * 2**20
 """On an accelerator few large launches beat many small ones."""
@@ -457,6 +465,58 @@ class Source:
         function = partial(_measure, projection=projection, offset=offset, gram=gram)
         return self._samples.reduce(function, add_parts, Q)
 
+    def spans(self, ranks: Sequence[int] | None = None) -> list[Array | None]:
+        """Find bases of modes that are longer than the space that the samples span along them.
+
+        A table of 300 samples with 6,000 columns has at most 300 directions. Found in a basis of
+        these, they are the same, and no matrix of the size of the long mode is needed. Of more than
+        1,024 samples as many stand for all of them where a mode is longer than 4,096, improved by
+        one step of power iteration: what lies beyond their span is the weakest part.
+
+        Parameters
+        ----------
+        ranks : sequence of int or None, default=None
+            Where a larger rank is asked for than the span has, a mode stays as it is.
+
+        Returns
+        -------
+        spans : list of arrays of shape (d_n, w_n) or None
+            Orthonormal columns in float64 for each mode with ``w_n < d_n``; None for the others.
+        """
+        shape, whole = self.sample_shape, math.prod(self.sample_shape)
+        spans: list[Array | None] = [None] * len(shape)
+        n_rows = min(self.n_samples, SPAN_SAMPLES)
+        long = LONG_MODE if n_rows == self.n_samples else VERY_LONG_MODE
+        wanted = [
+            mode
+            for mode, size in enumerate(shape)
+            if size > max(long, width := n_rows * (whole // size))
+            and (ranks is None or ranks[mode] <= width)
+        ]
+        if not wanted:
+            return spans
+        # Fixed: the result depends on the samples alone.
+        some = np.random.default_rng(0).choice(self.n_samples, n_rows, replace=False)
+        rows = double(self._samples.take(np.sort(some)))
+        if n_rows < self.n_samples:
+            xp = get_namespace(rows)
+            basis = orthonormal_basis(xp.reshape(rows, (n_rows, whole)).T)
+            function = partial(_power_step, basis=asarray_like(basis, self.like))
+            rows = xp.reshape(self._samples.reduce(function, add_parts)[0], rows.shape)
+        for mode in wanted:
+            spans[mode] = orthonormal_basis(unfold(rows, mode + 1))
+        return spans
+
+    def within(self, spans: Sequence[Array | None]) -> Source:
+        """Return the samples along bases of some modes; norms and units are those of the whole."""
+        if all(span is None for span in spans):
+            return self
+        matrices = [None if span is None else asarray_like(span, self.like) for span in spans]
+        rows = self._samples.map(partial(multi_mode_dot, matrices=matrices, transpose=True))
+        short = as_source(rows)
+        short.scale, short.squared_norm = self.scale, self.squared_norm
+        return short
+
     def cost_of(self, squared_error: float) -> float:
         """Return half a squared error in the units of the samples; deprecated."""
         warnings.warn(
@@ -564,6 +624,13 @@ def _larger(left: float, right: float) -> float:
 def _projected_gram(block: Array, others: Sequence[Array | None], mode: int) -> tuple[Array]:
     """Compute the Gram matrix of one feature mode of a projected block, in float64."""
     return (double(mode_gram(multi_mode_dot(block, others, transpose=True), mode + 1)),)
+
+
+def _power_step(block: Array, basis: Array) -> tuple[Array]:
+    """Sum the samples of one block with the weights that they have along a basis, in float64."""
+    xp = get_namespace(block)
+    flat = xp.reshape(block, (block.shape[0], basis.shape[0]))
+    return (double(xp.matmul(xp.matmul(flat, basis).T, flat)),)
 
 
 def _contract(block: Array, Q: Array) -> tuple[Array]:
