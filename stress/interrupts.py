@@ -198,7 +198,11 @@ class Assault:
         kind = KINDS[seed % len(KINDS)]
         handler, threads = signal.getsignal(signal.SIGINT), blas_threads()
         seconds = float(rng.uniform(0, LATER * self.seconds[kind]))
-        ended = getattr(self, f"check_{kind}")(seconds, seed)
+        try:
+            ended = getattr(self, f"check_{kind}")(seconds, seed)
+        finally:
+            # Ctrl-C may have struck before `command` gave them back.
+            sys.stdout, sys.stderr = sys.__stdout__, sys.__stderr__
         demand(signal.getsignal(signal.SIGINT) is handler, "the handler of Ctrl-C has changed")
         demand(blas_threads() == threads, f"{blas_threads()} threads in place of {threads}")
         return kind, ended
