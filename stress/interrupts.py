@@ -257,6 +257,8 @@ def strike(first: int, count: int, step: int = 1) -> Counts:
     failures : dict
         What went wrong, by seed.
     """
+    # A background job starts with Ctrl-C ignored, and would wait for its first interrupt for ever.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     logging.disable(logging.CRITICAL)
     warnings.simplefilter("ignore")
     cut: Counter[str] = Counter()
