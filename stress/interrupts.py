@@ -1,11 +1,12 @@
 """Ctrl-C at random moments: ``python -m stress.interrupts --count 1000``.
 
-Each seed starts a fit, a saving, ``tuckermix cluster`` or ``tuckermix reproduce`` in this process
-and raises SIGINT after a random part of the time that it takes. Afterwards the estimator is the one
-before or a whole new one, no file is half-written, none is left over, the results of two runs are
-not mixed, the store holds whole records and the next run goes on, and the BLAS libraries have as
-many threads as before. ``OMP_NUM_THREADS=1`` makes it several times faster: scikit-learn's k-means,
-which `reproduce` runs here, keeps its threads spinning.
+Each seed starts a fit, work that threads share, a saving, ``tuckermix cluster`` or ``tuckermix
+reproduce`` in this process and raises SIGINT after a random part of the time that it takes.
+Afterwards the estimator is the one before or a whole new one, no thread works on, no file is
+half-written, none is left over, the results of two runs are not mixed, the store holds whole
+records and the next run goes on, and the BLAS libraries have as many threads as before.
+``OMP_NUM_THREADS=1`` makes it several times faster: scikit-learn's k-means, which `reproduce` runs
+here, keeps its threads spinning.
 """
 
 from __future__ import annotations
@@ -33,10 +34,11 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 import tuckermix
 from tuckermix import TuckerClustering
+from tuckermix._resources import in_threads, one_blas_thread
 from tuckermix.cli import main as command_line
 from tuckermix.experiments.store import Store
 
-KINDS = ("fit", "fit", "save", "cluster", "reproduce")
+KINDS = ("fit", "threads", "save", "cluster", "reproduce")
 RESULTS = ("labels.csv", "model.tuckermix", "report.html", "summary.json")
 LATER = 1.2
 """Some interrupts come after the work is done, lest its last steps be spared."""
@@ -45,6 +47,18 @@ TELL = 25
 """Interrupts after which a process says how far it is: a long count may be ended early."""
 
 DONE, NOT_CONVERGED, INTERRUPTED = 0, 3, 130
+
+
+N_ITEMS, N_THREADS = 60, 4
+"""Blocks that threads share, and how many threads."""
+
+SETTLED = 1e-3
+"""Seconds in which a thread that should rest would be seen to work."""
+
+
+def shared_out(work: Callable[[int], Any], found: list[Any]) -> None:
+    """Let several threads work on blocks."""
+    one_blas_thread(in_threads, n_jobs=N_THREADS)(work, range(N_ITEMS), np.empty(0), found.append)
 
 
 class Broken(AssertionError):
@@ -133,6 +147,26 @@ class Assault:
             demand(all(after[key] is before[key] for key in before), "attributes have changed")
         else:
             demand(np.array_equal(model.predict(self.X), model.labels_), "the new fit is not whole")
+        return ended
+
+    def start_threads(self, place: Path, seed: int) -> None:
+        shared_out(lambda item: self.X @ self.X[item, 0], [])
+
+    def check_threads(self, seconds: float, seed: int) -> bool:
+        found: list[int] = []
+        begun: list[int] = []
+
+        def work(item: int) -> int:
+            begun.append(item)
+            np.linalg.norm(self.X @ self.X[item, 0])
+            return item
+
+        ended = interrupted(lambda: shared_out(work, found), seconds)
+        count = len(begun)
+        demand(found == list(range(len(found))), "results out of order")
+        demand(ended or len(found) == N_ITEMS, "not all was done")
+        time.sleep(SETTLED)
+        demand(len(begun) == count, "work goes on after the call has ended")
         return ended
 
     def start_save(self, place: Path, seed: int) -> None:
