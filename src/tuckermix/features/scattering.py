@@ -320,8 +320,9 @@ def _planned_coefficients(
         if log_scale is not None:
             _take_logarithm(S[part], log_scale)
 
-    parts = blocks(len(X), math.prod(channels), plans.block_size)
-    in_threads(transform, list(parts), X)
+    # Of one size, but for the last: a plan for each size takes memory and time.
+    n_blocks = -(-len(X) * math.prod(channels) // plans.block_size)
+    in_threads(transform, list(blocks(len(X), 1, -(-len(X) // n_blocks))), X)
     return S
 
 
