@@ -53,12 +53,12 @@ def test_subsampling_changes_next_to_nothing(rng, shape, J, order, border):
 @pytest.mark.parametrize("J", [1, 2, 3])
 def test_matrix_products_agree_with_fast_transforms(rng, xp, shape, J, limits):
     columns = xp.asarray(rng.random((*shape, 5)))
-    _cascade._layout.cache_clear()
+    _cascade.layout_for.cache_clear()
     by_matrices = Cascade(shape, J, 4, 2, "mirror", columns)(columns)
     limits(wavelet_matrix_side=0)
-    _cascade._layout.cache_clear()
+    _cascade.layout_for.cache_clear()
     by_transforms = Cascade(shape, J, 4, 2, "mirror", columns)(columns)
-    _cascade._layout.cache_clear()
+    _cascade.layout_for.cache_clear()
     assert np.allclose(np.asarray(by_matrices), np.asarray(by_transforms), rtol=1e-10, atol=1e-13)
 
 

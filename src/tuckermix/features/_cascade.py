@@ -11,20 +11,19 @@ band allows,
 
 A modulus moves energy to lower frequencies, so paths with :math:`j_2 \le j_1` hold next to nothing
 and are not computed. Maps lie in arrays of shape ``(n_1[, n_2], columns)``, samples and paths last,
-so that every step is a product of a small matrix with a wide one.
+so that every step is a product of a small matrix with a wide one. With NumPy, images of moderate
+size take the same steps by `_plan`.
 """
 
 from __future__ import annotations
 
 import functools
 import math
-import threading
-from typing import Any
 
 import numpy as np
 
 from tuckermix._array_api import Array, asarray_like, device, get_namespace, is_numpy
-from tuckermix.features._borders import averaging_matrix, padded_size, padding_matrix
+from tuckermix.features._borders import averaging_matrix, n_cells, padded_size, padding_matrix
 from tuckermix.features._frequencies import basis, coarsen, filter_blocks, order_frequencies
 from tuckermix.features._wavelets import crop_frequencies, morlet
 
@@ -34,8 +33,7 @@ size where that of fast transforms hardly does."""
 
 CACHE_BYTES = 15 * 2**18
 """On a processor the largest array between two steps should stay in its cache, and be large enough
-for the calls of Python, one thread at a time, not to hold up many threads. With 1.25 MiB, a third
-of this, one thread is up to a twentieth faster, and sixteen are no faster than three."""
+for the calls of Python, one thread at a time, not to hold up many threads."""
 
 DEVICE_BYTES = 256 * 2**20
 """On an accelerator a launch should be worth its while; three such arrays live at a time."""
@@ -61,6 +59,9 @@ class Layout:
     def __init__(self, shape: tuple[int, ...], J: int, L: int, order: int, border: str):
         self.shape, self.J, self.order, self.border = shape, J, order, border
         self.n_angles = L if len(shape) == 2 else 1
+        self.cells = tuple(n_cells(size, J) for size in shape)
+        n_second = self.n_angles**2 * J * (J - 1) // 2
+        self.n_paths = 1 + J * self.n_angles + (n_second if order == 2 else 0)
         self.padded = tuple(padded_size(size, J, border) for size in shape)
         self.pads = [padding_matrix(size, J, border) for size in shape]
         self.matrices = max(self.padded) <= MATRIX_LIMIT
@@ -69,6 +70,10 @@ class Layout:
             for j in range(J)
         ]
         self._blocks: dict[tuple[int, int], np.ndarray] = {}
+
+    def sources(self, j: int) -> range:
+        """Return the levels of the maps that wavelets of scale j are applied to."""
+        return range(max(1, j) if self.order == 2 else 1)
 
     def averages(self, level: int) -> list[np.ndarray]:
         """Return the averaging matrices of maps subsampled by 2**level."""
@@ -91,7 +96,7 @@ class Layout:
 
 
 @functools.lru_cache(maxsize=8)
-def _layout(shape: tuple[int, ...], J: int, L: int, order: int, border: str) -> Layout:
+def layout_for(shape: tuple[int, ...], J: int, L: int, order: int, border: str) -> Layout:
     """Return the filters for a setting; the last few are kept, one set serves many blocks."""
     return Layout(shape, J, L, order, border)
 
@@ -117,7 +122,7 @@ class Cascade:
     def __init__(
         self, shape: tuple[int, ...], J: int, L: int, order: int, border: str, like: Array
     ):
-        self.layout = layout = _layout(shape, J, L, order, border)
+        self.layout = layout = layout_for(shape, J, L, order, border)
         self._xp = xp = get_namespace(like)
         on_host = is_numpy(like) or str(device(like)).lower().startswith("cpu")
         itemsize = 8 if like.dtype == xp.float64 else 4
@@ -250,8 +255,6 @@ class MatrixWavelets:
         self, layout: Layout, level: int, scales: list[int], like: Array, pads: list[Array] | None
     ):
         self._n_filters = layout.n_angles
-        self._scratch = Scratch()
-        self._level = level
         orders = layout.orders(level)
         self._analysis = [asarray_like(basis(len(order), order), like) for order in orders]
         if pads is not None:
@@ -281,7 +284,7 @@ class MatrixWavelets:
         Returns
         -------
         maps : array of shape (n_1 / s[, n_2 / s], n_filters * columns)
-            The moduli, filter by filter; with NumPy the next call overwrites them.
+            The moduli, filter by filter.
         """
         xp = get_namespace(spectrum)
         blocks = self._blocks[j]
@@ -294,10 +297,10 @@ class MatrixWavelets:
             spectrum = xp.permute_dims(spectrum, (0, 2, 1, 3, 4))
         spectrum = xp.reshape(spectrum, (*groups, members, columns))
         filtered = self._filter(blocks, spectrum)
-        filtered = along_axes(self._synthesis[j], filtered, self._scratch)
-        sizes = filtered.shape[:-1]
-        pairs = xp.reshape(filtered, (*sizes, 2, self._n_filters * columns))
-        return root_of_squares(pairs, self._scratch)
+        filtered = along_axes(self._synthesis[j], filtered)
+        pairs = xp.reshape(filtered, (*filtered.shape[:-1], 2, self._n_filters * columns))
+        real, imaginary = pairs[..., 0, :], pairs[..., 1, :]
+        return xp.sqrt(real * real + imaginary * imaginary)
 
     def _filter(self, blocks: Array, spectrum: Array) -> Array:
         """Apply the matrix of each group; frequencies and filters end up in separate axes."""
@@ -308,17 +311,8 @@ class MatrixWavelets:
         if d == 1:
             return xp.reshape(blocks @ spectrum, (2 * groups[0], -1))
         rows //= 4
-        if is_numpy(spectrum):
-            # Each product goes straight to its place, which saves a pass over the largest array.
-            shape = (groups[0], 2, groups[1], 2, rows, columns)
-            out = self._scratch("filtered", shape, spectrum.dtype)
-            parts = np.reshape(blocks, (*groups, 2, 2, rows, -1))
-            for first in range(2):
-                for second in range(2):
-                    np.matmul(parts[:, :, first, second], spectrum, out=out[:, first, :, second])
-        else:
-            out = xp.reshape(blocks @ spectrum, (*groups, 2, 2, rows, columns))
-            out = xp.permute_dims(out, (0, 2, 1, 3, 4, 5))
+        out = xp.reshape(blocks @ spectrum, (*groups, 2, 2, rows, columns))
+        out = xp.permute_dims(out, (0, 2, 1, 3, 4, 5))
         return xp.reshape(out, (2 * groups[0], 2 * groups[1], rows * columns))
 
 
@@ -363,52 +357,13 @@ class FourierWavelets:
         return xp.concat(maps, axis=-1)
 
 
-class Scratch:
-    """Arrays of NumPy that are used again: fresh memory costs more than what is done with it.
-
-    Each thread has its own.
-    """
-
-    def __init__(self) -> None:
-        self._local = threading.local()
-
-    def __call__(self, name: str, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
-        """Return an array with any content, the memory of which the next call may use again."""
-        size = math.prod(shape)
-        arrays: dict[str, np.ndarray] = vars(self._local)
-        if name not in arrays or arrays[name].size < size:
-            arrays[name] = np.empty(size, dtype=dtype)
-        return arrays[name][:size].reshape(shape)
-
-
-def along_axes(matrices: list[Array], maps: Array, scratch: Scratch | None = None) -> Array:
+def along_axes(matrices: list[Array], maps: Array) -> Array:
     """Apply a matrix along each of the leading axes of ``(n_1[, n_2], columns)``."""
     xp = get_namespace(maps)
     first, *rest = matrices
     tail = maps.shape[1:]
-    if scratch is not None and is_numpy(maps) and rest:
-        half = scratch("half", (first.shape[0], *tail), maps.dtype)
-        flat = maps.reshape(maps.shape[0], -1)
-        np.matmul(first, flat, out=half.reshape(first.shape[0], -1))
-        whole = scratch("whole", (first.shape[0], rest[0].shape[0], *tail[1:]), maps.dtype)
-        return np.matmul(rest[0], half, out=whole)
     maps = xp.reshape(first @ xp.reshape(maps, (maps.shape[0], -1)), (first.shape[0], *tail))
     return rest[0] @ maps if rest else maps
-
-
-def root_of_squares(pairs: Array, scratch: Scratch) -> Array:
-    """Return √(a² + b²) of shape (..., columns) from pairs of shape (..., 2, columns).
-
-    With NumPy the pairs are overwritten, and the result lasts until the next call with `scratch`.
-    """
-    if is_numpy(pairs):  # in place and in long rows: these are the largest arrays of the transform
-        np.multiply(pairs, pairs, out=pairs)
-        shape = (*pairs.shape[:-2], pairs.shape[-1])
-        total = scratch("moduli", shape, pairs.dtype)
-        np.add(pairs[..., 0, :], pairs[..., 1, :], out=total)
-        return np.sqrt(total, out=total)
-    real, imaginary = pairs[..., 0, :], pairs[..., 1, :]
-    return get_namespace(pairs).sqrt(real * real + imaginary * imaginary)
 
 
 def complex_of(maps: Array) -> Array:

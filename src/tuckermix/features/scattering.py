@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 
-from tuckermix._array_api import Array, get_namespace, is_dask, to_numpy
+from tuckermix._array_api import Array, blocks, get_namespace, is_dask, is_numpy, to_numpy
 from tuckermix._declaration import FIT, PREDICT, declare, describe
-from tuckermix._resources import one_blas_thread
+from tuckermix._resources import in_threads, one_blas_thread
 from tuckermix._validation import check_integer, check_option
 from tuckermix.features._borders import BORDERS
-from tuckermix.features._cascade import Cascade
+from tuckermix.features._cascade import Cascade, Layout, layout_for
 from tuckermix.features._input import (
     as_float,
     check_samples,
@@ -23,6 +23,7 @@ from tuckermix.features._input import (
     map_rows,
     over_chunks,
 )
+from tuckermix.features._plan import Plans
 
 __all__ = ["Scattering"]
 
@@ -248,6 +249,14 @@ def _logarithm(S: Array, scale: float) -> Array:
     return xp.log(xp.abs(S) / scale + LOG_FLOOR)
 
 
+def _take_logarithm(S: np.ndarray, scale: float) -> None:
+    """Replace coefficients by what `_logarithm` returns."""
+    np.abs(S, out=S)
+    np.divide(S, scale, out=S)
+    np.add(S, LOG_FLOOR, out=S)
+    np.log(S, out=S)
+
+
 def _mean_intensity(X: Array, *, space: tuple[int, ...], **setting: Any) -> Array:
     """Return the mean absolute low-pass coefficient of each sample."""
     cascade = _cascade(X, space, setting)
@@ -266,6 +275,9 @@ def _coefficients(
     X: Array, *, space: tuple[int, ...], log_scale: float | None, **setting: Any
 ) -> Array:
     """Return the coefficients of samples in memory, (n, n_paths, c_1[, c_2], channels ...)."""
+    layout = layout_for(tuple(int(X.shape[axis]) for axis in space), **setting)
+    if is_numpy(X) and layout.matrices:
+        return _planned_coefficients(X, space, log_scale, layout)
     cascade = _cascade(X, space, setting)
 
     def transform(block: Array) -> Array:
@@ -286,6 +298,32 @@ def _coefficients(
 
     n_channels = math.prod(X.shape[1:]) // math.prod(X.shape[axis] for axis in space)
     return map_rows(X, transform, cascade.block_size // n_channels)
+
+
+def _planned_coefficients(
+    X: np.ndarray, space: tuple[int, ...], log_scale: float | None, layout: Layout
+) -> np.ndarray:
+    """Return the same from NumPy: threads write blocks to their place in one array."""
+    others = [axis for axis in range(1, X.ndim) if axis not in space]
+    channels = [X.shape[axis] for axis in others]
+    plans = Plans(layout, as_float(X[:1]).dtype)
+    S = np.empty((len(X), layout.n_paths, *layout.cells, *channels), dtype=as_float(X[:1]).dtype)
+
+    def transform(part: slice) -> None:
+        images = as_float(X[part]).transpose(0, *others, *space)
+        d = 2 + len(space)
+        coefficients = S[part].transpose(0, *range(d, S.ndim), *range(1, d))
+        if len(space) == 1:
+            images, coefficients = images[..., None], coefficients[..., None]
+        plan = plans(math.prod(images.shape[:-2]))
+        plan(images, coefficients)
+        if log_scale is not None:
+            _take_logarithm(S[part], log_scale)
+
+    # Of one size, but for the last: a plan for each size takes memory and time.
+    n_blocks = -(-len(X) * math.prod(channels) // plans.block_size)
+    in_threads(transform, list(blocks(len(X), 1, -(-len(X) // n_blocks))), X)
+    return S
 
 
 def _cascade(X: Array, space: tuple[int, ...], setting: dict[str, Any]) -> Cascade:
