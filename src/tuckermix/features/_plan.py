@@ -28,10 +28,11 @@ import numpy as np
 from tuckermix.features._cascade import Layout
 from tuckermix.features._frequencies import basis, coarsen
 
-PIECE_BYTES = 6 * 2**20
+PIECE_BYTES = 4 * 2**20
 """About how large the largest array between two steps is. Smaller ones stay nearer to the
 processor; with larger ones there are fewer and longer calls, half a millisecond each at this size,
-and many threads wait less for Python."""
+and many threads wait less for Python. On 16 processors, half of this and half as much again take a
+sixth longer."""
 
 NARROW = 10**6
 """Multiplications in a product of matrices up to which OpenBLAS copies neither factor first: where

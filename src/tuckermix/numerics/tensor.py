@@ -161,7 +161,7 @@ def squared_norm(X: Array) -> float:
     if is_numpy(X):  # the fast routine, which sums in many parts and so loses little in float32
         flat = xp.reshape(X, (-1,))
         with np.errstate(over="ignore"):
-            return float(xp.vecdot(flat, flat))
+            return float(np.dot(flat, flat))  # `vecdot` of one pair keeps other threads waiting
     # Short sums in the type of the array, the long one over them in float64.
     return float(xp.sum(xp.sum(X * X, axis=-1), dtype=xp.float64))
 
