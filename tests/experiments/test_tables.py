@@ -278,3 +278,11 @@ def test_the_rows_of_the_quick_setting_are_part_of_the_specification():
     assert [row.name for row in QUICK_EXPERIMENTS["table3"].rows] == ["K=3", "K=4"]
     assert [row.name for row in QUICK_EXPERIMENTS["table4"].rows] == ["K=68", "K=8"]
     assert [row.name for row in QUICK_EXPERIMENTS["table2"].rows] == ["CBCL"]
+
+
+def test_sweeps_of_the_first_experiment():
+    sizes, cores = EXPERIMENTS["sizes"], EXPERIMENTS["cores"]
+    assert [row.per_class for row in sizes.rows] == list(range(200, 1601, 100))
+    assert [row.ranks for row in cores.rows] == [(size, size) for size in range(4, 11)]
+    assert {row.per_class for row in cores.rows} == {600}
+    assert len({row.draw for row in cores.rows}) == 1

@@ -245,7 +245,7 @@ def execute(
         The fields of a record that the computation determines.
     """
     method = methods[cell.method]
-    outcome: dict[str, Any] = {"fingerprint": code_fingerprint(method.factory)}
+    outcome: dict[str, Any] = {"fingerprint": code_fingerprint(method.factory, method.view)}
     try:
         entry = datasets[cell.row.dataset]
         drawn = draw(cell.row, cell.experiment, cell.run, entry=entry, data_home=data_home)

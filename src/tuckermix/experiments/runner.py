@@ -713,7 +713,10 @@ def reproduce(
     cells = _cells(targets, runs, methods, quick, rows)
     with Store(db) as store, store.writing():
         if refresh:
-            today = {name: code_fingerprint(method.factory) for name, method in METHODS.items()}
+            today = {
+                name: code_fingerprint(method.factory, method.view)
+                for name, method in METHODS.items()
+            }
             store.delete_stale({cell.key for cell in cells}, today)
         return run_cells(
             cells,

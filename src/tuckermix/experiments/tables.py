@@ -9,20 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 from tuckermix._records import Record
 from tuckermix._validation import check_option
-from tuckermix.experiments.methods import METHODS
-from tuckermix.experiments.rivals import (
-    ABLATIONS,
-    ON_MM,
-    ON_SCATTERING,
-    OURS_ON_SCATTERING,
-    RIVALS,
-    TRUER,
-)
+from tuckermix.experiments.methods import DECLARED, METHODS
 from tuckermix.experiments.splits import EVERYTHING, PARTS, REPORTING, TUNING_CLASSES
 
 __all__ = [
@@ -248,6 +239,20 @@ AUTO = "AutoClustering"
 PAPERS_OWN = "PCA-Multinomial"
 ORIENTATION = ("k-means", "spectral")
 MATRIX_METHODS = ("MM", "ALS", "B-NMF", "PGM", "DRCC")
+VECTOR_RIVALS = ("LSR", "LSR (tuned)", "AutoSC", "A-DSSC", "EnSC", "EnSC (tuned)", "SSC-OMP")
+RIVALS = (*VECTOR_RIVALS, "PCA + spectral", "spectral, unit rows")
+"""The columns of rivals. UMAP and HDBSCAN are asked for by ``--methods``: the first needs a package
+that nothing else does, the second gives a number of clusters of its own."""
+ON_SCATTERING = tuple(f"{name}, scattering" for name in VECTOR_RIVALS if "tuned" not in name)
+"""The rivals that their authors run on scattering coefficients, and LSR beside them."""
+OURS_ON_SCATTERING = ("TuckerClustering, scattering", "TuckerClustering, log-scattering")
+"""Our method on two fixed views of images, between which AutoClustering chooses among others."""
+ABLATIONS = ("ours on pixels", "ours, k-means", "PCA, our labels")
+"""The columns that replace one part of our method by another."""
+ON_MM = "MM, our labels"
+"""One more, for data that are not negative."""
+TRUER = ("B-NMF (multinomial)", "DRCC (searched)")
+"""The paper's methods as it or their authors probably ran them."""
 TENSOR_METHODS = ("PCA-B", "ASI-T", PAPERS_OWN, *ORIENTATION, *RIVALS, OURS, AUTO, *ABLATIONS)
 ALL_METHODS = (*MATRIX_METHODS, *TRUER, "Tri-ONTD", *TENSOR_METHODS, ON_MM, *OURS_ON_SCATTERING)
 SCATTERED_METHODS = (*ALL_METHODS, *ON_SCATTERING)
@@ -734,29 +739,17 @@ class PaperScore(Record):
     worst: float | None = None
 
 
-def _read_printed(path: Path) -> dict[str, dict[tuple[str, str, str], PaperScore]]:
-    """Read the printed tables into scores by (row, method, metric)."""
-    found: dict[str, dict[tuple[str, str, str], dict[str, float]]] = {}
-    methods: list[str] = []
-    for line in path.read_text(encoding="utf-8").splitlines():
-        words = line.split()
-        if not words or line.startswith("#"):
-            continue
-        if line.startswith("["):
-            table, methods = found.setdefault(line.strip("[]"), {}), []
-        elif not methods:
-            methods = words
-        else:
-            row, metric, statistic, *values = words
-            for method, value in zip(methods, values, strict=True):
-                table.setdefault((row, method, metric), {})[statistic] = float(value)
-    return {
-        table: {key: PaperScore(**values) for key, values in cells.items()}
-        for table, cells in found.items()
-    }
+def _read_printed(text: str) -> dict[tuple[str, str, str], PaperScore]:
+    """Read a printed table into scores by (row, method, metric)."""
+    methods, *lines = (line.split() for line in text.strip().splitlines())
+    found: dict[tuple[str, str, str], dict[str, float]] = {}
+    for row, metric, statistic, *values in lines:
+        for method, value in zip(methods, values, strict=True):
+            found.setdefault((row, method, metric), {})[statistic] = float(value)
+    return {key: PaperScore(**values) for key, values in found.items()}
 
 
-PAPER_SCORES = _read_printed(Path(__file__).with_name("printed.txt"))
+PAPER_SCORES = {name: _read_printed(text) for name, text in DECLARED["printed"].items()}
 """Scores by table, then by (row, method, "AC" or "NMI")."""
 
 # The text around Table 1 gives the two HOSVD starts, each a single run. The table heads its second
