@@ -28,7 +28,6 @@ from typing import Any
 
 import numpy as np
 
-from tuckermix._declaration import describe
 from tuckermix._optional import require
 from tuckermix._records import Record
 from tuckermix._validation import check_option
@@ -129,19 +128,6 @@ class Method(Record):
 METHODS: dict[str, Method] = {}
 """The methods by name."""
 
-REGISTERED = """
-Parameters
-----------
-replace : bool, default=False
-    Whether it may take the place of another of that name.
-
-Returns
--------
-entry : object
-    The same.
-"""
-"""What registrations share."""
-
 
 def add_entry(registry: dict[str, Any], entry: Any, kind: str, replace: bool) -> Any:
     """Put an entry into a registry under its name; another of that name stays unless told so."""
@@ -154,7 +140,6 @@ def add_entry(registry: dict[str, Any], entry: Any, kind: str, replace: bool) ->
     return entry
 
 
-@describe(REGISTERED)
 def register_method(method: Method, *, replace: bool = False) -> Method:
     """Make a method known by its name.
 
@@ -162,6 +147,13 @@ def register_method(method: Method, *, replace: bool = False) -> Method:
     ----------
     method : Method
         The column.
+    replace : bool, default=False
+        Whether it may take the place of another of that name.
+
+    Returns
+    -------
+    entry : object
+        The same.
     """
     return add_entry(METHODS, method, "method", replace)
 

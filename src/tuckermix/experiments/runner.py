@@ -35,7 +35,7 @@ from tuckermix.experiments.cells import (
     cells_of,
     execute,
 )
-from tuckermix.experiments.draws import DATASETS, DatasetEntry, find_dataset
+from tuckermix.experiments.draws import DATASETS, DatasetEntry
 from tuckermix.experiments.methods import METHODS, Method, code_fingerprint
 from tuckermix.experiments.store import RunRecord, Store, read_records
 from tuckermix.experiments.tables import EXPERIMENTS, QUICK_EXPERIMENTS, Experiment, resolve_targets
@@ -600,7 +600,7 @@ def _cells(
         figures = []
     for table in tables:
         for row in table.rows:
-            find_dataset(row.dataset)
+            check_option(row.dataset, "dataset", "Row", DATASETS)
     library = QUICK_EXPERIMENTS if quick else EXPERIMENTS
     profile = QUICK if quick else PAPER
     return cells_of(tables, figures, library, runs=runs, methods=methods, profile=profile)

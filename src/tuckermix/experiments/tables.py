@@ -13,8 +13,14 @@ from typing import Any
 
 from tuckermix._records import Record
 from tuckermix._validation import check_option
+from tuckermix.experiments.draws import (
+    EVERYTHING,
+    PARTS,
+    PLANTED_SHAPES,
+    REPORTING,
+    TUNING_CLASSES,
+)
 from tuckermix.experiments.methods import DECLARED, METHODS
-from tuckermix.experiments.splits import EVERYTHING, PARTS, REPORTING, TUNING_CLASSES
 
 __all__ = [
     "EXPERIMENTS",
@@ -608,11 +614,8 @@ NOISES = (0.0, 0.5, 1.0, 2.0, 4.0)
 COUNTS = (3, 5, 10, 20, 40)
 SIDES = (8, 16, 24, 32, 48)
 GAPS = (0.0, 0.2, 0.4, 0.6, 0.8)
-PLANTED_SHAPES = {2: (1024,), 3: (32, 32), 4: (16, 8, 8)}
-"""Samples of 1024 entries, with which the samples make an array of 2, 3 or 4 ways."""
-PLANTED_CLUSTERS, PLANTED_EACH, PLANTED_NOISE = 10, 20, 6.0
-"""Planted clusters, samples of each, and noise: so much that flattened samples are not separated
-exactly any more."""
+PLANTED_EACH = 20
+"""Samples of each planted cluster in a draw."""
 PLANTED_CORE = {2: (40,), 3: (8, 8), 4: (4, 4, 4)}
 
 _FACES: dict[str, Any] = {
