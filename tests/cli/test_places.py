@@ -6,7 +6,7 @@ import pytest
 
 from tuckermix.cli import _places
 from tuckermix.cli._places import _stands
-from tuckermix.experiments.places import PLACE_FIELDS, Place
+from tuckermix.experiments.bench import PLACE_FIELDS, Place
 
 METHODS = """
 import numpy as np
@@ -147,7 +147,7 @@ def test_those_ahead_are_named():
 
 def test_many_kinds_of_failures_are_summed_up(monkeypatch):
     from tuckermix.experiments import RunRecord
-    from tuckermix.experiments.places import Benchmark
+    from tuckermix.experiments.bench import Benchmark
 
     failures = tuple(
         RunRecord("paper", "t", "r", "m", run, "d", "failed", error=f"E{run}") for run in range(8)

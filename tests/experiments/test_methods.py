@@ -19,17 +19,25 @@ from tuckermix import TuckerClustering
 from tuckermix.baselines import DRCC, _labels
 from tuckermix.baselines.drcc import penalty_grid
 from tuckermix.experiments import METHODS, Method, methods
-from tuckermix.experiments.cells import QUICK, cells_of, execute
-from tuckermix.experiments.methods import build, code_fingerprint, leading, select_methods
+from tuckermix.experiments.methods import (
+    build,
+    code_fingerprint,
+    leading,
+    register_method,
+    select_methods,
+)
+from tuckermix.experiments.runner import execute
 from tuckermix.experiments.tables import (
     ABLATIONS,
     EXPERIMENTS,
     ON_MM,
     ON_SCATTERING,
     OURS_ON_SCATTERING,
+    QUICK,
     QUICK_EXPERIMENTS,
     RIVALS,
     TRUER,
+    cells_of,
 )
 from tuckermix.features import Scattering
 from tuckermix.metrics import clustering_accuracy
@@ -54,18 +62,18 @@ def test_every_method_is_built_with_seed_and_settings(name):
 @pytest.mark.parametrize("table", EXPERIMENTS)
 def test_every_column_of_the_paper_is_known(table):
     experiment = EXPERIMENTS[table]
-    chosen = select_methods(None, experiment.methods)
+    chosen = select_methods(experiment.methods)
     assert [method.name for method in chosen] == list(experiment.methods)
 
 
 def test_chosen_columns_keep_their_order():
     names = ["k-means", "MM"]
-    assert [method.name for method in select_methods(names, ["DRCC"])] == names
+    assert [method.name for method in select_methods(names)] == names
 
 
 def test_unknown_columns_are_refused():
     with pytest.raises(ValueError, match=r"'methods' parameter of reproduce must be one of"):
-        select_methods(["no-such-method"], [])
+        select_methods(["no-such-method"])
 
 
 def test_a_function_gets_clusters_ranks_seed_and_settings():
@@ -261,9 +269,7 @@ def test_scattering_stands_in_the_tables_of_images(name):
 
 @pytest.mark.parametrize("name", [*RIVALS, *ABLATIONS, ON_MM, *TRUER])
 def test_quick_cells_succeed(name):
-    cells = cells_of(
-        [QUICK_EXPERIMENTS["table2"]], [], QUICK_EXPERIMENTS, methods=[name], runs=1, profile=QUICK
-    )
+    cells = cells_of([QUICK_EXPERIMENTS["table2"]], methods=[name], runs=1, profile=QUICK)
     outcome = execute(cells[0])
     assert outcome["status"] == "ok", outcome.get("error")
 
@@ -379,3 +385,26 @@ def test_umap_itself_separates_digits():
     first, second = (build(METHODS["UMAP + k-means"], 4, CORE, 0, {}).fit(X) for _ in range(2))
     assert clustering_accuracy(y, first.labels_) > 0.95
     np.testing.assert_array_equal(first.labels_, second.labels_)
+
+
+@pytest.mark.filterwarnings("ignore:Graph is not fully connected")
+@pytest.mark.parametrize("name", ["k-means", "spectral"])
+def test_methods_on_pixels_cluster_planted_groups(fakes, name):
+    blobs = fakes.load_blobs(None)
+    model = build(METHODS[name], 5, (2, 2), 0, METHODS[name].settings).fit(blobs.X)
+    groups = {tuple(np.unique(blobs.labels[model.labels_ == k])) for k in range(5)}
+    assert groups == {(k,) for k in range(5)}
+
+
+def test_the_papers_method_with_one_start_gives_labels(fakes):
+    blobs = fakes.load_blobs(None)
+    model = build(METHODS["PCA-Multinomial-1"], 5, (2, 2), 0, {"init": "hosvd"}).fit(blobs.X)
+    assert set(model.labels_) == set(range(5))
+    assert model.n_iter_ >= 1
+
+
+def test_a_name_of_a_method_is_taken_once_and_its_role_is_known(fakes):
+    with pytest.raises(ValueError, match="method called 'MM' is already registered"):
+        register_method(Method("MM", fakes.Random))
+    with pytest.raises(ValueError, match="'role' parameter of Method must be one of 'paper'"):
+        Method("a", fakes.Random, role="guest")

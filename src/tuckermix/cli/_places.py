@@ -11,14 +11,14 @@ from tuckermix._files import write_text
 from tuckermix._version import __version__
 from tuckermix.cli._console import EXIT_DONE, EXIT_FAILED, EXIT_INTERRUPTED, Console, UsageError
 from tuckermix.cli.reproduce import shown_progress, split_methods, summary_line
-from tuckermix.experiments.own import own_method
-from tuckermix.experiments.places import (
+from tuckermix.experiments.bench import (
     PLACES_DB,
     PLACES_VERSION,
     VERDICTS,
     Benchmark,
     Place,
     benchmark,
+    own_method,
     places_csv,
 )
 

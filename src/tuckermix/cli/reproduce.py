@@ -34,8 +34,8 @@ from tuckermix.experiments import (
 from tuckermix.experiments import plan as plan_reproduction
 from tuckermix.experiments import reproduce as run_reproduction
 from tuckermix.experiments import show as show_results
-from tuckermix.experiments.cells import MISSING
 from tuckermix.experiments.render import FORMATS
+from tuckermix.experiments.store import MISSING
 
 __all__ = ["app", "reproduce"]
 

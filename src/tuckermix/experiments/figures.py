@@ -12,9 +12,8 @@ import numpy as np
 
 from tuckermix._files import atomic_paths
 from tuckermix._records import Record
-from tuckermix.experiments.cells import OK, PAPER
-from tuckermix.experiments.store import RunRecord
-from tuckermix.experiments.tables import EXPERIMENTS, QUICK_EXPERIMENTS, Experiment, Figure
+from tuckermix.experiments.store import OK, RunRecord
+from tuckermix.experiments.tables import LIBRARIES, PAPER, Experiment, Figure
 
 __all__ = ["Point", "curve_points", "draw_figure", "figure_records", "figure_svg", "save_figure"]
 
@@ -253,7 +252,7 @@ def draw_figure(
 
 
 def _drawn_curves(figure: Figure, records: Iterable[RunRecord], profile: str) -> Any | None:
-    table = (EXPERIMENTS if profile == PAPER else QUICK_EXPERIMENTS)[figure.experiment]
+    table = LIBRARIES[profile][figure.experiment]
     points = curve_points(figure, table, records, profile=profile)
     if not points:
         return None

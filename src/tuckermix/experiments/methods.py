@@ -369,13 +369,9 @@ def searched_drcc(
     return Fitted(fit)
 
 
-def select_methods(names: Iterable[str] | None, columns: Iterable[str]) -> list[Method]:
-    """Return the methods called `names`, or those of the table's own `columns` for None."""
-    chosen = []
-    for name in columns if names is None else names:
-        check_option(name, "methods", "reproduce", METHODS)
-        chosen.append(METHODS[name])
-    return chosen
+def select_methods(names: Iterable[str]) -> list[Method]:
+    """Return the methods called `names`."""
+    return [METHODS[check_option(name, "methods", "reproduce", METHODS)] for name in names]
 
 
 def build(
@@ -406,8 +402,9 @@ def build(
         With ``fit(X)`` and, afterwards, ``labels_``.
     """
     factory = method.factory
-    made = _imported(factory) if isinstance(factory, str) else factory
-    if isinstance(factory, str) and inspect.isclass(made):
+    made: Any = _imported(factory) if isinstance(factory, str) else factory
+    named_class = isinstance(factory, str) and inspect.isclass(made)
+    if named_class:
         given = {"ranks": ranks} if method.takes_ranks else {}
         estimator = made(n_clusters=n_clusters, random_state=seed, **{**given, **settings})
     else:

@@ -12,7 +12,6 @@ from pathlib import Path
 from tuckermix._files import csv_text, write_text
 from tuckermix._records import Record
 from tuckermix._validation import check_option
-from tuckermix.experiments.cells import PAPER, QUICK
 from tuckermix.experiments.figures import draw_figure, save_figure
 from tuckermix.experiments.methods import METHODS
 from tuckermix.experiments.runner import DEFAULT_DB
@@ -41,7 +40,9 @@ from tuckermix.experiments.summaries import (
 from tuckermix.experiments.tables import (
     AUTO,
     OURS,
+    PAPER,
     PAPERS_OWN,
+    QUICK,
     Experiment,
     PaperScore,
     resolve_targets,

@@ -10,7 +10,7 @@ import sqlite3
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,9 @@ __all__ = ["RunRecord", "Store", "import_records", "read_records", "records_csv"
 SCHEMA_VERSION = 1
 BUSY_SECONDS = 30.0
 """How long a reader or the writer waits for the other: far more than one record takes to write."""
+
+OK, FAILED, MISSING, TIMEOUT = "ok", "failed", "missing", "timeout"
+"""How a cell ended: with scores, with an error, without its data, or at its time limit."""
 
 KEY = ("profile", "experiment", "row", "method", "run")
 Key = tuple[str, str, str, str, int]
@@ -142,7 +145,7 @@ def _kind(name: str) -> str:
 
 _COLUMNS = {
     entry.name: _KINDS.get(_kind(entry.name), "TEXT")
-    + (" NOT NULL" if entry.default is entry.default_factory is MISSING else "")
+    + (" NOT NULL" if entry.default is entry.default_factory else "")  # neither is there
     for entry in fields(RunRecord)
 }
 _JSON = [name for name in _COLUMNS if _kind(name) not in _KINDS]

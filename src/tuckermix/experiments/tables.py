@@ -2,11 +2,14 @@
 
 Nothing here computes. A :class:`Row` says which samples a run sees, an :class:`Experiment` is a
 table of rows and methods, a :class:`Figure` points at the runs of a table whose course or centroids
-it draws. What a table shows besides is said in its specification, so that a new table is data.
+it draws; a :class:`Cell` is one run of a method in a row, and has a digest of all that determines
+it. What a table shows besides is said in its specification, so that a new table is data.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -19,21 +22,29 @@ from tuckermix.experiments.draws import (
     PLANTED_SHAPES,
     REPORTING,
     TUNING_CLASSES,
+    seed_of,
 )
-from tuckermix.experiments.methods import DECLARED, METHODS
+from tuckermix.experiments.methods import DECLARED, METHODS, Method, select_methods
 
 __all__ = [
     "EXPERIMENTS",
     "FIGURES",
+    "LIBRARIES",
     "PAPER_SCORES",
     "QUICK_EXPERIMENTS",
+    "Cell",
     "Experiment",
     "Figure",
     "PaperScore",
     "Row",
+    "cells_of",
     "paper_score",
     "resolve_targets",
+    "source_of",
 ]
+
+PAPER, QUICK = "paper", "quick"
+"""The two profiles: the paper's settings, and miniature ones for checks."""
 
 DRAWS, FEW_RUNS, FEWEST_RUNS = 20, 5, 3
 """Runs of a row where a draw is cheap, of methods that are dear, most of which take more than 20
@@ -824,6 +835,10 @@ QUICK_EXPERIMENTS: dict[str, Experiment] = {
 """The same tables in miniature, for continuous integration; they need no data."""
 
 
+LIBRARIES = {PAPER: EXPERIMENTS, QUICK: QUICK_EXPERIMENTS}
+"""The tables of each profile."""
+
+
 def resolve_targets(
     targets: str | Experiment | Iterable[str | Experiment], *, quick: bool = False
 ) -> tuple[list[Experiment], list[Figure]]:
@@ -855,8 +870,141 @@ def resolve_targets(
                 "or figure of the paper: choose another name."
             )
     everything = "all" in names or not asked
-    tables = QUICK_EXPERIMENTS if quick else EXPERIMENTS
+    tables = LIBRARIES[QUICK if quick else PAPER]
     return (
         [table for name, table in tables.items() if everything or name in names] + own,
         [figure for name, figure in FIGURES.items() if everything or name in names],
     )
+
+
+@dataclass(frozen=True)
+class Cell(Record):
+    """A row, a method and the number of a run.
+
+    Attributes
+    ----------
+    profile : {"paper", "quick"}
+        The settings.
+    experiment : str
+        The table's name.
+    row : Row
+        The row.
+    method : str
+        The column.
+    run : int
+        The number of the run, from 0.
+    settings : mapping
+        The method's parameters beyond its defaults.
+    version : str
+        The method's version.
+    order : tuple
+        Where the cell stands in the queue: cheap methods first, then run by run over all tables, so
+        that every table fills evenly.
+    """
+
+    profile: str
+    experiment: str
+    row: Row
+    method: str
+    run: int
+    settings: Mapping[str, Any]
+    version: str
+    order: tuple[int, ...]
+
+    @property
+    def key(self) -> tuple[str, str, str, str, int]:
+        """What identifies the cell's record in a store."""
+        return (self.profile, self.experiment, self.row.name, self.method, self.run)
+
+    @property
+    def seed(self) -> int:
+        """The random state handed to the method."""
+        return seed_of(self.experiment, self.row.name, self.method, self.run)
+
+    def parameters(self) -> dict[str, Any]:
+        """Return everything that determines the cell's numbers, but for the code."""
+        return {
+            **self.row.parameters(),
+            "settings": dict(self.settings),
+            "seed": self.seed,
+            "version": self.version,
+        }
+
+    @property
+    def digest(self) -> str:
+        """A digest of the parameters: a record with another one belongs to other settings."""
+        text = json.dumps([*self.key, self.parameters()], sort_keys=True, default=str)
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    def __str__(self) -> str:
+        return f"{self.experiment} · {self.row.name} · {self.method} · run {self.run}"
+
+
+def _cell(table: Experiment, row: Row, method: Method, run: int, profile: str) -> Cell:
+    settings = dict(method.settings)
+    if profile == QUICK:
+        settings |= method.quick_settings
+    if method.takes_start:
+        settings |= row.settings
+    order = (method.cost, run, table.order, table.rows.index(row))
+    return Cell(profile, table.name, row, method.name, run, settings, method.version, order)
+
+
+def source_of(
+    table: Experiment, row: Row, library: Mapping[str, Experiment]
+) -> tuple[Experiment, Row]:
+    """Return the table and row whose records a row shows: its own, or those that it names."""
+    if row.of is None:
+        return table, row
+    name, place = row.of
+    return library[name], library[name].row(place)
+
+
+def cells_of(
+    tables: Iterable[Experiment],
+    figures: Iterable[Figure] = (),
+    *,
+    runs: int | None = None,
+    methods: Iterable[str] | None = None,
+    profile: str = PAPER,
+) -> list[Cell]:
+    """List the cells of tables and figures in the order in which they are to be computed.
+
+    Parameters
+    ----------
+    tables : iterable of Experiment
+        The tables.
+    figures : iterable of Figure, default=()
+        The figures; each adds the runs of a table that it shows.
+    runs : int or None, default=None
+        The number of runs in place of each row's own.
+    methods : iterable of str or None, default=None
+        The columns in place of each table's own.
+    profile : {"paper", "quick"}, default="paper"
+        The settings.
+
+    Returns
+    -------
+    cells : list of Cell
+        Each once, cheap methods first.
+    """
+    chosen, library = None if methods is None else list(methods), LIBRARIES[profile]
+    cells: dict[tuple[str, str, str, str, int], Cell] = {}
+    for shown in tables:
+        for place in shown.rows:
+            columns = [name for name in chosen or shown.methods if name not in place.without]
+            table, row = source_of(shown, place, library)
+            for method in select_methods(columns):
+                # A row of a single run has nothing that changes from run to run.
+                count = table.runs_of(row, method.name) if runs is None or row.runs == 1 else runs
+                for run in range(count):
+                    cell = _cell(table, row, method, run, profile)
+                    cells[cell.key] = cell
+    for figure in figures:
+        table = library[figure.experiment]
+        for name in figure.rows:
+            for method in select_methods(figure.methods):
+                if chosen is None or method.name in chosen:
+                    cell = _cell(table, table.row(name), method, 0, profile)
+                    cells.setdefault(cell.key, cell)
+    return sorted(cells.values(), key=lambda cell: cell.order)
