@@ -15,6 +15,7 @@ import numpy as np
 
 from tuckermix._array_api import is_dask
 from tuckermix._files import from_csv_cell
+from tuckermix._optional import require
 from tuckermix._tables import rows_of_text
 from tuckermix.cli._console import Console, UsageError, in_options
 from tuckermix.cli._large import in_chunks, read_in_chunks
@@ -266,10 +267,7 @@ def to_device(X: Any, device: str) -> Any:
             f"--device {device} cannot be used for samples that stay on disk: leave out --chunk "
             "and --scheduler, or compute on the processor."
         )
-    try:
-        import torch
-    except ImportError as error:
-        raise ImportError(f"--device {device} needs PyTorch: install tuckermix[torch].") from error
+    torch = require("torch", f"--device {device}", "torch", package="PyTorch")
     try:
         return torch.as_tensor(X, device=device)
     except (RuntimeError, AssertionError) as error:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from tuckermix._array_api import BLOCK_BYTES, is_dask, to_numpy
+from tuckermix._optional import require
 from tuckermix._resources import one_blas_thread
 from tuckermix.cli._console import UsageError
 from tuckermix.datasets import Dataset
@@ -65,12 +66,9 @@ def scheduler(address: str | None) -> Iterator[None]:
     if address is None:
         yield
         return
+    distributed = require("distributed", "--scheduler", "dask", package="dask.distributed")
     try:
-        from distributed import Client
-    except ImportError as error:
-        raise ImportError("--scheduler needs dask.distributed: install tuckermix[dask].") from error
-    try:
-        client = Client(address, timeout=CONNECT_SECONDS, set_as_default=True)
+        client = distributed.Client(address, timeout=CONNECT_SECONDS, set_as_default=True)
     except (OSError, TimeoutError, ValueError) as error:
         raise UsageError(
             f"--scheduler {address}: no Dask scheduler answers there. Start one with "

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable
-from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
+from typing import Any
 
 from tuckermix._files import write_text
 from tuckermix._version import __version__
@@ -28,69 +29,49 @@ MOST_FAILURES = 5
 """So many kinds of failures are told; the file of records has all."""
 
 
-@dataclass(frozen=True)
-class Wishes:
-    """The options of ``tuckermix bench --method``, see there."""
+def run_places(
+    paths: list[str],
+    names: list[str],
+    view: str,
+    csv: Path | None,
+    *,
+    as_json: bool,
+    quiet: bool,
+    beside: str | None,
+    db: Path | None,
+    **options: Any,
+) -> int:
+    """Run the methods, print where they stand, and return the exit code.
 
-    methods: list[str]
-    names: list[str]
-    rows: list[str]
-    view: str
-    data: Path | None
-    runs: int | None
-    beside: str | None
-    quick: bool
-    jobs: int | None
-    db: Path | None
-    records: Path | None
-    time_limit: float | None
-    retry_failed: bool
-    refresh: bool
-    csv: Path | None
-
-
-def run_places(wishes: Wishes, *, as_json: bool, quiet: bool) -> int:
-    """Run the methods, print where they stand, and return the exit code."""
+    The `options` are those of :func:`tuckermix.experiments.benchmark`.
+    """
     console = Console(quiet)
-    if wishes.names and len(wishes.names) != len(wishes.methods):
+    if names and len(names) != len(paths):
         raise UsageError(
-            f"--name must be given once for each --method. Got {len(wishes.names)} for "
-            f"{len(wishes.methods)}."
+            f"--name must be given once for each --method. Got {len(names)} for {len(paths)}."
         )
-    names: list[str | None] = [*wishes.names] or [None] * len(wishes.methods)
-    own = [
-        own_method(path, name=name, view=wishes.view)
-        for path, name in zip(wishes.methods, names, strict=True)
-    ]
-    twice = {one.name for one in own if [other.name for other in own].count(one.name) > 1}
+    own = [own_method(path, name=name, view=view) for path, name in zip_longest(paths, names)]
+    named = [one.name for one in own]
+    twice = {name for name in named if named.count(name) > 1}
     if twice:
         raise UsageError(f"Two methods are called {min(twice)!r}: tell them apart with --name.")
     with shown_progress(quiet) as progress:
         try:
             result = benchmark(
                 own,
-                rows=wishes.rows or None,
-                data=wishes.data,
-                runs=wishes.runs,
-                beside=split_methods(wishes.beside),
-                quick=wishes.quick,
-                jobs=wishes.jobs,
-                db=Path(PLACES_DB) if wishes.db is None else wishes.db,
-                records=wishes.records,
-                time_limit=wishes.time_limit,
-                retry_failed=wishes.retry_failed,
-                refresh=wishes.refresh,
+                beside=split_methods(beside),
+                db=PLACES_DB if db is None else db,
                 progress=progress,
+                **options,
             )
         except RuntimeError as error:  # the file is in use
             raise UsageError(str(error)) from error
     console.note(summary_line(result.report))
-    if wishes.csv is not None:
-        write_text(wishes.csv, places_csv(result.places))
-        console.note(f"Wrote {wishes.csv}")
-    if wishes.quick:
+    if csv is not None:
+        write_text(csv, places_csv(result.places))
+        console.note(f"Wrote {csv}")
+    if options["quick"]:
         console.note("The miniature tables show that everything runs; their places mean little.")
-    named = [one.name for one in own]
     if as_json:
         console.result(_values(result, named), [], True)
     else:

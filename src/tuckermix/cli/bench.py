@@ -46,12 +46,8 @@ Examples:
   tuckermix bench --method mymethod:MyClustering --rows table5 --runs 5 --csv places.csv
 """
 
-METHOD = "A method of your own"
-"""The heading under which the help lists what goes with --method."""
-
-
-def _method(*names: str, help: str, **options: Any) -> Any:
-    return typer.Option(*names, help=help, rich_help_panel=METHOD, **options)
+_method = options.within("A method of your own")
+"""What goes with --method."""
 
 
 def bench(
@@ -80,7 +76,7 @@ def bench(
             "--as",
             metavar="VIEW",
             help="What it is given: tensors, pixels, scattering; auto asks its tags.",
-            autocompletion=options.one_of(*VIEWS),
+            words=VIEWS,
         ),
     ] = "auto",
     runs: Annotated[int | None, _method(min=1, help="Draws of a row; else all.")] = None,
@@ -121,13 +117,16 @@ def bench(
     if view not in VIEWS:
         raise UsageError(f"--as must be one of {', '.join(VIEWS)}. Got {view!r}.")
     if method:
-        from tuckermix.cli._places import Wishes, run_places
+        from tuckermix.cli._places import run_places
 
-        wishes = Wishes(
-            methods=method,
-            names=name or [],
-            rows=rows or [],
-            view=view,
+        return run_places(
+            method,
+            name or [],
+            view,
+            csv,
+            as_json=as_json,
+            quiet=quiet,
+            rows=rows or None,
             data=data,
             runs=runs,
             beside=beside,
@@ -138,9 +137,7 @@ def bench(
             time_limit=time_limit,
             retry_failed=retry_failed,
             refresh=refresh,
-            csv=csv,
         )
-        return run_places(wishes, as_json=as_json, quiet=quiet)
     given = {"--name": name, "--rows": rows, "--csv": csv, "--beside": beside, "--quick": quick}
     lonely = [option for option, value in given.items() if value]
     if lonely:
@@ -191,8 +188,6 @@ def _times(n_samples: int, n_clusters: int, *, as_json: bool, quiet: bool) -> in
         )
         for one in results
     ]
-    if as_json:
-        console.result({"n_samples": n_samples, "results": results}, [], True)
-    else:
-        console.table(("method", "median time", "speed", "AC"), rows)
+    head = ("method", "median time", "speed", "AC")
+    console.result({"n_samples": n_samples, "results": results}, rows, as_json, head)
     return 0

@@ -40,21 +40,9 @@ def datasets(
     """
     from tuckermix.datasets import describe, list_datasets
 
-    console = Console()
     found = list_datasets(data) if name is None else [describe(name, data)]
-    if as_json:
-        console.result({"datasets": [info.to_dict() for info in found]}, [], True)
-        return 0
-    if name is not None:
-        values = found[0].to_dict()
-        values["sample_shape"] = _shape(values["sample_shape"])
-        if found[0].state != "missing":
-            del values["remedy"]  # nothing is wrong
-        console.table(
-            None, [(key.replace("_", " "), str(value)) for key, value in values.items() if value]
-        )
-        return 0
-    rows = [
+    head = ("name", "state", "samples", "shape", "classes", "what it is")
+    rows: list[tuple[str, ...]] = [
         (
             info.name,
             info.state,
@@ -65,7 +53,13 @@ def datasets(
         )
         for info in found
     ]
-    console.table(("name", "state", "samples", "shape", "classes", "what it is"), rows)
+    if name is not None:
+        facts = found[0].to_dict() | {"sample_shape": _shape(found[0].sample_shape)}
+        if found[0].state != "missing":
+            del facts["remedy"]  # nothing is wrong
+        rows = [(key.replace("_", " "), str(value)) for key, value in facts.items() if value]
+    values = {"datasets": [info.to_dict() for info in found]}
+    Console().result(values, rows, as_json, head if name is None else None)
     return 0
 
 

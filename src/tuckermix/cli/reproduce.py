@@ -227,17 +227,16 @@ def reproduce(
         _show(targets[1:] or ["all"], db=db, formats=formats, out=out, quick=quick)
         return
     absent: dict[str, str] = {}
+    chosen: dict[str, Any] = {
+        "runs": runs,
+        "methods": split_methods(methods),
+        "rows": row or None,
+        "quick": quick,
+        "db": db,
+        "times": times,
+    }
     if plan:
-        costs = plan_reproduction(
-            targets,
-            runs=runs,
-            methods=split_methods(methods),
-            rows=row or None,
-            quick=quick,
-            db=db,
-            times=times,
-        )
-        typer.echo(_plan_text(costs))
+        typer.echo(_plan_text(plan_reproduction(targets, **chosen)))
         return
     try:
         with shown_progress() as display:
@@ -249,17 +248,12 @@ def reproduce(
 
             report = run_reproduction(
                 targets,
+                **chosen,
                 data=data,
-                runs=runs,
-                methods=split_methods(methods),
-                rows=row or None,
-                quick=quick,
                 jobs=jobs,
-                db=db,
                 time_limit=time_limit,
                 stop_after=stop_after,
                 longest_first=longest_first,
-                times=times,
                 retry_failed=retry_failed,
                 refresh=refresh,
                 progress=progress,
