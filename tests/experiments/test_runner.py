@@ -29,7 +29,6 @@ from tuckermix.experiments.runner import (
     TimeEstimate,
     Worker,
     _one_thread,
-    default_jobs,
     execute,
     log_progress,
     plan,
@@ -288,12 +287,6 @@ def test_processes_end_with_a_killed_runner(fakes, tmp_path):
             return
         time.sleep(0.05)
     pytest.fail("processes outlived the runner")
-
-
-def test_as_many_jobs_as_processors(monkeypatch):
-    assert 1 <= default_jobs() <= os.cpu_count()
-    monkeypatch.delattr(os, "sched_getaffinity", raising=False)
-    assert default_jobs() == os.cpu_count()
 
 
 def test_methods_and_runs_narrow_a_table(fakes, tmp_path):

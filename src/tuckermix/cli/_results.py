@@ -22,6 +22,7 @@ from tuckermix.summary import (
     printable,
     sample_names,
     settings,
+    sizes_text,
     summarize_fit,
     surety,
 )
@@ -128,7 +129,7 @@ def summary_rows(
     The summary knows the shape of what was fitted, features perhaps; `sample_shape` is that of what
     was read.
     """
-    shape, seen = (" × ".join(map(str, sizes)) for sizes in (sample_shape, summary.sample_shape))
+    shape, seen = sizes_text(sample_shape), sizes_text(summary.sample_shape)
     smallest, largest = min(summary.cluster_sizes), max(summary.cluster_sizes)
     rows = [
         ("samples", f"{summary.n_samples} of shape {shape}"),
@@ -144,10 +145,7 @@ def summary_rows(
     rows += [
         ("variance explained", f"{summary.variance_explained:.1%}"),
         (surety(summary.settings)[0], f"{summary.mean_confidence:.1%}"),
-        (
-            "optimality gap",
-            "unknown" if summary.gap is None else f"{summary.gap:.1e}" if summary.gap else "0",
-        ),
+        ("optimality gap", summary.gap_text),
         ("time of the fit", duration(summary.seconds or 0.0)),
         ("folder", str(folder)),
     ]

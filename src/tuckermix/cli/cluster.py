@@ -184,6 +184,7 @@ def cluster(
     from tuckermix.cli._unfinished import Unfinished, key_of
     from tuckermix.clustering import TuckerClustering
     from tuckermix.report import require_packages
+    from tuckermix.summary import sizes_text
 
     model = TuckerClustering(
         8 if n_clusters is None else n_clusters,  # replaced by the chosen number below
@@ -235,7 +236,7 @@ def cluster(
                 data, scene = _input.pixels_of(data)
             _features.refuse_mixed_depths(data, scale)
             classes = _input.known_classes(truth, data)
-        shape = " × ".join(map(str, data.sample_shape))
+        shape = sizes_text(data.sample_shape)
         where = ", left on disk" if is_dask(data.X) else ""
         console.note(f"{data.n_samples} samples of shape {shape}{where}")
         _input.tell(console, data, classes)

@@ -39,6 +39,7 @@ def datasets(
     Nothing is ever downloaded: 'tuckermix datasets NAME' says what to get and where to put it.
     """
     from tuckermix.datasets import describe, list_datasets
+    from tuckermix.summary import sizes_text
 
     found = list_datasets(data) if name is None else [describe(name, data)]
     head = ("name", "state", "samples", "shape", "classes", "what it is")
@@ -47,21 +48,17 @@ def datasets(
             info.name,
             info.state,
             str(info.n_samples),
-            _shape(info.sample_shape),
+            sizes_text(info.sample_shape),
             str(info.n_classes),
             info.title,
         )
         for info in found
     ]
     if name is not None:
-        facts = found[0].to_dict() | {"sample_shape": _shape(found[0].sample_shape)}
+        facts = found[0].to_dict() | {"sample_shape": sizes_text(found[0].sample_shape)}
         if found[0].state != "missing":
             del facts["remedy"]  # nothing is wrong
         rows = [(key.replace("_", " "), str(value)) for key, value in facts.items() if value]
     values = {"datasets": [info.to_dict() for info in found]}
     Console().result(values, rows, as_json, head if name is None else None)
     return 0
-
-
-def _shape(sizes: tuple[int, ...]) -> str:
-    return " × ".join(map(str, sizes))

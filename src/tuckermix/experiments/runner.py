@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from joblib import cpu_count
 from sklearn.metrics import adjusted_rand_score
 
 from tuckermix._records import Record
@@ -52,7 +53,6 @@ __all__ = [
     "RunReport",
     "TimeEstimate",
     "Worker",
-    "default_jobs",
     "log_progress",
     "plan",
     "reproduce",
@@ -570,7 +570,7 @@ def run_cells(
     report : RunReport
         What was done. Ctrl-C ends the run early, with all finished cells stored.
     """
-    jobs = default_jobs() if jobs is None else check_integer(jobs, "jobs", "run_cells", minimum=0)
+    jobs = cpu_count() if jobs is None else check_integer(jobs, "jobs", "run_cells", minimum=0)
     for name, value in (("time_limit", time_limit), ("stop_after", stop_after)):
         if value is not None:
             check_real(value, name, "run_cells", strict=True)
@@ -679,14 +679,6 @@ def _costs(cells: Iterable[Cell], estimate: TimeEstimate) -> list[Cost]:
     for cell in cells:
         found[cell.experiment, cell.method].append(estimate.guess(cell))
     return [Cost(*key, len(times), sum(times), max(times)) for key, times in found.items()]
-
-
-def default_jobs() -> int:
-    """Return the number of processors that this process may use."""
-    try:
-        return len(os.sched_getaffinity(0))
-    except AttributeError:  # not on every system
-        return os.cpu_count() or 1
 
 
 def _cells(

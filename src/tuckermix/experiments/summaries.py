@@ -725,27 +725,25 @@ def share_of(found: Iterable[Standing], method: str) -> Share:
     return Share(method, len(decided), len(decided) - len(others), tuple(others))
 
 
-def _agreement(table: str, row: RowSummary, metric: str, cell: CellSummary) -> Agreement | None:
-    found = cell.metrics.get(metric)
-    if found is None or found.paper is None or found.difference is None:
-        return None
-    error = agrees = None
-    if found.variance is not None and found.paper.variance is not None:
-        spread = found.variance / cell.done + found.paper.variance / row.paper_runs
-        error = spread**0.5
-        agrees = abs(found.difference) <= STANDARD_ERRORS * error
-    return Agreement(
-        table, row.name, cell.method, metric, found.mean, found.paper.mean, error, agrees
-    )
-
-
 def agreements(summaries: Iterable[TableSummary]) -> list[Agreement]:
     """Compare our runs of the paper's own method with its numbers, where the data are the same."""
-    found = []
-    for summary in summaries:
-        for row in summary.rows:
-            for method in (PAPERS_OWN, *_variants(PAPERS_OWN)):
-                if method in row.cells:
-                    cell = row.cells[method]
-                    found += [_agreement(summary.name, row, m, cell) for m in METRICS]
-    return [agreement for agreement in found if agreement is not None]
+    own = (PAPERS_OWN, *_variants(PAPERS_OWN))
+    agreed = []
+    for table, row, cell, metric in (
+        (summary.name, row, row.cells[method], metric)
+        for summary in summaries
+        for row in summary.rows
+        for method in own
+        for metric in METRICS
+        if method in row.cells
+    ):
+        found = cell.metrics.get(metric)
+        if found is None or found.paper is None or found.difference is None:
+            continue
+        error = agrees = None
+        if found.variance is not None and found.paper.variance is not None:
+            error = (found.variance / cell.done + found.paper.variance / row.paper_runs) ** 0.5
+            agrees = abs(found.difference) <= STANDARD_ERRORS * error
+        numbers = (found.mean, found.paper.mean, error, agrees)
+        agreed.append(Agreement(table, row.name, cell.method, metric, *numbers))
+    return agreed
