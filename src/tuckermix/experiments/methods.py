@@ -1,6 +1,6 @@
 """The columns of the tables: names, how each method is built, and what it costs.
 
-What is declared of the columns stands in ``columns.toml``. A method is named by an import path or
+What is declared of the columns stands in ``declared.toml``. A method is named by an import path or
 given as a function, so that listing the columns imports nothing and a method that cannot be
 imported costs its own cells only. Columns that are more than an estimator with its settings are
 built here: those of other packages, and ablations, each of which replaces one part of our method by
@@ -35,8 +35,17 @@ from tuckermix._validation import check_option
 __all__ = ["METHODS", "Method", "build", "code_fingerprint", "register_method", "select_methods"]
 
 DECLARED: dict[str, Any] = tomllib.loads(
-    Path(__file__).with_name("columns.toml").read_text(encoding="utf-8")
+    Path(__file__).with_name("declared.toml").read_text(encoding="utf-8")
 )
+
+
+def declared(kind: str) -> dict[str, dict[str, Any]]:
+    """Return what is declared of "columns", "tables" or "figures" by name; lists become tuples."""
+    return {
+        name: {key: tuple(fact) if isinstance(fact, list) else fact for key, fact in facts.items()}
+        for name, facts in DECLARED[kind].items()
+    }
+
 
 ROLES = ("paper", "ours", "orientation", "extra")
 
@@ -159,14 +168,12 @@ def register_method(method: Method, *, replace: bool = False) -> Method:
 
 
 def _register_declared() -> None:
-    """Register the columns of ``columns.toml``; one that is like another takes its facts."""
-    columns = DECLARED["columns"]
+    """Register the declared columns; one that is like another takes its facts."""
+    columns = declared("columns")
     for name, own in columns.items():
-        facts = columns.get(own.get("like"), {}) | own
+        facts = columns.get(own.get("like", ""), {}) | own
         facts.pop("like", None)
         facts["cost"] = COSTS.index(facts.get("cost", "moderate"))
-        for key in ("slow_on", "slowest_on"):
-            facts[key] = tuple(facts.get(key, ()))
         register_method(Method(name, **facts))
 
 

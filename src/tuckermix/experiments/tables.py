@@ -3,7 +3,8 @@
 Nothing here computes. A :class:`Row` says which samples a run sees, an :class:`Experiment` is a
 table of rows and methods, a :class:`Figure` points at the runs of a table whose course or centroids
 it draws; a :class:`Cell` is one run of a method in a row, and has a digest of all that determines
-it. What a table shows besides is said in its specification, so that a new table is data.
+it. Titles and notes stand in ``declared.toml``. What a table shows besides is said in its
+specification, so that a new table is data.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from tuckermix.experiments.draws import (
     TUNING_CLASSES,
     seed_of,
 )
-from tuckermix.experiments.methods import DECLARED, METHODS, Method, select_methods
+from tuckermix.experiments.methods import DECLARED, METHODS, Method, declared, select_methods
 
 __all__ = [
     "EXPERIMENTS",
@@ -313,7 +314,21 @@ a minute, and the paper's method with one start of k-means, which is compared wi
 where there are any."""
 DEAR = ("AutoSC", "AutoSC, scattering", "EnSC, scattering", "A-DSSC, scattering")
 """Left out where there are more than two thousand samples: minutes a fit."""
-_UNSEEN: dict[str, Any] = {"runs": DRAWS, "part": REPORTING, "comparable": False}
+_DRAWN: dict[str, Any] = {"runs": DRAWS, "part": REPORTING}
+_UNSEEN: dict[str, Any] = _DRAWN | {"comparable": False}
+_WHOLE: dict[str, Any] = {"runs": 1, "redraw": "nothing", "comparable": False}
+
+
+EXPERIMENTS: dict[str, Experiment] = {}
+"""The paper's tables at its full settings, one of further data and rivals, the sweeps of its first
+experiment, of which it prints no numbers, and the curves."""
+
+
+def _add(name: str, rows: Iterable[Row], methods: tuple[str, ...]) -> None:
+    """Add a table of these rows and columns, with what is declared of it."""
+    facts = declared("tables")[name]
+    EXPERIMENTS[name] = Experiment(name, rows=tuple(rows), methods=methods, **facts)
+
 
 _TABLE_1_DRAW: dict[str, Any] = {
     "dataset": "pie",
@@ -326,71 +341,46 @@ _TABLE_1_DRAW: dict[str, Any] = {
     "keep": ("history",),
 }
 
-_TABLE_1 = Experiment(
+_add(
     "table1",
-    "Random and HOSVD starts on PIE",
     (
         Row("random", runs=20, paper_runs=20, settings={"init": "random"}, **_TABLE_1_DRAW),
         Row("HOSVD I", runs=1, settings={"init": "hosvd"}, **_TABLE_1_DRAW),
         Row("HOSVD II", runs=1, settings={"init": "hosvd-samples"}, **_TABLE_1_DRAW),
     ),
     (PAPERS_OWN, OURS),
-    order=5,
-    note=(
-        'The paper draws "1000 data" with 24 classes from Pose27. Whole classes are drawn here, '
-        "24 × 42 = 1008 images, the same in all runs, so that only the start changes: standard "
-        "errors here are those of the start, not of the draw."
-    ),
-    spread="random",
-    quick_rows=("random", "HOSVD I", "HOSVD II"),
 )
 
-_TABLE_2 = Experiment(
+_add(
     "table2",
-    "CBCL, 600 faces and 600 non-faces",
-    (Row("CBCL", "cbcl", CBCL_CORE, per_class=600, runs=DRAWS, part=REPORTING, paper_runs=10),),
+    (Row("CBCL", "cbcl", CBCL_CORE, per_class=600, paper_runs=10, **_DRAWN),),
     (*SCATTERED_METHODS, ONE_START),
-    order=1,
-    note=(
-        "The faces and non-faces are drawn from the training part of the set, in raw grey values; "
-        "which part and which equalisation the paper used is not stated."
-    ),
 )
 
-_TABLE_3 = Experiment(
+_add(
     "table3",
-    "MNIST, 100 images of each digit",
-    tuple(
+    (
         Row(
             f"K={count}",
             "mnist",
             MNIST_CORE,
             n_classes=count,
             per_class=100,
-            runs=DRAWS,
-            part=REPORTING,
             classes=(2, 3, 7, 9) if count == 4 else None,
             keep=("components",) if count == 4 else (),
             comparable=count in (4, 10),
             without=NOT_IN_TABLE_3[count],
             note="" if count in (4, 10) else "The paper does not say which digits it drew.",
+            **_DRAWN,
         )
         for count in range(3, 11)
     ),
     (*SCATTERED_METHODS, ONE_START),
-    order=2,
-    note=(
-        "The digits of a row are drawn once, from the stated seed, and kept for all its runs, as "
-        "in the paper; K = 4 is 2, 3, 7, 9, which its Figure 4 shows, and the other digits are "
-        "unknown. The core is 14 × 14: the paper gives none for MNIST."
-    ),
-    quick_rows=("K=3", "K=4"),
 )
 
-_TABLE_4 = Experiment(
+_add(
     "table4",
-    "PIE, about 600 images",
-    tuple(
+    (
         Row(
             f"K={count}",
             "pie",
@@ -405,44 +395,31 @@ _TABLE_4 = Experiment(
         for count, per_class in PIE_SAMPLES.items()
     ),
     (*ALL_METHODS, ONE_START),
-    order=3,
-    note=(
-        "Persons and images are drawn anew for each run, the same for all methods. The data are "
-        "the 2856-image set of 68 persons with 42 images each that the paper's counts describe."
-    ),
 )
 
-_TABLE_5 = Experiment(
+_add(
     "table5",
-    "ORL and Extended Yale B",
     (
-        Row("ORL", "orl", FACE_CORE, n_classes=10, runs=DRAWS, part=REPORTING, redraw="classes"),
+        Row("ORL", "orl", FACE_CORE, n_classes=10, redraw="classes", **_DRAWN),
         Row("YaleB", "yaleb", FACE_CORE, runs=1, redraw="nothing", without=(SEARCHED, *DEAR)),
         Row(
             "YaleB, 10 persons",
             "yaleb",
             FACE_CORE,
             n_classes=10,
-            runs=DRAWS,
-            part=REPORTING,
             redraw="classes",
             paper_row="",
             without=(SEARCHED, ONE_START),
             note="Not in the paper, which has one run on all persons: a run says nothing of noise.",
+            **_DRAWN,
         ),
     ),
     (*SCATTERED_METHODS, ONE_START),
-    order=4,
-    note=(
-        "The paper does not give the core; 12 × 12 is what it used for the other faces. Its single "
-        "run on all of Yale B stands beside draws of ten persons."
-    ),
 )
 
-_TABLE_6 = Experiment(
+_add(
     "table6",
-    "Dynamic textures: stand-ins for DynTex++",
-    tuple(
+    (
         Row(
             f"{title}, K={count}",
             dataset,
@@ -463,14 +440,6 @@ _TABLE_6 = Experiment(
         if dataset != "modelnet10" or count <= VOXEL_CLASSES
     ),
     tuple(name for name in TENSOR_METHODS if not name.startswith("EnSC")),
-    order=6,
-    note=(
-        "DynTex++ was not to be had. The stand-ins are videos of 20 × 20 pixels and 20 frames "
-        "from linear dynamical systems, one a class, and voxel grids of CAD models (32³; 10 "
-        "classes, so no row K = 12). Cores are the paper's 0.6 of each side; classes are drawn "
-        "once for a row, as in the paper. Its other methods take images or vectors only and are "
-        "left out, as there. The paper has one run of K = 2; here every row has five."
-    ),
 )
 
 BEYOND_METHODS = (
@@ -486,6 +455,7 @@ BEYOND_METHODS = (
 SCALABLE = ("k-means", OURS, AUTO, *OURS_ON_SCATTERING, FLATTENED)
 """The columns that need no matrix with a row and a column for each sample."""
 NOT_SCALABLE = tuple(name for name in BEYOND_METHODS if name not in SCALABLE)
+NOT_ON_ALL_OF_PIE = (*DEAR, "MM", "DRCC", "Tri-ONTD", PAPERS_OWN)
 ON_IMAGES = (*ON_SCATTERING, *OURS_ON_SCATTERING)
 """The columns that need images of at least 16 × 16 pixels."""
 NOT_ON_VOLUMES = (*ON_IMAGES, "MM", "DRCC", "Tri-ONTD", "EnSC", "EnSC (tuned)", FLATTENED)
@@ -494,9 +464,8 @@ method on flattened samples would need the square of that in memory."""
 DIGITS_CORE, BANDS_CORE = (6, 6), (30,)
 """Three quarters of each side of the digits; of 156 bands as many as Samson's unmixing takes."""
 
-_BEYOND = Experiment(
+_add(
     "beyond",
-    "Beyond the paper: more data and more rivals",
     (
         Row(
             "PIE, 24 persons",
@@ -507,28 +476,12 @@ _BEYOND = Experiment(
             redraw="classes",
             **_UNSEEN,
         ),
-        Row(
-            "PIE, 68 persons",
-            "pie",
-            FACE_CORE,
-            runs=1,
-            redraw="nothing",
-            comparable=False,
-            without=(*DEAR, "MM", "DRCC", "Tri-ONTD", PAPERS_OWN),
-        ),
+        Row("PIE, 68 persons", "pie", FACE_CORE, without=NOT_ON_ALL_OF_PIE, **_WHOLE),
         Row("ORL, 10 persons", "orl", FACE_CORE, of=("table5", "ORL")),
         Row("Yale B, 10 persons", "yaleb", FACE_CORE, of=("table5", "YaleB, 10 persons")),
         Row("CBCL, 2 × 600", "cbcl", CBCL_CORE, of=("table2", "CBCL")),
         Row("MNIST, 10 × 100", "mnist", MNIST_CORE, of=("table3", "K=10")),
-        Row(
-            "MNIST, 70,000",
-            "mnist",
-            MNIST_CORE,
-            runs=1,
-            redraw="nothing",
-            comparable=False,
-            without=NOT_SCALABLE,
-        ),
+        Row("MNIST, 70,000", "mnist", MNIST_CORE, without=NOT_SCALABLE, **_WHOLE),
         Row("COIL-20, 10 objects", "coil20", FACE_CORE, n_classes=10, redraw="classes", **_UNSEEN),
         Row("COIL-20, 20 objects", "coil20", FACE_CORE, per_class=36, **_UNSEEN),
         Row("Yale, 10 persons", "yale", FACE_CORE, n_classes=10, redraw="classes", **_UNSEEN),
@@ -561,16 +514,6 @@ _BEYOND = Experiment(
         ),
     ),
     BEYOND_METHODS,
-    order=7,
-    note=(
-        "Not in the paper. Nothing was chosen by COIL-20, Yale and Samson; of the others the part "
-        "for reports is drawn, but for all of PIE and MNIST, which are single runs. ORL, Yale B, "
-        "CBCL, MNIST 10 × 100 and the textures are the draws of Tables 2, 3, 5 and 6. Rows of "
-        "ten or 24 classes draw the classes anew for each run; COIL-20 with 20 objects has half "
-        "of its views, Yale with 15 persons 8 of its 11 pictures. Methods with a matrix of samples "
-        "by samples are not run on 70,000."
-    ),
-    quick_rows=("COIL-20, 10 objects", "Yale, 15 persons", "voxels, 10 × 40"),
 )
 
 SWEPT_SIZES = range(200, 1601, 100)
@@ -578,25 +521,18 @@ SWEPT_SIZES = range(200, 1601, 100)
 SWEPT_CORES = range(4, 11)
 """Core sizes, from the text of Experiment I."""
 
-_SIZES = Experiment(
+_add(
     "sizes",
-    "CBCL, by the number of images",
-    tuple(
+    (
         Row(f"{count} a class", "cbcl", CBCL_CORE, per_class=count, runs=FEW_RUNS, paper_row="")
         for count in SWEPT_SIZES
     ),
     SWEPT_METHODS,
-    order=8,
-    note=(
-        "The first sweep of Experiment I, on which the paper reports one sentence: at 600 almost "
-        "all algorithms achieved similar accuracy. Drawn from the full set, which large rows need."
-    ),
 )
 
-_CORES = Experiment(
+_add(
     "cores",
-    "CBCL, by the size of the core",
-    tuple(
+    (
         Row(
             f"{size} × {size}",
             "cbcl",
@@ -610,11 +546,6 @@ _CORES = Experiment(
         for size in SWEPT_CORES
     ),
     ("PCA-B", PAPERS_OWN, OURS),
-    order=9,
-    note=(
-        "The second sweep of Experiment I: the paper found better results at 8. All rows see the "
-        "same draws."
-    ),
 )
 
 CURVE_PERSONS, CURVE_IMAGES = 20, 21
@@ -648,9 +579,8 @@ def _faces(curve: str, at: float, **options: Any) -> Row:
     return Row(f"{curve}: {at:g}", on=(curve, at), **given)
 
 
-_CURVES = Experiment(
+_add(
     "curves",
-    "Where the tensor pays and where it does not",
     (
         *(_faces("noise", at, change={"noise": at} if at else {}) for at in NOISES),
         *(_faces("images a person", at, per_class=at) for at in COUNTS),
@@ -682,54 +612,9 @@ _CURVES = Experiment(
         ),
     ),
     (OURS, FLATTENED),
-    order=10,
-    note=(
-        "The same estimator on samples as they are and on flattened ones. PIE, 20 persons of the "
-        "part for reports with 21 images each, persons drawn anew for each run; one thing changes "
-        "in a curve: noise in standard deviations of the images, images a person, pixels a side "
-        "(averaged or interpolated from 32), the share of missing entries. The last curve "
-        "has ten planted clusters of 20 samples with 1024 entries each, in one, two or three modes "
-        "beside that of the samples."
-    ),
-    quick_rows=("noise: 1", "share missing: 0.4", "pixels a side: 16", "ways of the array: 4"),
 )
 
-EXPERIMENTS: dict[str, Experiment] = {
-    table.name: table
-    for table in (
-        *(_TABLE_1, _TABLE_2, _TABLE_3, _TABLE_4, _TABLE_5, _TABLE_6),
-        *(_BEYOND, _SIZES, _CORES, _CURVES),
-    )
-}
-"""The paper's tables at its full settings, one of further data and rivals, the sweeps of its first
-experiment, of which it prints no numbers, and the curves."""
-
-FIGURES: dict[str, Figure] = {
-    "figure3": Figure(
-        "figure3",
-        "Error against iteration for both HOSVD starts",
-        "table1",
-        ("HOSVD I", "HOSVD II"),
-        (PAPERS_OWN,),
-        "errors",
-    ),
-    "figure4": Figure(
-        "figure4",
-        "Centroids of the digits 2, 3, 7 and 9, raw and clipped to positive values",
-        "table3",
-        ("K=4",),
-        (PAPERS_OWN, OURS),
-        "centroids",
-    ),
-    "curves": Figure(
-        "curves",
-        "Accuracy and time with and without the modes",
-        "curves",
-        (),
-        (OURS, FLATTENED),
-        "curves",
-    ),
-}
+FIGURES = {name: Figure(name, **facts) for name, facts in declared("figures").items()}
 """The paper's figures with numbers in them, and the curves."""
 
 
