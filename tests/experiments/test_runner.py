@@ -456,7 +456,7 @@ def test_a_process_says_when_it_begins_and_what_came_out(fakes, worker):
         outcome = worker.collect()
         assert outcome["status"] == "ok"
         assert 0.0 <= outcome["ac"] <= 1.0
-        assert worker.alive
+        assert worker.process.is_alive()
 
 
 def test_a_process_that_dies_is_an_outcome(fakes, worker):
@@ -465,14 +465,14 @@ def test_a_process_that_dies_is_an_outcome(fakes, worker):
     outcome = worker.collect()
     assert outcome["status"] == "failed"
     assert "exit code 7" in outcome["error"]
-    assert not worker.alive
+    assert not worker.process.is_alive()
 
 
 def test_a_busy_process_can_be_stopped(fakes, worker):
     worker.submit(cell_of(fakes, "endless"))
     assert worker.collect() is None
     worker.stop()
-    assert not worker.alive
+    assert not worker.process.is_alive()
 
 
 def test_new_processes_get_one_thread_and_this_one_keeps_its_own(monkeypatch):

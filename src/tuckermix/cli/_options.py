@@ -97,6 +97,10 @@ Out = Annotated[
     Path | None,
     typer.Option("--out", "-o", help="Folder for the results; else named after INPUT."),
 ]
+Data = Annotated[
+    Path | None,
+    typer.Option(help="Folder of the datasets; by default what TUCKERMIX_DATA names."),
+]
 Force = Annotated[bool, typer.Option("--force", help="Replace results that are there already.")]
 
 

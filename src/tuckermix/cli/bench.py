@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from pathlib import Path
+from statistics import median
+from timeit import repeat
 from typing import Annotated, Any
 
 import typer
@@ -18,16 +19,6 @@ N_REPEATS = 3
 
 SIDE, RANK, NOISE = 32, 12, 1.0
 SEED = 0
-
-
-def median_seconds(function: Callable[[], Any]) -> float:
-    """Time a function a few times and return the median."""
-    times = []
-    for _ in range(N_REPEATS):
-        start = time.perf_counter()
-        function()
-        times.append(time.perf_counter() - start)
-    return sorted(times)[N_REPEATS // 2]
 
 
 HELP = """Time the fit on this machine, or tell the place of your method.
@@ -175,7 +166,7 @@ def _times(n_samples: int, n_clusters: int, *, as_json: bool, quiet: bool) -> in
     results: list[dict[str, Any]] = []
     for name, function, labels in methods:
         with console.stage(name):
-            seconds = median_seconds(function)
+            seconds = median(repeat(function, number=1, repeat=N_REPEATS))
         found = None if labels is None else clustering_accuracy(data.labels, labels())
         results.append({"method": name, "seconds": seconds, "accuracy": found})
     slowest = results[0]["seconds"]

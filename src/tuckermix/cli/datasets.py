@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -28,10 +27,7 @@ def datasets(
             show_default=False,
         ),
     ] = None,
-    data: Annotated[
-        Path | None,
-        typer.Option(help="Folder of the datasets; by default what TUCKERMIX_DATA names."),
-    ] = None,
+    data: options.Data = None,
     as_json: options.AsJson = False,
 ) -> int:
     """List the datasets that are known by name.

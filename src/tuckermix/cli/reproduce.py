@@ -19,7 +19,7 @@ from tuckermix.cli._console import (
     logging_to,
     visible,
 )
-from tuckermix.cli._options import one_of
+from tuckermix.cli._options import Data, one_of
 from tuckermix.experiments import (
     DEFAULT_DB,
     EXPERIMENTS,
@@ -151,10 +151,7 @@ def reproduce(
             show_default=False,
         ),
     ],
-    data: Annotated[
-        Path | None,
-        typer.Option(help="Folder of the datasets; by default what TUCKERMIX_DATA names."),
-    ] = None,
+    data: Data = None,
     runs: Annotated[int | None, typer.Option(min=1, help="Runs in place of the paper's.")] = None,
     methods: Annotated[
         str | None,

@@ -12,7 +12,6 @@ from __future__ import annotations
 import ast
 import hashlib
 import importlib
-import importlib.util
 import inspect
 import io
 import re
@@ -437,14 +436,10 @@ HARNESS = f"{PACKAGE}.experiments"
 
 def _path_of(module: str) -> Path | None:
     """Return the source file of a module of this package, without importing it."""
-    root = importlib.util.find_spec(PACKAGE)
-    if root is None or root.origin is None:
-        return None
-    base = Path(root.origin).parent.joinpath(*module.split(".")[1:])
-    for path in (base.with_suffix(".py"), base / "__init__.py"):
-        if path.is_file():
-            return path
-    return None
+    package, *inner = module.split(".")
+    base = Path(__file__).parents[1].joinpath(*inner)
+    paths = (base.with_suffix(".py"), base / "__init__.py")
+    return next((path for path in paths if package == PACKAGE and path.is_file()), None)
 
 
 def _code_alone(text: str, tree: ast.Module) -> str:

@@ -138,14 +138,7 @@ def _standing_lines(row: RowSummary) -> list[str]:
                 marked.setdefault(cell.metrics[metric].standing, []).append(method)
         parts = [f"{standing}: {', '.join(names)}" for standing, names in marked.items()]
         for ours in our_columns():
-            leads = {
-                method: cell.metrics[metric].leads[ours]
-                for method, cell in row.cells.items()
-                if metric in cell.metrics
-                and ours in cell.metrics[metric].leads
-                and not (method in METHODS and METHODS[method].variant_of)
-            }
-            if leads:
+            if leads := row.leads(ours, metric):
                 rival = min(leads, key=lambda method: leads[method].mean)
                 parts.append(f"{ours} minus {rival} {_error(leads[rival])}")
         if parts:

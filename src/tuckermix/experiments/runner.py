@@ -293,11 +293,6 @@ class Worker:
             }
         return outcome
 
-    @property
-    def alive(self) -> bool:
-        """Whether the process can take another cell."""
-        return self.process.is_alive()
-
     def stop(self) -> None:
         """End the process, whatever it is doing."""
         self.process.kill()
@@ -513,7 +508,7 @@ def _in_processes(
                 if outcome is None:
                     continue
                 # The next cell starts before this one is written: nobody waits for the disk.
-                if queue and worker.alive:
+                if queue and worker.process.is_alive():
                     worker.submit(queue.pop())
                 else:
                     workers.remove(worker)
@@ -673,14 +668,6 @@ class Cost(Record):
     longest: float
 
 
-def _costs(cells: Iterable[Cell], estimate: TimeEstimate) -> list[Cost]:
-    """Add up the time of cells by table and method."""
-    found: dict[tuple[str, str], list[float]] = defaultdict(list)
-    for cell in cells:
-        found[cell.experiment, cell.method].append(estimate.guess(cell))
-    return [Cost(*key, len(times), sum(times), max(times)) for key, times in found.items()]
-
-
 def _cells(
     targets: str | Experiment | Iterable[str | Experiment],
     runs: int | None,
@@ -743,10 +730,14 @@ def plan(
     """
     cells = _cells(targets, runs, methods, quick, rows)
     known = [] if times is None else read_records(times)
-    if not Path(db).is_file():
-        return _costs(cells, TimeEstimate(known))
-    with Store(db, read_only=True) as store:
-        return _costs(_pending(cells, store, False), TimeEstimate([*store.records(), *known]))
+    if Path(db).is_file():
+        with Store(db, read_only=True) as store:
+            cells, known = _pending(cells, store, False), [*store.records(), *known]
+    estimate = TimeEstimate(known)
+    found: dict[tuple[str, str], list[float]] = defaultdict(list)
+    for cell in cells:
+        found[cell.experiment, cell.method].append(estimate.guess(cell))
+    return [Cost(*key, len(costs), sum(costs), max(costs)) for key, costs in found.items()]
 
 
 def reproduce(

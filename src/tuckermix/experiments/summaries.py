@@ -283,6 +283,16 @@ class RowSummary(Record):
     paper_runs: int
     cells: dict[str, CellSummary]
 
+    def leads(self, ours: str, metric: str) -> dict[str, Difference]:
+        """Return the lead of one of our columns over each rival, variants of a column aside."""
+        return {
+            name: cell.metrics[metric].leads[ours]
+            for name, cell in self.cells.items()
+            if metric in cell.metrics
+            and ours in cell.metrics[metric].leads
+            and name not in _variants()
+        }
+
 
 @dataclass(frozen=True)
 class TableSummary(Record):
@@ -637,23 +647,15 @@ def standings(summaries: Iterable[TableSummary], method: str = OURS) -> list[Sta
         One for each row and metric.
     """
     found = []
-    variants = _variants()
     for summary in summaries:
         for row in summary.rows:
             if row.borrowed or method not in row.cells:
                 continue
             for metric in METRICS:
-                ours = row.cells[method].metrics.get(metric)
-                known = {
-                    name: cell.metrics[metric].leads[method]
-                    for name, cell in row.cells.items()
-                    if metric in cell.metrics
-                    and name not in variants
-                    and method in cell.metrics[metric].leads
-                }
-                if ours is None or not known:
+                ours, leads = row.cells[method].metrics.get(metric), row.leads(method, metric)
+                if ours is None or not leads:
                     continue
-                stands = judged(known)
+                stands = judged(leads)
                 rival = row.cells[stands["rival"]]
                 found.append(
                     Standing(
