@@ -180,7 +180,7 @@ def cluster(
 ) -> int:
     """Read samples, cluster them and write what came out."""
     from tuckermix._array_api import is_dask
-    from tuckermix.cli import _features, _input, _large, _results
+    from tuckermix.cli import _features, _input, _results
     from tuckermix.cli._unfinished import Unfinished, key_of
     from tuckermix.clustering import TuckerClustering
     from tuckermix.report import require_packages
@@ -216,7 +216,7 @@ def cluster(
     _results.refuse_to_replace(folder, force)
     unfinished = Unfinished(folder, console)
     with (
-        _large.scheduler(scheduler),
+        _input.scheduler(scheduler),
         unfinished.guarding(),
         _results.result_folder(folder),
     ):
@@ -301,7 +301,7 @@ def fit_and_write(
     fitted is taken as it is.
     """
     from tuckermix._array_api import is_dask, to_numpy
-    from tuckermix.cli import _features, _input, _large, _results
+    from tuckermix.cli import _features, _input, _results
 
     before = None if unfinished is None else unfinished.fitted()
     # What is loaded is in NumPy, wherever it was fitted.
@@ -325,7 +325,7 @@ def fit_and_write(
     if not is_dask(moved):
         keep()
     with console.stage("Soft labels"):
-        proba = _large.soft_labels(_features.final(model), moved)
+        proba = _features.soft_labels(_features.final(model), moved)
     if is_dask(moved):  # what was lazy in the model has been computed now
         keep()
     with console.stage("Writing"):
