@@ -61,15 +61,7 @@ from tuckermix.experiments.summaries import (
     outdated,
     scores_of,
 )
-from tuckermix.experiments.tables import (
-    LIBRARIES,
-    PAPER,
-    QUICK,
-    Experiment,
-    Row,
-    cells_of,
-    source_of,
-)
+from tuckermix.experiments.tables import LIBRARIES, PAPER, QUICK, Experiment, cells_of, source_of
 
 __all__ = [
     "PLACES_DB",
@@ -211,16 +203,15 @@ class OwnMethod(Record):
         try:
             return reduce(getattr, self.wanted.split("."), module)
         except AttributeError:
-            names = [name for name, value in vars(module).items() if _of(value, self.module)]
+            names = [
+                name
+                for name, value in vars(module).items()
+                if callable(value) and getattr(value, "__module__", None) == self.module
+            ]
             known = f" It has {', '.join(names)}." if names else ""
             raise AttributeError(
                 f"{self.module} has no {self.wanted!r}: check the name.{known}"
             ) from None
-
-
-def _of(value: Any, module: str) -> bool:
-    """Say whether something callable is defined in a module."""
-    return callable(value) and getattr(value, "__module__", None) == module
 
 
 class OwnRun:
@@ -651,7 +642,10 @@ def choose_rows(
         name, _, place = words.partition(":")
         if name in library:
             table = library[name]
-            found = [(table, row) for row in ([_row(table, place)] if place else table.rows)]
+            try:
+                found = [(table, row) for row in ([table.row(place)] if place else table.rows)]
+            except KeyError as error:
+                raise ValueError(error.args[0]) from None
         else:
             everything = [(table, row) for table in library.values() for row in table.rows]
             found = [
@@ -673,13 +667,6 @@ def choose_rows(
         for name, table in library.items()
         if chosen[name]
     ]
-
-
-def _row(table: Experiment, name: str) -> Row:
-    try:
-        return table.row(name)
-    except KeyError as error:
-        raise ValueError(error.args[0]) from None
 
 
 def place(

@@ -11,7 +11,7 @@ import io
 import os
 import re
 import statistics
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -257,14 +257,6 @@ def _explanations(summary: TableSummary) -> list[str]:
     return [f"{', '.join(methods)} ({rows}): {why}" for (rows, why), methods in grouped.items()]
 
 
-def _mixed(summary: TableSummary) -> list[str]:
-    return [
-        f"{method}: its records come from {len(codes)} versions of its code."
-        for method, codes in summary.codes.items()
-        if len(codes) > 1
-    ]
-
-
 def markdown_table(header: Sequence[str], lines: Iterable[Sequence[str]]) -> list[str]:
     """Return the lines of a table in Markdown."""
 
@@ -375,8 +367,11 @@ def table_markdown(summary: TableSummary) -> str:
     older = [OLDER.format(summary.older)] if summary.older else []
     if gaps := [*_explanations(summary), *older]:
         lines += ["", "## Gaps", "", *(f"- {_one_line(gap)}" for gap in gaps)]
-    if mixed := _mixed(summary):
-        lines += ["", "## Mixed code", "", *(f"- {line}" for line in mixed)]
+    mixed = {method: len(codes) for method, codes in summary.codes.items() if len(codes) > 1}
+    if mixed:
+        lines += ["", "## Mixed code", ""]
+    for method, count in mixed.items():
+        lines.append(f"- {method}: its records come from {count} versions of its code.")
     return "\n".join([*lines, "", *_origins([summary])]) + "\n"
 
 
@@ -737,16 +732,20 @@ def figure_records(
     figure: Figure, records: Iterable[RunRecord], *, profile: str = PAPER
 ) -> list[RunRecord]:
     """Return the records that a figure shows, in its own order, as far as they are computed."""
-    found = {
-        (record.row, record.method): record
-        for record in records
-        if record.profile == profile
-        and record.experiment == figure.experiment
-        and record.run == 0
-        and record.status == OK
-    }
-    keys = [(row, method) for row in figure.rows for method in figure.methods]
-    return [found[key] for key in keys if key in found]
+    found = _by_cell(records, figure.experiment, profile)
+    runs = [run for row in figure.rows for one in figure.methods for run in found[row, one]]
+    return [record for record in runs if record.run == 0]
+
+
+def _by_cell(
+    records: Iterable[RunRecord], table: str, profile: str
+) -> dict[tuple[str, str], list[RunRecord]]:
+    """Sort the runs of a table that have scores by row and method."""
+    found: dict[tuple[str, str], list[RunRecord]] = defaultdict(list)
+    for record in records:
+        if (record.profile, record.experiment, record.status) == (profile, table, OK):
+            found[record.row, record.method].append(record)
+    return found
 
 
 @dataclass(frozen=True)
@@ -799,15 +798,11 @@ def curve_points(
     points : list of Point
         One for each row and method with records.
     """
-    found: dict[tuple[str, str], list[RunRecord]] = {}
-    for record in records:
-        mine = record.profile == profile and record.experiment == table.name
-        if mine and record.status == OK:
-            found.setdefault((record.row, record.method), []).append(record)
+    found = _by_cell(records, table.name, profile)
     points = []
     for row in table.rows:
         for method in figure.methods:
-            here = found.get((row.name, method), [])
+            here = found[row.name, method]
             if row.on is None or not here:
                 continue
             scores = np.asarray([record.ac or 0.0 for record in here])

@@ -368,18 +368,9 @@ def log_progress(progress: Progress) -> None:
         return
     score = f"AC {record.ac:.4f} NMI {record.nmi:.4f}" if record.ac is not None else record.status
     left = "" if progress.left != progress.left else f", {progress.left / 60:.1f} min left"
-    logger.info(
-        "%d/%d%s · %s · %s · %s · run %d · %s · %.1f s",
-        progress.done,
-        progress.total,
-        left,
-        record.experiment,
-        record.row,
-        record.method,
-        record.run,
-        score,
-        record.seconds or 0.0,
-    )
+    done = f"{progress.done}/{progress.total}{left}"
+    place = f"{record.experiment} · {record.row} · {record.method} · run {record.run}"
+    logger.info("%s · %s · %s · %.1f s", done, place, score, record.seconds or 0.0)
 
 
 class TimeEstimate:

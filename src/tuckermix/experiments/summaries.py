@@ -201,8 +201,6 @@ class MetricSummary(Record):
         so far behind none of them where nobody is.
     leads : dict of str to Difference
         Each of our columns minus this one, draw by draw, by their names; empty for our own.
-    paper : PaperScore or None
-        What the paper prints.
     difference : float or None
         `mean` minus the paper's, where the data are the paper's.
     """
@@ -213,7 +211,6 @@ class MetricSummary(Record):
     best: float
     standing: str
     leads: dict[str, Difference]
-    paper: PaperScore | None
     difference: float | None
 
     @property
@@ -406,7 +403,6 @@ def _cell(
                 best=max(scores),
                 standing=marks[metric].get(method, ""),
                 leads=leads,
-                paper=paper,
                 difference=mean - paper.mean if paper and row.comparable else None,
             )
     stops = Counter(record.stop_reason for record in good if record.stop_reason)
@@ -624,13 +620,6 @@ def _variants(of: str = "") -> list[str]:
     ]
 
 
-def _speedup(row: RowSummary, method: str) -> float | None:
-    ours, theirs = row.cells.get(method), row.cells.get(PAPERS_OWN)
-    if ours is None or theirs is None or not ours.seconds or theirs.seconds is None:
-        return None
-    return theirs.seconds / ours.seconds
-
-
 def standings(summaries: Iterable[TableSummary], method: str = OURS) -> list[Standing]:
     """Compare one of our columns with all rivals in each row that has both.
 
@@ -651,6 +640,8 @@ def standings(summaries: Iterable[TableSummary], method: str = OURS) -> list[Sta
         for row in summary.rows:
             if row.borrowed or method not in row.cells:
                 continue
+            taken, paper = row.cells[method].seconds, row.cells.get(PAPERS_OWN)
+            slower = None if paper is None else paper.seconds
             for metric in METRICS:
                 ours, leads = row.cells[method].metrics.get(metric), row.leads(method, metric)
                 if ours is None or not leads:
@@ -666,7 +657,7 @@ def standings(summaries: Iterable[TableSummary], method: str = OURS) -> list[Sta
                         ours=ours.mean,
                         missing=rival.expected - rival.done,
                         theirs=rival.metrics[metric].mean,
-                        speedup=_speedup(row, method),
+                        speedup=slower / taken if taken and slower is not None else None,
                         **stands,
                     )
                 )
@@ -739,13 +730,13 @@ def agreements(summaries: Iterable[TableSummary]) -> list[Agreement]:
         for metric in METRICS
         if method in row.cells
     ):
-        found = cell.metrics.get(metric)
-        if found is None or found.paper is None or found.difference is None:
+        found, paper = cell.metrics.get(metric), cell.papers.get(metric)
+        if found is None or paper is None or found.difference is None:
             continue
         error = agrees = None
-        if found.variance is not None and found.paper.variance is not None:
-            error = (found.variance / cell.done + found.paper.variance / row.paper_runs) ** 0.5
+        if found.variance is not None and paper.variance is not None:
+            error = (found.variance / cell.done + paper.variance / row.paper_runs) ** 0.5
             agrees = abs(found.difference) <= STANDARD_ERRORS * error
-        numbers = (found.mean, found.paper.mean, error, agrees)
+        numbers = (found.mean, paper.mean, error, agrees)
         agreed.append(Agreement(table, row.name, cell.method, metric, *numbers))
     return agreed

@@ -642,25 +642,19 @@ def _read_printed(text: str) -> dict[tuple[str, str, str], PaperScore]:
     """Read a printed table into scores by (row, method, metric)."""
     methods, *lines = (line.split() for line in text.strip().splitlines())
     found: dict[tuple[str, str, str], dict[str, float]] = {}
-    for row, metric, statistic, *values in lines:
-        for method, value in zip(methods, values, strict=True):
-            found.setdefault((row, method, metric), {})[statistic] = float(value)
+    for words in lines:
+        *row, metric, statistic = words[: -len(methods)]
+        for method, value in zip(methods, words[-len(methods) :], strict=True):
+            score = found.setdefault((" ".join(row), method, metric), {})
+            if statistic == "deviation":
+                score["variance"] = float(value) ** 2
+            else:
+                score[statistic] = float(value)
     return {key: PaperScore(**values) for key, values in found.items()}
 
 
 PAPER_SCORES = {name: _read_printed(text) for name, text in DECLARED["printed"].items()}
 """Scores by table, then by (row, method, "AC" or "NMI")."""
-
-# The text around Table 1 gives the two HOSVD starts, each a single run. The table heads its second
-# column "Std Var"; the spread between best and worst fits a standard deviation, so it is squared.
-PAPER_SCORES["table1"] = {
-    ("HOSVD I", PAPERS_OWN, "AC"): PaperScore(0.7620),
-    ("HOSVD I", PAPERS_OWN, "NMI"): PaperScore(0.8199),
-    ("HOSVD II", PAPERS_OWN, "AC"): PaperScore(0.7240),
-    ("HOSVD II", PAPERS_OWN, "NMI"): PaperScore(0.8132),
-    ("random", PAPERS_OWN, "AC"): PaperScore(0.7120, 0.0394**2, best=0.7630, worst=0.6150),
-    ("random", PAPERS_OWN, "NMI"): PaperScore(0.8189, 0.0210**2, best=0.8467, worst=0.7717),
-}
 
 
 def paper_score(table: str, row: str, method: str, metric: str) -> PaperScore | None:

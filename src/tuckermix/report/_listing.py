@@ -94,7 +94,7 @@ def listing_data(
     data : dict
         Values that JSON can hold.
     """
-    samples, truth = chosen.samples, subject.truth
+    samples, truth, outliers = chosen.samples, subject.truth, subject.outliers
     labels = subject.labels[samples]
     starts = np.flatnonzero(np.diff(labels, prepend=labels[:1] - 1))
     counts = np.diff(starts, append=len(labels))
@@ -108,7 +108,7 @@ def listing_data(
         "classes": None if classes is None else [str(value) for value in classes],
         "truth": None if kinds is None else kinds.reshape(-1)[samples].tolist(),
         "marks": None if len(chosen.marks) == len(samples) else chosen.marks.tolist(),
-        "outliers": _places_of(subject.outliers, chosen),
+        "outliers": [] if outliers is None else np.flatnonzero(outliers[samples]).tolist(),
         "played": _played(subject),
         "caption": _caption(subject),
         "base": base,
@@ -132,11 +132,6 @@ def _caption(subject: Subject) -> str:
         "volume": f"The middle slices of {shape} voxels, one along each axis",
         "channels": f"Channels of {shape}, some of them",
     }.get(subject.shown_kind, "")
-
-
-def _places_of(outliers: Any, chosen: Listing) -> list[int]:
-    """Return the places of outliers in the list."""
-    return [] if outliers is None else np.flatnonzero(outliers[chosen.samples]).tolist()
 
 
 def linked(
