@@ -44,7 +44,7 @@ from tuckermix.experiments.store import (
     read_records,
 )
 from tuckermix.experiments.tables import PAPER, QUICK, Cell, Experiment, cells_of, resolve_targets
-from tuckermix.summary import machine, scores, versions
+from tuckermix.summary import SECONDS_DIGITS, machine, scores, versions
 
 __all__ = [
     "DEFAULT_DB",
@@ -181,8 +181,8 @@ def execute(
             start = _reset_peak()
             wall, cpu = time.perf_counter(), time.process_time()
             estimator.fit(drawn.X, *([drawn.labels] if method.uses_truth else []))
-            outcome["seconds"] = time.perf_counter() - wall
-            outcome["cpu_seconds"] = time.process_time() - cpu
+            outcome["seconds"] = round(time.perf_counter() - wall, SECONDS_DIGITS)
+            outcome["cpu_seconds"] = round(time.process_time() - cpu, SECONDS_DIGITS)
             outcome["peak_memory"] = _peak_since(start)
             labels = np.asarray(estimator.labels_)
             reason = getattr(estimator, "stop_reason_", None)
@@ -428,7 +428,7 @@ def _record(cell: Cell, outcome: Mapping[str, Any], where: str) -> RunRecord:
         parameters=cell.parameters(),
         versions=versions(NUMERICAL_PACKAGES),
         machine=where,
-        finished=datetime.now(UTC).isoformat(timespec="seconds"),
+        finished=f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
         **outcome,
     )
 
