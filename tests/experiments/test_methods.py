@@ -408,3 +408,5 @@ def test_a_name_of_a_method_is_taken_once_and_its_role_is_known(fakes):
         register_method(Method("MM", fakes.Random))
     with pytest.raises(ValueError, match="'role' parameter of Method must be one of 'paper'"):
         Method("a", fakes.Random, role="guest")
+    with pytest.raises(ValueError, match="'view' parameter of Method must be one of 'pixels'"):
+        Method("a", fakes.Random, view="sideways")

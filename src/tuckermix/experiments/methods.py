@@ -126,6 +126,8 @@ class Method(Record):
 
     def __post_init__(self) -> None:
         check_option(self.role, "role", "Method", ROLES)
+        if self.view:
+            check_option(self.view, "view", "Method", VIEWS)
 
     def runs_in(self, asked: int) -> int:
         """Return the number of runs in a row that asks for so many; a single run stays one."""
@@ -165,18 +167,6 @@ def register_method(method: Method, *, replace: bool = False) -> Method:
     """
     return add_entry(METHODS, method, "method", replace)
 
-
-def _register_declared() -> None:
-    """Register the declared columns; one that is like another takes its facts."""
-    columns = declared("columns")
-    for name, own in columns.items():
-        facts = columns.get(own.get("like", ""), {}) | own
-        facts.pop("like", None)
-        facts["cost"] = COSTS.index(facts.get("cost", "moderate"))
-        register_method(Method(name, **facts))
-
-
-_register_declared()
 
 PCA_DIRECTIONS = 50
 """Principal directions before spectral clustering, a usual choice for images of this size."""
@@ -556,3 +546,16 @@ def _sources(factory: Any) -> list[str]:
             if other.__module__ == factory.__module__ and other.__qualname__ not in texts:
                 pending.append(other)
     return list(texts.values())
+
+
+def _register_declared() -> None:
+    """Register the declared columns; one that is like another takes its facts."""
+    columns = declared("columns")
+    for name, own in columns.items():
+        facts = columns.get(own.get("like", ""), {}) | own
+        facts.pop("like", None)
+        facts["cost"] = COSTS.index(facts.get("cost", "moderate"))
+        register_method(Method(name, **facts))
+
+
+_register_declared()
