@@ -239,7 +239,10 @@ class Unfinished:
         chosen = choose()
         values = chosen.to_dict() | {"trials": [trial.to_dict() for trial in chosen.trials]}
         text = json.dumps(values, default=lambda value: value.item())
-        write = partial(write_text, self._named(CHOICE, ".json"), text)
+
+        def write() -> None:  # the key is asked for only if there is something to keep
+            write_text(self._named(CHOICE, ".json"), text)
+
         self._keep(time.monotonic() - start, len(text), write)
         return chosen
 
