@@ -20,7 +20,7 @@ from benchmarks import reporting
 from benchmarks.quality import draw
 from tuckermix import TuckerClustering
 from tuckermix.datasets import DatasetNotFound, load
-from tuckermix.experiments.splits import REPORTING, restrict
+from tuckermix.experiments.draws import REPORTING, restrict
 from tuckermix.labels.calibration import matched
 from tuckermix.metrics import clustering_accuracy
 

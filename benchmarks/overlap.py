@@ -20,7 +20,7 @@ from benchmarks import reporting
 from benchmarks.quality import draw_places
 from tuckermix.datasets import DatasetNotFound, load
 from tuckermix.experiments import EXPERIMENTS, draw_indices
-from tuckermix.experiments.splits import part_indices
+from tuckermix.experiments.draws import part_indices
 
 FIRST_ROUND_SEED = 77
 FIRST_ROUND = (

@@ -14,9 +14,9 @@ from pathlib import Path
 from statistics import fmean
 
 from tuckermix.experiments import EXPERIMENTS, METHODS, RunRecord
-from tuckermix.experiments.cells import cells_of
-from tuckermix.experiments.places import ON_REQUEST, Place, place
+from tuckermix.experiments.bench import ON_REQUEST, Place, place
 from tuckermix.experiments.store import read_records
+from tuckermix.experiments.tables import cells_of
 
 ROOT = Path(__file__).resolve().parent.parent
 RECORDS, PAGE, README = "docs/results/records.csv", "docs/results/front.md", "README.md"
@@ -59,7 +59,7 @@ Columns = dict[str, list[RunRecord]]
 
 def present(records: Iterable[RunRecord]) -> list[RunRecord]:
     """Leave out records of other draws than the tables ask for now: they compare with nothing."""
-    today = {cell.key: cell.digest for cell in cells_of(EXPERIMENTS.values(), [], EXPERIMENTS)}
+    today = {cell.key: cell.digest for cell in cells_of(EXPERIMENTS.values())}
     return [record for record in records if today.get(record.key, record.digest) == record.digest]
 
 

@@ -29,6 +29,7 @@ __all__ = [
     "sample_names",
     "scores",
     "settings",
+    "sizes_text",
     "summarize_fit",
     "surety",
     "variance_explained",
@@ -109,6 +110,11 @@ class FitSummary(Record):
     settings: dict[str, Any]
     versions: dict[str, str]
     n_outliers: int = 0
+
+    @property
+    def gap_text(self) -> str:
+        """The gap for people."""
+        return "unknown" if self.gap is None else f"{self.gap:.1e}" if self.gap else "0"
 
 
 def summarize_fit(
@@ -321,6 +327,11 @@ def duration(seconds: float) -> str:
     if seconds < 120:
         return f"{seconds:.1f} s"
     return f"{seconds / 60:.1f} min"
+
+
+def sizes_text(sizes: Sequence[int]) -> str:
+    """Write sizes for people: "32 × 32"."""
+    return " × ".join(map(str, sizes))
 
 
 def printable(text: Any) -> str:

@@ -2,10 +2,11 @@
 
 import numpy as np
 import pytest
+from sklearn.neighbors import kneighbors_graph
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from tuckermix._records import StopReason
-from tuckermix.baselines.drcc import DRCC, penalty_grid
+from tuckermix.baselines.drcc import DRCC, _Side, cocluster, neighbor_graph, penalty_grid
 from tuckermix.datasets import make_tensor_clusters
 from tuckermix.metrics import clustering_accuracy
 
@@ -95,3 +96,104 @@ def test_grid_of_the_authors():
     for settings in grid:
         assert settings["sample_penalty"] == settings["feature_penalty"]
         DRCC(2, max_iter=1, **settings).fit(np.eye(6))
+
+
+def _problem(seed, n=30, d=18):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, 3)) @ rng.standard_normal((3, d)) + rng.standard_normal((n, d))
+    return X, rng.random((n, 3)) + 0.1, rng.random((d, 4)) + 0.1
+
+
+def _run(seed, weight, max_iter=100, tol=0.0):
+    X, G, F = _problem(seed)
+    graphs = neighbor_graph(X, 4), neighbor_graph(X.T, 4)
+    run = cocluster(
+        X,
+        G,
+        F,
+        *graphs,
+        sample_penalty=weight,
+        feature_penalty=2 * weight,
+        max_iter=max_iter,
+        tol=tol,
+    )
+    return X, graphs, run
+
+
+def _objective(X, graphs, weight, G, S, F):
+    laplacians = [np.diag(g.degrees) - g.adjacency.toarray() for g in graphs]
+    fit = np.linalg.norm(X - G @ S @ F.T) ** 2
+    return (
+        fit
+        + weight * np.trace(G.T @ laplacians[0] @ G)
+        + 2 * weight * np.trace(F.T @ laplacians[1] @ F)
+    )
+
+
+@pytest.mark.parametrize("weight", [0.0, 1.0, 30.0, 1000.0])
+def test_objective_never_rises_and_constraints_hold(seed, weight):
+    X, graphs, run = _run(seed, weight)
+    G, S, F = run.memberships, run.fitted["core_"], run.fitted["feature_clusters_"]
+    costs = np.array([step.cost for step in run.history])
+    assert np.all(np.diff(costs) <= 1e-12 * costs[0])
+    assert costs[-1] < 0.9 * costs[0]
+    assert (G >= 0).all()
+    assert (F >= 0).all()
+    np.testing.assert_allclose(np.linalg.norm(G, axis=0), 1.0)
+    np.testing.assert_allclose(np.linalg.norm(F, axis=0), 1.0)
+    np.testing.assert_allclose(run.cost, _objective(X, graphs, weight, G, S, F), rtol=1e-10)
+
+
+def test_steps_that_raise_the_objective_are_halved():
+    # A heavy penalty on a graph with one hub makes the full step overshoot.
+    raised = 0
+    for seed in range(10):
+        X, G, F = _problem(seed, n=12, d=6)
+        graphs = neighbor_graph(X, 1), neighbor_graph(X.T, 1)
+        run = cocluster(
+            X, G, F, *graphs, sample_penalty=1e4, feature_penalty=1e4, max_iter=50, tol=0.0
+        )
+        costs = np.array([step.cost for step in run.history])
+        raised += int(np.sum(np.diff(costs) > 1e-12 * costs[0]))
+    assert raised == 0
+
+
+def test_step_is_that_of_the_authors(seed):
+    """Written out with dense matrices, before the columns are divided by their norms."""
+    X, G, F = _problem(seed, n=12, d=6)
+    graph, penalty = neighbor_graph(X, 3), 3.0
+    S = np.random.default_rng(seed).standard_normal((3, 4))
+    W, D = graph.adjacency.toarray(), np.diag(graph.degrees)
+    side = _Side(G, graph, penalty)
+    G = G / np.linalg.norm(G, axis=0)
+    A, B = X @ F @ S.T, S @ F.T @ F @ S.T
+    A_plus, A_minus, B_plus, B_minus = (np.maximum(M, 0) for M in (A, -A, B, -B))
+    up = penalty * W @ G + A_plus + G @ B_minus
+    expected = G * np.sqrt(up / (penalty * D @ G + A_minus + G @ B_plus))
+    norms = side.improve(A, B)
+    np.testing.assert_allclose(side.Z * norms, expected, rtol=1e-12)
+
+
+def test_core_is_the_least_squares_solution(seed):
+    X, _, run = _run(seed, 1.0)
+    G, S, F = run.memberships, run.fitted["core_"], run.fitted["feature_clusters_"]
+    np.testing.assert_allclose(S, np.linalg.pinv(G) @ X @ np.linalg.pinv(F).T, atol=1e-8)
+
+
+def test_penalty_makes_the_clusters_smooth():
+    _, graphs, loose = _run(1, 0.0)
+    _, _, tight = _run(1, 1000.0)
+    smooth = graphs[0].smoothness
+    assert np.sum(smooth(tight.memberships)) < 0.2 * np.sum(smooth(loose.memberships))
+
+
+def test_graph_agrees_with_scikit_learn(seed):
+    X = np.random.default_rng(seed).standard_normal((40, 5))
+    theirs = kneighbors_graph(X, 5).toarray()
+    graph = neighbor_graph(X, 5)
+    np.testing.assert_array_equal(graph.adjacency.toarray(), np.maximum(theirs, theirs.T))
+    np.testing.assert_array_equal(graph.degrees, graph.adjacency.toarray().sum(axis=1))
+
+
+def test_graph_of_a_single_point_is_empty():
+    assert neighbor_graph(np.ones((1, 3)), 5).adjacency.nnz == 0

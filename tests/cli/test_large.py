@@ -5,7 +5,7 @@ import sys
 import numpy as np
 import pytest
 
-from tuckermix.cli import _large
+from tuckermix.cli import _input
 
 da = pytest.importorskip("dask.array")
 
@@ -53,7 +53,7 @@ def test_samples_larger_than_memory_stay_on_disk(
 ):
     # Memory for less than all samples and more than one piece of them.
     monkeypatch.setattr("tuckermix.datasets._options.default_limit", lambda: 5000)
-    monkeypatch.setattr("tuckermix.cli._large.BLOCK_BYTES", 2400)
+    monkeypatch.setattr("tuckermix.cli._input.BLOCK_BYTES", 2400)
     code, _, err = run("cluster", stored / name, "-k", 3, "-o", tmp_path)
     assert code == 0, err
     assert "left on disk" in err
@@ -98,7 +98,7 @@ def test_what_cannot_be_done_is_said(fails, stored, monkeypatch, tmp_path):
     assert "leave out --chunk and --scheduler" in fails(*words, *cuda)
     assert "cannot be left on disk" in fails("cluster", stored / "a.npz", "--chunk", 9)
     pytest.importorskip("distributed")
-    monkeypatch.setattr(_large, "CONNECT_SECONDS", 1)
+    monkeypatch.setattr(_input, "CONNECT_SECONDS", 1)
     error = fails(*words, "--scheduler", "tcp://127.0.0.1:1")
     assert "no Dask scheduler answers there. Start one with 'dask scheduler'" in error
     assert list(tmp_path.iterdir()) == []

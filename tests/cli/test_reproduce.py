@@ -119,22 +119,22 @@ def test_without_any_data_nothing_is_done_and_said_so(tmp_path, monkeypatch):
 
 
 def test_without_some_of_the_data_the_rest_is_done(tmp_path, monkeypatch):
-    from tuckermix.experiments import cells
+    from tuckermix.experiments import runner
 
-    whole, missing = cells.draw, iter([True, False, False, False])
+    whole, missing = runner.draw, iter([True, False, False, False])
 
     def draw(*where, **options):
         if next(missing):
             raise FileNotFoundError("The dataset 'digits' is not in the folder.")
         return whole(*where, **options)
 
-    monkeypatch.setattr(cells, "draw", draw)
+    monkeypatch.setattr(runner, "draw", draw)
     words = ("table3", "--quick", "--jobs", 0, "--methods", "k-means", "--db", tmp_path / "r")
     done = call(*words)
     assert "4 cells computed, 0 were stored before, 1 lack their data" in done.output
     assert "1 dataset was not found: " in done.output
     assert done.exit_code == 3
-    monkeypatch.setattr(cells, "draw", whole)
+    monkeypatch.setattr(runner, "draw", whole)
     assert call(*words).exit_code == 0  # now it is there
 
 

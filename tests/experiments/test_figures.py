@@ -4,7 +4,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from tuckermix.experiments.figures import (
+from tuckermix.experiments.render import (
     curve_points,
     draw_figure,
     figure_records,

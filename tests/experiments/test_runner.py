@@ -10,21 +10,31 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
+from threadpoolctl import threadpool_info, threadpool_limits
 
-from tuckermix.experiments import DATASETS, METHODS, Method, Store, register_method, reproduce
-from tuckermix.experiments.cells import cells_of
+from tuckermix.experiments import (
+    DATASETS,
+    METHODS,
+    Method,
+    Row,
+    Store,
+    register_method,
+    reproduce,
+)
 from tuckermix.experiments.runner import (
     THREAD_VARIABLES,
     Progress,
     TimeEstimate,
     Worker,
     _one_thread,
-    default_jobs,
+    execute,
     log_progress,
     plan,
 )
 from tuckermix.experiments.store import RunRecord, records_csv
+from tuckermix.experiments.tables import cells_of
 
 N_KILLS = 10
 # A run is killed after up to so many further records, and at a random moment within the next one.
@@ -279,12 +289,6 @@ def test_processes_end_with_a_killed_runner(fakes, tmp_path):
     pytest.fail("processes outlived the runner")
 
 
-def test_as_many_jobs_as_processors(monkeypatch):
-    assert 1 <= default_jobs() <= os.cpu_count()
-    monkeypatch.delattr(os, "sched_getaffinity", raising=False)
-    assert default_jobs() == os.cpu_count()
-
-
 def test_methods_and_runs_narrow_a_table(fakes, tmp_path):
     db = tmp_path / "records.sqlite"
     table = fakes.table("random", "collapsing", runs=5)
@@ -311,7 +315,7 @@ def test_an_unknown_dataset_is_refused_before_anything_runs(fakes, tmp_path):
 @pytest.fixture
 def cells(fakes):
     table = fakes.table("random", "slow", runs=2)
-    return cells_of([table], [], {}, runs=None, methods=None, profile="paper")
+    return cells_of([table], runs=None, methods=None, profile="paper")
 
 
 def record_of(cell, seconds=None, **fields):
@@ -434,13 +438,13 @@ def test_a_failed_cell_says_so_and_an_unknown_rest_is_left_out(cells, caplog):
 
 @pytest.fixture
 def worker(fakes):
-    worker = Worker(None, METHODS, DATASETS)
+    worker = Worker(methods=METHODS, datasets=DATASETS)
     yield worker
     worker.stop()
 
 
 def cell_of(fakes, method):
-    return cells_of([fakes.table(method)], [], {}, runs=None, methods=None, profile="paper")[0]
+    return cells_of([fakes.table(method)], runs=None, methods=None, profile="paper")[0]
 
 
 def test_a_process_says_when_it_begins_and_what_came_out(fakes, worker):
@@ -452,7 +456,7 @@ def test_a_process_says_when_it_begins_and_what_came_out(fakes, worker):
         outcome = worker.collect()
         assert outcome["status"] == "ok"
         assert 0.0 <= outcome["ac"] <= 1.0
-        assert worker.alive
+        assert worker.process.is_alive()
 
 
 def test_a_process_that_dies_is_an_outcome(fakes, worker):
@@ -461,14 +465,14 @@ def test_a_process_that_dies_is_an_outcome(fakes, worker):
     outcome = worker.collect()
     assert outcome["status"] == "failed"
     assert "exit code 7" in outcome["error"]
-    assert not worker.alive
+    assert not worker.process.is_alive()
 
 
 def test_a_busy_process_can_be_stopped(fakes, worker):
     worker.submit(cell_of(fakes, "endless"))
     assert worker.collect() is None
     worker.stop()
-    assert not worker.alive
+    assert not worker.process.is_alive()
 
 
 def test_new_processes_get_one_thread_and_this_one_keeps_its_own(monkeypatch):
@@ -479,3 +483,61 @@ def test_new_processes_get_one_thread_and_this_one_keeps_its_own(monkeypatch):
         assert {os.environ[name] for name in THREAD_VARIABLES} == {"1"}
     assert os.environ[first] == "5"
     assert second not in os.environ
+
+
+def test_rows_ask_for_what_figures_need(fakes):
+    class Fitted(fakes.Random):
+        def fit(self, X):
+            super().fit(X)
+            self.history_ = [{"iteration": 0, "cost": 1.0, "gap": float("nan"), "point": X}]
+            self.components_ = X[:2]
+            return self
+
+    register_method(Method("random", Fitted), replace=True)
+    table = fakes.table("random")
+    row = Row("a", "blobs", (2, 2), keep=("history", "components"))
+    cell = cells_of([type(table)("t", "", (row,), ("random",))])[0]
+    extras = execute(cell)["extras"]
+    assert extras["history"] == [{"iteration": 0.0, "cost": 1.0, "gap": None}]
+    assert np.shape(extras["components"]) == (2, 3, 4)
+    assert "centroids" not in extras
+
+
+def test_warnings_become_part_of_the_outcome(fakes):
+    class Warning_(fakes.Random):
+        def fit(self, X):
+            import warnings
+
+            warnings.warn("Not converged.", RuntimeWarning, stacklevel=2)
+            return super().fit(X)
+
+    register_method(Method("random", Warning_), replace=True)
+    cell = cells_of([fakes.table("random")])[0]
+    assert execute(cell)["warnings"] == ["RuntimeWarning: Not converged."]
+
+
+def test_an_impossible_draw_is_a_failed_cell(fakes):
+    table = fakes.table("random")
+    row = Row("a", "blobs", (2, 2), per_class=13)
+    cell = cells_of([type(table)("t", "", (row,), ("random",))])[0]
+    outcome = execute(cell)
+    assert outcome["status"] == "failed"
+    assert "lower per_class" in outcome["error"]
+
+
+def test_ctrl_c_inside_a_foreign_limit_leaves_the_threads_as_they_were(fakes):
+    class Cut(fakes.Random):
+        def fit(self, X):
+            # As scikit-learn's k-means does, cut before the numbers are given back.
+            threadpool_limits(1, user_api="blas")
+            raise KeyboardInterrupt
+
+    def numbers():
+        return {one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas"}
+
+    register_method(Method("random", Cut), replace=True)
+    cell = cells_of([fakes.table("random")])[0]
+    with threadpool_limits(2, user_api="blas"):
+        with pytest.raises(KeyboardInterrupt):
+            execute(cell)
+        assert numbers() == {2}

@@ -5,7 +5,14 @@ import sqlite3
 
 import pytest
 
-from tuckermix.experiments.store import RunRecord, Store, import_records, records_csv
+from tuckermix.experiments.draws import seed_of
+from tuckermix.experiments.store import (
+    RunRecord,
+    Store,
+    import_records,
+    read_records,
+    records_csv,
+)
 
 
 def record(run=0, method="MM", **fields):
@@ -271,3 +278,23 @@ def test_what_tuning_has_seen_and_ari_go_through_the_csv_and_older_files_lack_th
     with Store(tmp_path / "b.sqlite", read_only=True) as store:
         assert [found.seen for found in store.records()] == [None, None]
         assert [found.ari for found in store.records()] == [None, None]
+
+
+def test_what_a_draw_determines_is_written_once(tmp_path):
+    facts = {"dataset": "pie", "n_samples": 40, "classes": list(range(20)), "extras": {"seen": 0.5}}
+    records = [record(run, method, **facts) for method in ("MM", "ALS") for run in range(2)]
+    other = record(
+        1, "PGM", **facts | {"classes": [3, 4]}
+    )  # of another draw, before the row changed
+    failed = record(0, "PGM", status="timeout", ac=None, nmi=None)  # ended before it could say
+    text = records_csv([*records, other, failed])
+    assert text.count("0 1 2 3") == 2  # one for each run
+    path = tmp_path / "records.csv"
+    path.write_text(text, encoding="utf-8")
+    found = read_records(path)
+    assert [one.classes for one in found[:4]] == [list(range(20))] * 4
+    assert [one.seen for one in found] == [0.5] * 6
+    assert found[4].classes == [3, 4]
+    assert found[5].n_samples == 40
+    assert records_csv(found[:5]) == records_csv([*records, other])
+    assert found[0].seed == seed_of("table3", "K=4", "MM", 0)

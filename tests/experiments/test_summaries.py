@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from scipy.stats import ttest_rel
 
-from tuckermix.experiments.cells import cells_of
 from tuckermix.experiments.methods import METHODS, Method, register_method
 from tuckermix.experiments.store import RunRecord
 from tuckermix.experiments.summaries import (
@@ -14,7 +13,7 @@ from tuckermix.experiments.summaries import (
     standings,
     summarize,
 )
-from tuckermix.experiments.tables import EXPERIMENTS, Experiment, Row
+from tuckermix.experiments.tables import EXPERIMENTS, Experiment, Row, cells_of
 
 TABLE = EXPERIMENTS["table3"]
 
@@ -37,7 +36,7 @@ def test_mean_and_variance_are_those_of_numpy(seed):
     assert found.mean == pytest.approx(scores.mean())
     assert found.variance == pytest.approx(scores.var(ddof=1))
     assert (found.worst, found.best) == (scores.min(), scores.max())
-    assert found.paper.mean == 0.7140
+    assert cell.papers["AC"].mean == 0.7140
     assert found.difference == pytest.approx(scores.mean() - 0.7140)
     assert cell.seconds == 2.0
     assert (cell.done, cell.expected) == (5, 20)
@@ -153,7 +152,7 @@ def test_a_row_of_another_table_shows_its_records_and_counts_once():
 def test_runs_of_other_draws_are_shown_and_not_compared():
     (cell,) = [
         cell
-        for cell in cells_of([TABLE], [], EXPERIMENTS, methods=["TuckerClustering"])
+        for cell in cells_of([TABLE], methods=["TuckerClustering"])
         if (cell.row.name, cell.run) == ("K=4", 0)
     ]
     ours = record("TuckerClustering", 0, 0.9, digest=cell.digest)
@@ -203,7 +202,7 @@ def test_reasons_to_stop_are_counted():
 def test_records_of_other_settings_are_counted():
     cell = next(
         cell
-        for cell in cells_of([TABLE], [], {}, methods=["MM"])
+        for cell in cells_of([TABLE], methods=["MM"])
         if (cell.row.name, cell.run) == ("K=4", 1)
     )
     records = [record("MM", 0, 0.5), record("MM", 1, 0.5, digest=cell.digest)]
@@ -229,9 +228,9 @@ def test_gaps_are_explained():
 
 
 def test_a_row_on_other_data_shows_the_paper_but_no_difference():
-    found = cell_of([record("MM", 0, 0.5, row="K=3")], row="K=3").metrics["AC"]
-    assert found.paper.mean == 0.9173
-    assert found.difference is None
+    found = cell_of([record("MM", 0, 0.5, row="K=3")], row="K=3")
+    assert found.papers["AC"].mean == 0.9173
+    assert found.metrics["AC"].difference is None
 
 
 def test_records_of_other_tables_and_profiles_are_passed_over():

@@ -1,7 +1,11 @@
+from collections import Counter
+from dataclasses import replace
+
 import pytest
 
 from tuckermix.experiments.draws import DATASETS
-from tuckermix.experiments.methods import METHODS
+from tuckermix.experiments.methods import METHODS, Method, register_method
+from tuckermix.experiments.summaries import summarize
 from tuckermix.experiments.tables import (
     EXPERIMENTS,
     FIGURES,
@@ -11,6 +15,7 @@ from tuckermix.experiments.tables import (
     Figure,
     PaperScore,
     Row,
+    cells_of,
     paper_score,
     resolve_targets,
 )
@@ -278,3 +283,102 @@ def test_the_rows_of_the_quick_setting_are_part_of_the_specification():
     assert [row.name for row in QUICK_EXPERIMENTS["table3"].rows] == ["K=3", "K=4"]
     assert [row.name for row in QUICK_EXPERIMENTS["table4"].rows] == ["K=68", "K=8"]
     assert [row.name for row in QUICK_EXPERIMENTS["table2"].rows] == ["CBCL"]
+
+
+def test_sweeps_of_the_first_experiment():
+    sizes, cores = EXPERIMENTS["sizes"], EXPERIMENTS["cores"]
+    assert [row.per_class for row in sizes.rows] == list(range(200, 1601, 100))
+    assert [row.ranks for row in cores.rows] == [(size, size) for size in range(4, 11)]
+    assert {row.per_class for row in cores.rows} == {600}
+    assert len({row.draw for row in cores.rows}) == 1
+
+
+def test_the_whole_of_the_paper_has_the_expected_number_of_cells():
+    cells = cells_of(*resolve_targets("all"))
+    counts = Counter((cell.experiment, cell.method) for cell in cells)
+    everywhere = {"table1": 22, "table2": 20, "table3": 160, "table4": 140, "table5": 41}
+    everywhere |= {"table6": 65, "beyond": 147, "sizes": 75, "cores": 35, "curves": 230}
+    assert {name: counts[name, "TuckerClustering"] for name in everywhere} == everywhere
+    slow = {"table2": 5, "table3": 40, "table4": 35, "table5": 11, "beyond": 36}
+    assert {name: counts[name, "EnSC"] for name in slow} == slow
+    assert (counts["table4", "PGM"], counts["table3", "PGM"]) == (21, 160)
+    # The minute's search for an upper bound stands in five rows, all of MNIST in six columns.
+    assert sum(count for (_, name), count in counts.items() if name == "DRCC (searched)") == 20
+    large = [cell for cell in cells if cell.row.name == "MNIST, 70,000"]
+    assert len(large) == 6
+    # The figures show runs that the tables have anyway.
+    assert len(cells) == len(cells_of(resolve_targets("all")[0]))
+
+
+def test_a_row_of_another_table_is_computed_once_and_there():
+    (row,) = [row for row in EXPERIMENTS["beyond"].rows if row.name == "CBCL, 2 × 600"]
+    small = replace(EXPERIMENTS["beyond"], rows=(row,))
+    cells = cells_of([small], methods=["k-means", "LSR, scattering"])
+    assert {(cell.experiment, cell.row.name) for cell in cells} == {("table2", "CBCL")}
+    both = cells_of([small, EXPERIMENTS["table2"]], methods=["k-means"])
+    assert len(both) == 20
+
+
+def test_a_row_leaves_out_columns_even_if_they_are_asked_for():
+    (row,) = [row for row in EXPERIMENTS["beyond"].rows if row.name == "MNIST, 70,000"]
+    small = replace(EXPERIMENTS["beyond"], rows=(row,))
+    assert cells_of([small], methods=["A-DSSC"]) == []
+
+
+def test_cheap_methods_come_first_and_tables_fill_evenly():
+    cells = cells_of(*resolve_targets("all"))
+    costs = [METHODS[cell.method].cost for cell in cells]
+    assert costs == sorted(costs)
+    for cost in set(costs):
+        runs = [cell.run for cell, found in zip(cells, costs, strict=True) if found == cost]
+        assert runs == sorted(runs)
+
+
+def test_figures_alone_need_few_cells():
+    three = cells_of([], [FIGURES["figure3"]])
+    assert [(cell.row.name, cell.method) for cell in three] == [
+        ("HOSVD I", "PCA-Multinomial"),
+        ("HOSVD II", "PCA-Multinomial"),
+    ]
+    four = cells_of([], [FIGURES["figure4"]], methods=["TuckerClustering"])
+    assert [(cell.row.name, cell.run) for cell in four] == [("K=4", 0)]
+
+
+def test_runs_replace_those_of_rows_that_repeat():
+    cells = cells_of([EXPERIMENTS["table5"]], runs=2, methods=["MM"])
+    assert [(cell.row.name, cell.run) for cell in cells] == [
+        ("ORL", 0),
+        ("YaleB", 0),
+        ("YaleB, 10 persons", 0),
+        ("ORL", 1),
+        ("YaleB, 10 persons", 1),
+    ]
+
+
+def test_a_cheap_method_may_have_more_runs_than_its_row(fakes):
+    register_method(Method("random", fakes.Random, runs=7), replace=True)
+    table = fakes.table("random", "slow")
+    single = Row("one", "blobs", (2, 2), runs=1)
+    cells = cells_of([replace(table, rows=(*table.rows, single))])
+    counts = Counter((cell.row.name, cell.method) for cell in cells)
+    assert counts["K=2", "random"] == counts["K=3", "random"] == 7
+    assert counts["K=2", "slow"] == 3
+    assert counts["one", "random"] == counts["one", "slow"] == 1
+    asked = cells_of([table], runs=2)
+    assert {cell.run for cell in asked} == {0, 1}
+    cell = summarize(table, []).rows[0].cells["random"]
+    assert cell.explanation == "7 of 7 not computed yet."
+
+
+def test_a_start_reaches_the_methods_that_take_one():
+    cells = cells_of([EXPERIMENTS["table1"]], runs=1)
+    assert {cell.settings["init"] for cell in cells} == {"random", "hosvd", "hosvd-samples"}
+
+
+def test_keys_digests_and_seeds_tell_cells_apart():
+    cells = cells_of(*resolve_targets("all"))
+    quick = cells_of(*resolve_targets("all", quick=True), profile="quick")
+    everything = [*cells, *quick]
+    assert len({cell.key for cell in everything}) == len(everything)
+    assert len({cell.digest for cell in everything}) == len(everything)
+    assert len({cell.seed for cell in cells}) == len(cells)

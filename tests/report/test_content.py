@@ -127,7 +127,7 @@ def test_members_show_all_views_of_a_sample():
     proba, names = model.predict_proba(X), list(map(str, range(12)))
     for kind, n_views in (("video", 6), ("volume", 3), ("channels", 5)):
         subject = _content.Subject(model, X, model.labels_, proba, names, kind=kind)
-        assert _content.shown_kind(subject) == kind
+        assert subject.shown_kind == kind
         _, limits = _content.shown_samples(subject)
         for card in _content.cards(subject):
             assert len(card.centroid) == n_views

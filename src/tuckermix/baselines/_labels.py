@@ -13,6 +13,10 @@ KMEANS_STARTS = 10
 """Starts of k-means on the memberships; the best counts. One start alone decides the labels of
 a run by luck; ten cost less than a tenth of any factorisation here."""
 
+START_OFFSET = 0.2
+"""Added to the 0/1 indicators from which multiplicative rules start, as the authors of DRCC do:
+such a rule cannot move an entry away from zero."""
+
 
 def label_memberships(
     memberships: np.ndarray, n_clusters: int, rule: str, rng: np.random.Generator
@@ -64,3 +68,8 @@ def _occupy(rows: np.ndarray, labels: np.ndarray, n_clusters: int) -> np.ndarray
         labels[moved] = empty
         counts[empty] = 1
     return labels
+
+
+def lifted_indicator(labels: np.ndarray, n_clusters: int) -> np.ndarray:
+    """Turn labels into a 0/1 matrix, lifted off zero."""
+    return np.eye(n_clusters)[labels] + START_OFFSET

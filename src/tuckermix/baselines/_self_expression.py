@@ -20,8 +20,7 @@ from tuckermix._declaration import declare
 from tuckermix._records import Record, StopReason
 from tuckermix.baselines._base import PredictsClusters
 from tuckermix.baselines._run import Run, Trace
-from tuckermix.baselines.nonnegative import scale_of
-from tuckermix.baselines.orthogonal import unit_rows
+from tuckermix.baselines.nonnegative import scale_of, unit_rows
 from tuckermix.numerics.points import kmeans
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from tuckermix._declaration import declare
 from tuckermix.baselines._self_expression import Expression, SelfExpression, normalized_eigenvectors
 from tuckermix.baselines.lsr import ridge_coefficients, solve_ridge
-from tuckermix.baselines.orthogonal import unit_rows
+from tuckermix.baselines.nonnegative import unit_rows
 
 __all__ = ["AutoSC", "keep_largest_in_columns", "relative_eigengap"]
 

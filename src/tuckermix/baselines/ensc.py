@@ -12,7 +12,7 @@ from sklearn.neighbors import kneighbors_graph
 from tuckermix._declaration import declare, ruled
 from tuckermix._validation import one_of, positive
 from tuckermix.baselines._self_expression import Expression, SelfExpression, symmetrized
-from tuckermix.baselines.orthogonal import unit_rows
+from tuckermix.baselines.nonnegative import unit_rows
 
 __all__ = ["EnSC", "elastic_net"]
 

@@ -21,7 +21,11 @@ __all__ = [
     "random_start",
     "scale_of",
     "solve_components",
+    "unit_rows",
 ]
+
+TINY = np.finfo(np.float64).tiny
+"""Added to numerator and denominator of a multiplicative rule: 0/0 becomes 1, no step."""
 
 FULL_EXCHANGES = 3
 """How often all violations of a row may be exchanged at once without their number falling,
@@ -214,6 +218,12 @@ def scale_of(array: np.ndarray) -> float:
     """Return the largest absolute entry, or 1 for an array of zeros: the unit to compute in."""
     largest = float(np.max(np.abs(array), initial=0.0))
     return largest if largest > 0 else 1.0
+
+
+def unit_rows(rows: np.ndarray) -> np.ndarray:
+    """Divide each row by its norm; a row of zeros stays."""
+    norms = np.linalg.norm(rows, axis=1, keepdims=True)
+    return rows / np.where(norms > 0, norms, 1.0)
 
 
 def least_squares_cost(

@@ -8,7 +8,7 @@ import scipy.sparse
 from tuckermix._declaration import declare, ruled
 from tuckermix._validation import check_integer, check_real
 from tuckermix.baselines._self_expression import Expression, SelfExpression, symmetrized
-from tuckermix.baselines.orthogonal import unit_rows
+from tuckermix.baselines.nonnegative import unit_rows
 
 __all__ = ["SSCOMP", "matching_pursuit"]
 

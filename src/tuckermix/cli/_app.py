@@ -5,12 +5,14 @@ from __future__ import annotations
 import errno
 import os
 import sys
+from functools import partial
 from importlib import import_module
 from typing import Annotated, Any
 
 import typer
 
 from tuckermix._files import FULL_DISK
+from tuckermix.cli import bench, cluster, datasets, demo, predict
 from tuckermix.cli._console import (
     EXIT_DONE,
     EXIT_FAILED,
@@ -22,16 +24,6 @@ from tuckermix.cli._console import (
     visible,
 )
 from tuckermix.cli._options import GroupedCommand, GroupedTargets
-from tuckermix.cli.bench import EXAMPLES as BENCH_EXAMPLES
-from tuckermix.cli.bench import HELP as BENCH_HELP
-from tuckermix.cli.bench import bench
-from tuckermix.cli.cluster import EXAMPLES as CLUSTER_EXAMPLES
-from tuckermix.cli.cluster import HELP as CLUSTER_HELP
-from tuckermix.cli.cluster import cluster
-from tuckermix.cli.datasets import datasets
-from tuckermix.cli.demo import demo
-from tuckermix.cli.predict import EXAMPLES as PREDICT_EXAMPLES
-from tuckermix.cli.predict import predict
 
 NOT_THERE = (errno.ENOENT, errno.EISDIR, errno.ENOTDIR)
 NOT_ALLOWED = (errno.EACCES, errno.EPERM, errno.EROFS)
@@ -96,16 +88,17 @@ def build(with_reproduce: bool = False) -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback(help=HELP)(_callback)
-    app.command(cls=GroupedCommand)(demo)
-    app.command(cls=GroupedCommand, help=CLUSTER_HELP, epilog=CLUSTER_EXAMPLES)(cluster)
-    app.command(cls=GroupedCommand, epilog=PREDICT_EXAMPLES)(predict)
-    app.command(cls=GroupedCommand)(datasets)
+    command = partial(app.command, cls=GroupedCommand)
+    command()(demo.demo)
+    command(help=cluster.HELP, epilog=cluster.EXAMPLES)(cluster.cluster)
+    command(epilog=predict.EXAMPLES)(predict.predict)
+    command()(datasets.datasets)
     if with_reproduce:
         module = import_module("tuckermix.cli.reproduce")
         app.add_typer(module.app, name="reproduce", cls=GroupedTargets)
     else:
         app.command("reproduce", help=REPRODUCE_HELP)(_never)
-    app.command(cls=GroupedCommand, help=BENCH_HELP, epilog=BENCH_EXAMPLES)(bench)
+    command(help=bench.HELP, epilog=bench.EXAMPLES)(bench.bench)
     return app
 
 

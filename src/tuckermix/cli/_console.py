@@ -73,12 +73,14 @@ class Console:
             if issubclass(warning.category, UserWarning | RuntimeWarning):
                 self.note(f"warning: {' '.join(str(warning.message).split())}")
 
-    def result(self, values: dict[str, Any], rows: list[tuple[str, str]], as_json: bool) -> None:
+    def result(
+        self, values: dict[str, Any], rows: Any, as_json: bool, head: tuple[str, ...] | None = None
+    ) -> None:
         """Write the result to stdout: all `values` as JSON, or `rows` as a small table."""
         if as_json:
             sys.stdout.write(json.dumps(values, indent=INDENT) + "\n")
-            return
-        self.table(None, rows)
+        else:
+            self.table(head, rows)
 
     def table(self, head: tuple[str, ...] | None, rows: Any) -> None:
         """Write a table to stdout: with rules on a terminal, aligned words elsewhere."""

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from tuckermix._array_api import is_dask, is_numpy
+from tuckermix._array_api import is_dask, is_numpy, to_numpy
 from tuckermix._names import FEATURES, LOG_SCATTERING, PIXELS, SCALES
 from tuckermix._reading import default_limit
+from tuckermix._resources import one_blas_thread
 from tuckermix.cli._console import UsageError
 from tuckermix.cli._options import AUTO, NONE, check
 from tuckermix.cli._unfinished import Unfinished
@@ -106,6 +107,22 @@ def fit_features(model: Any, X: Any, unfinished: Unfinished | None = None) -> An
     if is_dask(features) and features.nbytes <= default_limit():
         return features.persist()
     return features
+
+
+@one_blas_thread
+def soft_labels(model: Any, X: Any) -> np.ndarray:
+    """Return the soft labels of the fitted samples, and make what is lazy in the model concrete.
+
+    All that is written has a few numbers for each sample; one pass computes it.
+    """
+    if not is_dask(X):
+        return to_numpy(model.predict_proba(X))
+    import dask
+
+    proba, model.labels_, model.memberships_ = dask.compute(
+        model.predict_proba(X), model.labels_, model.memberships_
+    )
+    return proba
 
 
 def refuse_mixed_depths(data: Dataset, scale: str) -> None:

@@ -1,4 +1,4 @@
-"""From the words of the user to samples: INPUT, --truth and --device."""
+"""From the words of the user to samples: INPUT, --truth, --chunk, --device and --scheduler."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from tuckermix._array_api import is_dask
+from tuckermix._array_api import BLOCK_BYTES, is_dask
 from tuckermix._files import from_csv_cell
+from tuckermix._optional import require
 from tuckermix._tables import rows_of_text
 from tuckermix.cli._console import Console, UsageError, in_options
-from tuckermix.cli._large import in_chunks, read_in_chunks
 from tuckermix.cli._results import SUMMARY
 from tuckermix.datasets import Dataset, ReadError, load, read
 from tuckermix.summary import known, printable
@@ -40,6 +40,8 @@ SHAPES = re.compile(
     r"\((\d+), (\d+)(?:, 3)?\)"
 )
 """What is said of two images, grey or in colour, that are not alike."""
+CONNECT_SECONDS = 10
+"""How long to wait for a scheduler: a machine that is there answers in a fraction of it."""
 OWN_LABELS = ("labels", "folders")
 """Words for --truth that mean the labels which INPUT itself carries."""
 
@@ -61,7 +63,7 @@ def read_input(
     if not Path(source).exists() and Path(source).name == source and not Path(source).suffix:
         try:
             data = load(source)
-            return data if chunk is None and not on_disk else in_chunks(data, chunk)
+            return data if chunk is None and not on_disk else _in_chunks(data, chunk)
         except ReadError:
             raise
         except ValueError as error:
@@ -69,12 +71,31 @@ def read_input(
     given = {name: value for name, value in options.items() if value is not None}
     reader = partial(read, source, label_key=label_key, remember=remember, **given)
     try:
-        return read_in_chunks(reader, chunk, everything=on_disk)
+        data = reader(lazy=True if on_disk else "auto", chunks=chunk)
+        if isinstance(data.X, np.memmap):
+            # A map counts as an array in memory, and integers in it would be converted as a whole.
+            data = reader(chunks=_chunk_of(data.X))
+        return data
     except ReadError as error:
         said = with_sizes(str(error))
         if said == str(error):
             raise
         raise ReadError(said) from error
+
+
+def _in_chunks(data: Dataset, chunks: int | None) -> Dataset:
+    """Wrap samples in memory as a Dask array."""
+    try:
+        import dask.array as da
+    except ImportError as error:
+        raise ImportError("--chunk and --scheduler need Dask: install tuckermix[dask].") from error
+    sizes = (chunks or _chunk_of(data.X), *data.sample_shape)
+    return replace(data, X=da.from_array(data.X, chunks=sizes))
+
+
+def _chunk_of(X: np.ndarray) -> int:
+    """Return how many samples make a chunk of the usual size."""
+    return max(1, BLOCK_BYTES // max(1, X.nbytes // X.shape[0]))
 
 
 def with_sizes(message: str) -> str:
@@ -266,15 +287,30 @@ def to_device(X: Any, device: str) -> Any:
             f"--device {device} cannot be used for samples that stay on disk: leave out --chunk "
             "and --scheduler, or compute on the processor."
         )
-    try:
-        import torch
-    except ImportError as error:
-        raise ImportError(f"--device {device} needs PyTorch: install tuckermix[torch].") from error
+    torch = require("torch", f"--device {device}", "torch", package="PyTorch")
     try:
         return torch.as_tensor(X, device=device)
     except (RuntimeError, AssertionError) as error:
         first = str(error).splitlines()[0]
         raise UsageError(f"--device {device} cannot be used: {first}") from error
+
+
+@contextmanager
+def scheduler(address: str | None) -> Iterator[None]:
+    """Let a Dask cluster do the work as long as the context lasts; None means this machine."""
+    if address is None:
+        yield
+        return
+    distributed = require("distributed", "--scheduler", "dask", package="dask.distributed")
+    try:
+        client = distributed.Client(address, timeout=CONNECT_SECONDS, set_as_default=True)
+    except (OSError, TimeoutError, ValueError) as error:
+        raise UsageError(
+            f"--scheduler {address}: no Dask scheduler answers there. Start one with "
+            "'dask scheduler', or leave the option out to compute here."
+        ) from error
+    with client:
+        yield
 
 
 def picture_kind_of(data: Dataset) -> str:

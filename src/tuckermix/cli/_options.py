@@ -34,6 +34,17 @@ def check(option: str, value: str, values: Sequence[str]) -> None:
         raise UsageError(f"{option} must be {listed(values)}. Got {value!r}.")
 
 
+def within(panel: str) -> Callable[..., Any]:
+    """Return what declares an option under a heading of the help; `words` are completed by Tab."""
+
+    def option(*names: str, words: Sequence[str] = (), **facts: Any) -> Any:
+        if words:
+            facts["autocompletion"] = one_of(*words)
+        return typer.Option(*names, rich_help_panel=panel, **facts)
+
+    return option
+
+
 Input = Annotated[
     str,
     typer.Argument(
@@ -44,77 +55,51 @@ Input = Annotated[
         show_default=False,
     ),
 ]
-READING = "Reading"
-"""The heading under which the help lists what concerns INPUT."""
+reads, writes = within("Reading"), within("Output")
+"""What concerns INPUT, and what comes out."""
 
-Key = Annotated[
-    str | None,
-    typer.Option(metavar="NAME", help="The array of samples in INPUT.", rich_help_panel=READING),
-]
-SampleAxis = Annotated[
-    int | None, typer.Option(help="The axis of the samples.", rich_help_panel=READING)
-]
-SampleShape = Annotated[
-    str | None,
-    typer.Option(metavar="SHAPE", help="Unfold flat samples, e.g. 32x32.", rich_help_panel=READING),
-]
-Size = Annotated[
-    str | None,
-    typer.Option(metavar="SIZE", help="Resize images, e.g. 64 or 48x64.", rich_help_panel=READING),
-]
-Grey = Annotated[
-    bool | None,
-    typer.Option(
-        "--grey/--colour", help="Make all images grey, or all colour.", rich_help_panel=READING
-    ),
-]
-Frames = Annotated[
-    int | None, typer.Option(help="Frames to take of each video.", rich_help_panel=READING)
-]
+Key = Annotated[str | None, reads(metavar="NAME", help="The array of samples in INPUT.")]
+SampleAxis = Annotated[int | None, reads(help="The axis of the samples.")]
+SampleShape = Annotated[str | None, reads(metavar="SHAPE", help="Unfold flat samples, e.g. 32x32.")]
+Size = Annotated[str | None, reads(metavar="SIZE", help="Resize images, e.g. 64 or 48x64.")]
+Grey = Annotated[bool | None, reads("--grey/--colour", help="Make all images grey, or all colour.")]
+Frames = Annotated[int | None, reads(help="Frames to take of each video.")]
 Channels = Annotated[
     str | None,
-    typer.Option(
-        metavar="LIST",
-        help="Channels to keep, by number or name, e.g. 0,2 or DAPI.",
-        rich_help_panel=READING,
-    ),
+    reads(metavar="LIST", help="Channels to keep, by number or name, e.g. 0,2 or DAPI."),
 ]
 Axes = Annotated[
     str | None,
-    typer.Option(
+    reads(
         metavar="LETTERS",
         help="What the axes of a stored array mean: N samples, T time, Z depth, Y height, X "
         "width, C channels; e.g. NTYX.",
-        rich_help_panel=READING,
     ),
 ]
 OnError = Annotated[
     str,
-    typer.Option(
+    reads(
         help="At a file of a folder that cannot be read: skip it and list it, or stop.",
-        autocompletion=one_of(*ON_ERROR),
-        rich_help_panel=READING,
+        words=ON_ERROR,
     ),
 ]
 Chunk = Annotated[
     int | None,
-    typer.Option(
+    reads(
         min=1,
         help="Leave INPUT on disk and read this many samples at a time. Inputs that would not "
         "fit in memory are left there in any case.",
-        rich_help_panel=READING,
     ),
 ]
-AsJson = Annotated[
-    bool, typer.Option("--json", help="Write the result as JSON.", rich_help_panel="Output")
-]
-Quiet = Annotated[
-    bool,
-    typer.Option("--quiet", "-q", help="Write errors only to stderr.", rich_help_panel="Output"),
-]
+AsJson = Annotated[bool, writes("--json", help="Write the result as JSON.")]
+Quiet = Annotated[bool, writes("--quiet", "-q", help="Write errors only to stderr.")]
 Out = Annotated[
     Path | None,
     typer.Option("--out", "-o", help="Folder for the results; else named after INPUT."),
+]
+Data = Annotated[
+    Path | None,
+    typer.Option(help="Folder of the datasets; by default what TUCKERMIX_DATA names."),
 ]
 Force = Annotated[bool, typer.Option("--force", help="Replace results that are there already.")]
 

@@ -22,6 +22,7 @@ from tuckermix.summary import (
     printable,
     sample_names,
     settings,
+    sizes_text,
     summarize_fit,
     surety,
 )
@@ -128,7 +129,7 @@ def summary_rows(
     The summary knows the shape of what was fitted, features perhaps; `sample_shape` is that of what
     was read.
     """
-    shape, seen = (" × ".join(map(str, sizes)) for sizes in (sample_shape, summary.sample_shape))
+    shape, seen = sizes_text(sample_shape), sizes_text(summary.sample_shape)
     smallest, largest = min(summary.cluster_sizes), max(summary.cluster_sizes)
     rows = [
         ("samples", f"{summary.n_samples} of shape {shape}"),
@@ -144,10 +145,7 @@ def summary_rows(
     rows += [
         ("variance explained", f"{summary.variance_explained:.1%}"),
         (surety(summary.settings)[0], f"{summary.mean_confidence:.1%}"),
-        (
-            "optimality gap",
-            "unknown" if summary.gap is None else f"{summary.gap:.1e}" if summary.gap else "0",
-        ),
+        ("optimality gap", summary.gap_text),
         ("time of the fit", duration(summary.seconds or 0.0)),
         ("folder", str(folder)),
     ]
@@ -161,28 +159,14 @@ def _folder_of_names(source: str) -> Path | None:
 
 
 def write_results(
-    folder: Path,
-    model: Any,
-    X: Any,
-    *,
-    proba: np.ndarray,
-    truth: Any,
-    names: Any,
-    seconds: float,
-    source: str,
-    title: str,
-    command: str,
-    kind: str,
-    features: Any = None,
-    scene: tuple[int, int] | None = None,
-    selection: Any = None,
-    skipped: Sequence[tuple[str, str]] = (),
-    notes: Sequence[str] = (),
+    folder: Path, model: Any, X: Any, *, notes: Sequence[str] = (), **about: Any
 ) -> tuple[FitSummary, dict[str, Any]]:
     """Write labels, model, report and summary: all of them, or none.
 
-    `model` may be a pipeline, with the `features` of the samples beside it: figures are those of
-    the features, pictures those of the samples.
+    What is known `about` the fit are options of `tuckermix.report.render_report`; `proba`, `truth`,
+    `names`, `seconds`, `source` and `command` must be among them. `model` may be a pipeline, with
+    the `features` of the samples beside it: figures are those of the features, pictures those of
+    the samples.
 
     Returns
     -------
@@ -194,46 +178,31 @@ def write_results(
     from tuckermix.persistence import save
     from tuckermix.report import render_report
 
+    features, selection = about.get("features"), about.get("selection")
     fitted, seen = (model, X) if features is None else (model[-1], features)
-    summary = summarize_fit(fitted, seen, proba, truth=truth, seconds=seconds)
+    proba, source = about["proba"], about["source"]
+    summary = summarize_fit(fitted, seen, proba, truth=about["truth"], seconds=about["seconds"])
     if features is not None:
         before = {name: settings(step) for name, step in model.steps[:-1]}
         summary = replace(summary, settings={**before, **summary.settings})
-    page = render_report(
-        model,
-        X,
-        truth=truth,
-        names=names,
-        title=title,
-        source=source,
-        seconds=seconds,
-        proba=proba,
-        command=command,
-        kind=kind,
-        summary=summary,
-        features=features,
-        scene=scene,
-        selection=selection,
-        folder=_folder_of_names(source),
-        page_folder=folder,
-        skipped=skipped,
-    )
-    labels = labels_text(names, proba, to_numpy(fitted.labels_), outlier_scores(fitted, seen))
+    below = _folder_of_names(source)
+    page = render_report(model, X, summary=summary, folder=below, page_folder=folder, **about)
+    scores = outlier_scores(fitted, seen)
+    labels = labels_text(about["names"], proba, to_numpy(fitted.labels_), scores)
     files = {"labels": LABELS, "model": MODEL, "report": REPORT, "summary": SUMMARY}
-    place = {"input": source, "command": command, "folder": str(folder)}
+    place = {"input": source, "command": about["command"], "folder": str(folder)}
     values = {
         "schema_version": SCHEMA_VERSION,
         "tuckermix": __version__,
         **summary.to_dict(),
         **{name: printable(text) for name, text in place.items()},
         "selection": None if selection is None else selection.table,
-        **left_out(skipped, notes),
+        **left_out(about.get("skipped", ()), notes),
         "files": files,
     }
-    with atomic_paths(*(folder / name for name in files.values())) as places:
-        where = dict(zip(files, places, strict=True))
-        write_text(where["labels"], labels)
-        save(model, where["model"])
-        write_text(where["report"], page)
-        write_text(where["summary"], json.dumps(values, indent=2) + "\n")
+    with atomic_paths(*(folder / name for name in files.values())) as (names, saved, html, told):
+        write_text(names, labels)
+        save(model, saved)
+        write_text(html, page)
+        write_text(told, json.dumps(values, indent=2) + "\n")
     return summary, values

@@ -18,7 +18,6 @@ import time
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import fields
 from functools import cache, partial
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -238,14 +237,13 @@ class Unfinished:
                 return found
         start = time.monotonic()
         chosen = choose()
-        values = {field.name: getattr(chosen, field.name) for field in fields(Selection)}
-        values["trials"] = [trial.to_dict() for trial in chosen.trials]
+        values = chosen.to_dict() | {"trials": [trial.to_dict() for trial in chosen.trials]}
         text = json.dumps(values, default=lambda value: value.item())
-        self._keep(
-            time.monotonic() - start,
-            len(text),
-            lambda: write_text(self._named(CHOICE, ".json"), text),
-        )
+
+        def write() -> None:  # the key is asked for only if there is something to keep
+            write_text(self._named(CHOICE, ".json"), text)
+
+        self._keep(time.monotonic() - start, len(text), write)
         return chosen
 
     def rows(self, transform: Callable[[Any], np.ndarray], X: np.ndarray) -> np.ndarray:

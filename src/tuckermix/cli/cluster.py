@@ -37,9 +37,8 @@ Examples:
   tuckermix cluster scans.h5 -k 3 --key volumes -o scans --json --quiet
 """
 
-MODEL, COMPUTING, OUTPUT = "The model", "Computing", "Output"
-"""Headings of the help, beside that for reading."""
-
+models, computes = options.within("The model"), options.within("Computing")
+"""What concerns the model, and the machine."""
 
 SAID = 3
 """Lines on a choice for the terminal: what, the next view, the next number; the report has all."""
@@ -79,144 +78,101 @@ def cluster(
     chunk: options.Chunk = None,
     pixels: Annotated[
         bool,
-        typer.Option(
+        options.reads(
             "--pixels",
             help="INPUT is a scene of height × width × bands: its pixels are the samples, and the "
             "report shows maps.",
-            rich_help_panel=options.READING,
         ),
     ] = False,
     features: Annotated[
         str | None,
-        typer.Option(
+        models(
             help="What is clustered: pixels, scattering (strokes and edges, which may move a "
             "little), log-scattering (their contrast by its ratio), or auto (the most stable). "
             "By default auto where the number of clusters is chosen too, else pixels.",
             show_default=False,
-            autocompletion=options.one_of(*_names.FEATURES, options.AUTO),
-            rich_help_panel=MODEL,
+            words=(*_names.FEATURES, options.AUTO),
         ),
     ] = None,
     scale: Annotated[
         str,
-        typer.Option(
+        models(
             help="Intensities first: none (as they are), sample (each from 0 to 1), dataset (all "
             "from 0 to 1) or unit (norm one).",
-            autocompletion=options.one_of(options.NONE, *_names.SCALES),
-            rich_help_panel=MODEL,
+            words=(options.NONE, *_names.SCALES),
         ),
     ] = "none",
     n_components: Annotated[
-        int | None,
-        typer.Option(
-            min=1, help="Components of the model; by default 2 k + 1.", rich_help_panel=MODEL
-        ),
+        int | None, models(min=1, help="Components of the model; by default 2 k + 1.")
     ] = None,
     ranks: Annotated[
         str | None,
-        typer.Option(
-            metavar="RANKS",
-            help="Core size, e.g. 12x12, or the energy to keep, e.g. 0.95.",
-            rich_help_panel=MODEL,
-        ),
+        models(metavar="RANKS", help="Core size, e.g. 12x12, or the energy to keep, e.g. 0.95."),
     ] = None,
     solver: Annotated[
-        str,
-        typer.Option(
-            help=f"{options.listed(_names.SOLVERS)}.",
-            autocompletion=options.one_of(*_names.SOLVERS),
-            rich_help_panel=MODEL,
-        ),
+        str, models(help=f"{options.listed(_names.SOLVERS)}.", words=_names.SOLVERS)
     ] = "exact",
     init: Annotated[
-        str,
-        typer.Option(
-            help=f"{options.listed(_names.INITS)}.",
-            autocompletion=options.one_of(*_names.INITS),
-            rich_help_panel=MODEL,
-        ),
+        str, models(help=f"{options.listed(_names.INITS)}.", words=_names.INITS)
     ] = "hosvd",
     memberships: Annotated[
         str,
-        typer.Option(
+        models(
             help=f"Which simplex gives the mixing weights: {options.listed(_names.SIMPLICES)}.",
-            autocompletion=options.one_of(*_names.SIMPLICES),
-            rich_help_panel=MODEL,
+            words=_names.SIMPLICES,
         ),
     ] = "anchored",
     assign_labels: Annotated[
-        str,
-        typer.Option(
-            help=f"{options.listed(_names.LABELLINGS)}.",
-            autocompletion=options.one_of(*_names.LABELLINGS),
-            rich_help_panel=MODEL,
-        ),
+        str, models(help=f"{options.listed(_names.LABELLINGS)}.", words=_names.LABELLINGS)
     ] = "graph",
     calibrate: Annotated[
         bool,
-        typer.Option(
+        models(
             "--calibrate",
             help="Soft labels as probabilities that another fit agrees, in place of votes.",
-            rich_help_panel=MODEL,
         ),
     ] = False,
     outliers: Annotated[
         str,
-        typer.Option(
+        models(
             help="keep (all samples get a cluster) or label (-1 for those that fit none).",
-            autocompletion=options.one_of(*_names.OUTLIERS),
-            rich_help_panel=MODEL,
+            words=_names.OUTLIERS,
         ),
     ] = "keep",
     missing: Annotated[
         str,
-        typer.Option(
+        models(
             help="At gaps (NaN): none refuses them, impute fills them by the model.",
-            autocompletion=options.one_of(options.NONE, *_names.MISSING),
-            rich_help_panel=MODEL,
+            words=(options.NONE, *_names.MISSING),
         ),
     ] = "none",
-    n_neighbors: Annotated[
-        int, typer.Option(min=1, help="Neighbours in the graph.", rich_help_panel=MODEL)
-    ] = 15,
-    n_init: Annotated[
-        int, typer.Option(min=1, help="Starts of k-means.", rich_help_panel=MODEL)
-    ] = 10,
-    max_iter: Annotated[
-        int, typer.Option(min=1, help="Most sweeps of the solver.", rich_help_panel=MODEL)
-    ] = 100,
-    tol: Annotated[
-        float, typer.Option(min=0.0, help="When to stop.", rich_help_panel=MODEL)
-    ] = 1e-6,
-    seed: Annotated[
-        int, typer.Option(min=0, help="Makes runs repeat.", rich_help_panel=COMPUTING)
-    ] = 0,
+    n_neighbors: Annotated[int, models(min=1, help="Neighbours in the graph.")] = 15,
+    n_init: Annotated[int, models(min=1, help="Starts of k-means.")] = 10,
+    max_iter: Annotated[int, models(min=1, help="Most sweeps of the solver.")] = 100,
+    tol: Annotated[float, models(min=0.0, help="When to stop.")] = 1e-6,
+    seed: Annotated[int, computes(min=0, help="Makes runs repeat.")] = 0,
     device: Annotated[
         str,
-        typer.Option(
+        computes(
             help="Where to compute: cpu, cuda, cuda:1, mps (PyTorch).",
-            autocompletion=options.one_of("cpu", "cuda", "mps"),
-            rich_help_panel=COMPUTING,
+            words=("cpu", "cuda", "mps"),
         ),
     ] = "cpu",
     scheduler: Annotated[
         str | None,
-        typer.Option(
+        computes(
             metavar="ADDRESS",
             help="Let a Dask cluster compute, e.g. tcp://host:8786; its workers must see INPUT.",
-            rich_help_panel=COMPUTING,
         ),
     ] = None,
     title: Annotated[
-        str | None,
-        typer.Option(metavar="TEXT", help="Heading of the report.", rich_help_panel=OUTPUT),
+        str | None, options.writes(metavar="TEXT", help="Heading of the report.")
     ] = None,
     kind: Annotated[
         str,
-        typer.Option(
+        options.writes(
             help=f"How the report draws a sample: {options.listed(_names.KINDS)}.",
-            autocompletion=options.one_of(*_names.KINDS),
-            rich_help_panel=OUTPUT,
+            words=_names.KINDS,
         ),
     ] = "auto",
     as_json: options.AsJson = False,
@@ -224,10 +180,11 @@ def cluster(
 ) -> int:
     """Read samples, cluster them and write what came out."""
     from tuckermix._array_api import is_dask
-    from tuckermix.cli import _features, _input, _large, _results
+    from tuckermix.cli import _features, _input, _results
     from tuckermix.cli._unfinished import Unfinished, key_of
     from tuckermix.clustering import TuckerClustering
     from tuckermix.report import require_packages
+    from tuckermix.summary import sizes_text
 
     model = TuckerClustering(
         8 if n_clusters is None else n_clusters,  # replaced by the chosen number below
@@ -259,7 +216,7 @@ def cluster(
     _results.refuse_to_replace(folder, force)
     unfinished = Unfinished(folder, console)
     with (
-        _large.scheduler(scheduler),
+        _input.scheduler(scheduler),
         unfinished.guarding(),
         _results.result_folder(folder),
     ):
@@ -279,7 +236,7 @@ def cluster(
                 data, scene = _input.pixels_of(data)
             _features.refuse_mixed_depths(data, scale)
             classes = _input.known_classes(truth, data)
-        shape = " × ".join(map(str, data.sample_shape))
+        shape = sizes_text(data.sample_shape)
         where = ", left on disk" if is_dask(data.X) else ""
         console.note(f"{data.n_samples} samples of shape {shape}{where}")
         _input.tell(console, data, classes)
@@ -344,7 +301,7 @@ def fit_and_write(
     fitted is taken as it is.
     """
     from tuckermix._array_api import is_dask, to_numpy
-    from tuckermix.cli import _features, _input, _large, _results
+    from tuckermix.cli import _features, _input, _results
 
     before = None if unfinished is None else unfinished.fitted()
     # What is loaded is in NumPy, wherever it was fitted.
@@ -368,7 +325,7 @@ def fit_and_write(
     if not is_dask(moved):
         keep()
     with console.stage("Soft labels"):
-        proba = _large.soft_labels(_features.final(model), moved)
+        proba = _features.soft_labels(_features.final(model), moved)
     if is_dask(moved):  # what was lazy in the model has been computed now
         keep()
     with console.stage("Writing"):

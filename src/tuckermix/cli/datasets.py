@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -28,10 +27,7 @@ def datasets(
             show_default=False,
         ),
     ] = None,
-    data: Annotated[
-        Path | None,
-        typer.Option(help="Folder of the datasets; by default what TUCKERMIX_DATA names."),
-    ] = None,
+    data: options.Data = None,
     as_json: options.AsJson = False,
 ) -> int:
     """List the datasets that are known by name.
@@ -39,35 +35,26 @@ def datasets(
     Nothing is ever downloaded: 'tuckermix datasets NAME' says what to get and where to put it.
     """
     from tuckermix.datasets import describe, list_datasets
+    from tuckermix.summary import sizes_text
 
-    console = Console()
     found = list_datasets(data) if name is None else [describe(name, data)]
-    if as_json:
-        console.result({"datasets": [info.to_dict() for info in found]}, [], True)
-        return 0
-    if name is not None:
-        values = found[0].to_dict()
-        values["sample_shape"] = _shape(values["sample_shape"])
-        if found[0].state != "missing":
-            del values["remedy"]  # nothing is wrong
-        console.table(
-            None, [(key.replace("_", " "), str(value)) for key, value in values.items() if value]
-        )
-        return 0
-    rows = [
+    head = ("name", "state", "samples", "shape", "classes", "what it is")
+    rows: list[tuple[str, ...]] = [
         (
             info.name,
             info.state,
             str(info.n_samples),
-            _shape(info.sample_shape),
+            sizes_text(info.sample_shape),
             str(info.n_classes),
             info.title,
         )
         for info in found
     ]
-    console.table(("name", "state", "samples", "shape", "classes", "what it is"), rows)
+    if name is not None:
+        facts = found[0].to_dict() | {"sample_shape": sizes_text(found[0].sample_shape)}
+        if found[0].state != "missing":
+            del facts["remedy"]  # nothing is wrong
+        rows = [(key.replace("_", " "), str(value)) for key, value in facts.items() if value]
+    values = {"datasets": [info.to_dict() for info in found]}
+    Console().result(values, rows, as_json, head if name is None else None)
     return 0
-
-
-def _shape(sizes: tuple[int, ...]) -> str:
-    return " × ".join(map(str, sizes))

@@ -29,16 +29,19 @@ def demo(
     Writes labels with soft labels, a picture of the clusters, a report to open in a browser and
     the model to a folder, and prints how well the clusters agree with the true digits.
     """
+    from tuckermix._files import atomic_path
     from tuckermix.cli import _results
     from tuckermix.cli._input import floating
     from tuckermix.cli.cluster import fit_and_write
     from tuckermix.clustering import TuckerClustering
     from tuckermix.datasets import load
+    from tuckermix.plots import MemberDisplay
     from tuckermix.plots.style import require_matplotlib
     from tuckermix.report import require_packages
 
     require_packages()
-    require_matplotlib("The demo")
+    plt = require_matplotlib("The demo")
+    plt.switch_backend("Agg")  # a picture for a file needs no screen
     console = Console(quiet)
     data = load("digits")
     model = TuckerClustering(10, random_state=SEED)
@@ -58,23 +61,9 @@ def demo(
             console=console,
             as_json=as_json,
         )
-        with console.stage("Drawing"):
-            draw_clusters(model, X, out / PICTURE)
+        with console.stage("Drawing"), atomic_path(out / PICTURE) as path:
+            display = MemberDisplay.from_estimator(model, X, n_members=6)
+            display.figure_.savefig(path, dpi=DOTS_PER_INCH)
+            plt.close(display.figure_)
     console.note(f"Open {out / _results.REPORT} in a browser, and look at {out / PICTURE}.")
     return code
-
-
-def draw_clusters(model: object, X: object, path: Path) -> None:
-    """Write the centroids with typical and doubtful members of each cluster to `path`."""
-    import matplotlib
-
-    matplotlib.use("Agg")  # a picture for a file needs no screen
-    from tuckermix._files import atomic_path
-    from tuckermix.plots import MemberDisplay
-
-    display = MemberDisplay.from_estimator(model, X, n_members=6)
-    with atomic_path(path) as temporary:
-        display.figure_.savefig(temporary, dpi=DOTS_PER_INCH)
-    import matplotlib.pyplot as plt
-
-    plt.close(display.figure_)

@@ -19,7 +19,7 @@ from tuckermix.cli._console import (
     logging_to,
     visible,
 )
-from tuckermix.cli._options import one_of
+from tuckermix.cli._options import Data, one_of
 from tuckermix.experiments import (
     DEFAULT_DB,
     EXPERIMENTS,
@@ -34,8 +34,8 @@ from tuckermix.experiments import (
 from tuckermix.experiments import plan as plan_reproduction
 from tuckermix.experiments import reproduce as run_reproduction
 from tuckermix.experiments import show as show_results
-from tuckermix.experiments.cells import MISSING
 from tuckermix.experiments.render import FORMATS
+from tuckermix.experiments.store import MISSING
 
 __all__ = ["app", "reproduce"]
 
@@ -151,10 +151,7 @@ def reproduce(
             show_default=False,
         ),
     ],
-    data: Annotated[
-        Path | None,
-        typer.Option(help="Folder of the datasets; by default what TUCKERMIX_DATA names."),
-    ] = None,
+    data: Data = None,
     runs: Annotated[int | None, typer.Option(min=1, help="Runs in place of the paper's.")] = None,
     methods: Annotated[
         str | None,
@@ -227,17 +224,16 @@ def reproduce(
         _show(targets[1:] or ["all"], db=db, formats=formats, out=out, quick=quick)
         return
     absent: dict[str, str] = {}
+    chosen: dict[str, Any] = {
+        "runs": runs,
+        "methods": split_methods(methods),
+        "rows": row or None,
+        "quick": quick,
+        "db": db,
+        "times": times,
+    }
     if plan:
-        costs = plan_reproduction(
-            targets,
-            runs=runs,
-            methods=split_methods(methods),
-            rows=row or None,
-            quick=quick,
-            db=db,
-            times=times,
-        )
-        typer.echo(_plan_text(costs))
+        typer.echo(_plan_text(plan_reproduction(targets, **chosen)))
         return
     try:
         with shown_progress() as display:
@@ -249,17 +245,12 @@ def reproduce(
 
             report = run_reproduction(
                 targets,
+                **chosen,
                 data=data,
-                runs=runs,
-                methods=split_methods(methods),
-                rows=row or None,
-                quick=quick,
                 jobs=jobs,
-                db=db,
                 time_limit=time_limit,
                 stop_after=stop_after,
                 longest_first=longest_first,
-                times=times,
                 retry_failed=retry_failed,
                 refresh=refresh,
                 progress=progress,

@@ -7,6 +7,14 @@ of one's own is run in the same way as the paper's. :func:`benchmark` runs a met
 the tables and tells its place among the published columns.
 """
 
+from tuckermix.experiments.bench import (
+    Benchmark,
+    Place,
+    benchmark,
+    own_method,
+    places_csv,
+    published_records,
+)
 from tuckermix.experiments.draws import (
     DATASETS,
     SEED,
@@ -17,14 +25,6 @@ from tuckermix.experiments.draws import (
     register_dataset,
 )
 from tuckermix.experiments.methods import METHODS, Method, register_method
-from tuckermix.experiments.own import own_method
-from tuckermix.experiments.places import (
-    Benchmark,
-    Place,
-    benchmark,
-    places_csv,
-    published_records,
-)
 from tuckermix.experiments.render import Shown, show
 from tuckermix.experiments.runner import (
     DEFAULT_DB,

@@ -1,36 +1,43 @@
-"""Which samples a run sees: datasets by name, seeds from names, draws that all methods share."""
+"""Which samples a run sees: datasets by name, their parts, draws that all methods share.
+
+Every default that is chosen by looking at results looks at the *tuning* part of a dataset; tables
+and benchmarks report the *reporting* part, or say how much of what they use tuning has seen. Faces
+are divided by persons, so that no person is in both parts; digits and the like by images; voxels as
+the dataset divides itself; generated data by seed.
+"""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tuckermix._declaration import describe
 from tuckermix._records import Record
 from tuckermix._validation import check_option
-from tuckermix.experiments.methods import REGISTERED, add_entry
-from tuckermix.experiments.splits import EVERYTHING, part_indices, seen_share
-from tuckermix.experiments.tables import (
-    PLANTED_CLUSTERS,
-    PLANTED_NOISE,
-    PLANTED_SHAPES,
-    Row,
-)
+from tuckermix.experiments.methods import add_entry, register_method
+
+if TYPE_CHECKING:
+    from tuckermix.experiments.tables import Row
 
 __all__ = [
     "DATASETS",
+    "PARTS",
     "SEED",
     "DatasetEntry",
     "Draw",
     "draw",
     "draw_indices",
+    "part_indices",
+    "part_seed",
     "register_dataset",
+    "restrict",
     "seed_of",
+    "seen_share",
 ]
 
 
@@ -96,7 +103,7 @@ DATASETS: dict[str, DatasetEntry] = {}
 """The datasets by name."""
 
 
-@describe(REGISTERED)
+@describe(register_method)
 def register_dataset(entry: DatasetEntry, *, replace: bool = False) -> DatasetEntry:
     """Make a dataset known by its name.
 
@@ -138,8 +145,11 @@ def _planted(ways: int, data_home: Any) -> Any:
     )
 
 
-PLANTED_POOL = 100
-"""Samples of each planted cluster from which the runs draw."""
+PLANTED_SHAPES = {2: (1024,), 3: (32, 32), 4: (16, 8, 8)}
+"""Samples of 1024 entries, with which the samples make an array of 2, 3 or 4 ways."""
+PLANTED_CLUSTERS, PLANTED_POOL, PLANTED_NOISE = 10, 100, 6.0
+"""Planted clusters, samples of each from which the runs draw, and noise: so much that flattened
+samples are not separated exactly any more."""
 TEXTURE_CLASSES, TEXTURE_VIDEOS, TEXTURE_SIZE = 36, 100, 20
 """Classes and videos a class as in DynTex++; the side is 20, not 50, to fit small machines."""
 QUICK_CLASSES, QUICK_VIDEOS, QUICK_SIZE = 4, 20, 8
@@ -182,20 +192,162 @@ def seed_of(*parts: object) -> int:
     return int.from_bytes(digest[:8], "big") >> (64 - SEED_BITS)
 
 
-OF_RUN = """
-Parameters
-----------
-row : Row
-    What to draw.
-experiment : str
-    The table's name.
-run : int
-    The number of the run.
-"""
-"""What draws share."""
+TUNING, REPORTING, EVERYTHING = "tuning", "reporting", "all"
+PARTS = (TUNING, REPORTING, EVERYTHING)
+"""The two parts, and both together."""
+
+TUNING_CLASSES = {"pie": 34, "orl": 20, "yaleb": 19}
+"""How many persons are for tuning: half of 68, 40 and 38."""
+BY_CLASSES = tuple(TUNING_CLASSES)
+BY_SAMPLES = ("mnist", "cbcl", "digits")
+"""Half of the images of each class are for tuning."""
+BY_MARK = ("modelnet10",)
+"""The dataset's own test part is for reporting, the rest for tuning."""
+REPORTING_ONLY = ("coil20", "yale")
+"""Never looked at when something is chosen."""
+GENERATED = ("dynamic-textures", "quick-videos")
+"""Drawn from a generator with a seed that :func:`part_seed` gives to no choice."""
+SPLIT = (*BY_CLASSES, *BY_SAMPLES, *BY_MARK, *REPORTING_ONLY, *GENERATED)
+UNSPLIT = ("samson", *(f"planted-{ways}" for ways in PLANTED_SHAPES))
+"""Without parts: one scene, and data planted for a single curve. Records do not say how much of
+them choices have seen."""
+
+SPLIT_SEED = 1906
+"""The seed of all splits. It must stay: with another one, choices would have seen both parts."""
 
 
-@describe(OF_RUN)
+def _is_tuning(name: str, labels: np.ndarray, is_test: np.ndarray | None) -> np.ndarray:
+    """Mark the samples of the tuning part."""
+    if name in BY_CLASSES:
+        classes = np.unique(labels)
+        chosen = np.random.default_rng(SPLIT_SEED).permutation(classes)[: TUNING_CLASSES[name]]
+        return np.isin(labels, chosen)
+    if name in BY_MARK:
+        if is_test is None:
+            raise ValueError(
+                f"The split of {name!r} is the dataset's own: pass its mark is_test, which "
+                "tuckermix.datasets.load returns in extra['is_test']."
+            )
+        return ~np.asarray(is_test, dtype=bool)
+    marked = np.zeros(labels.shape[0], dtype=bool)
+    if name in BY_SAMPLES:
+        rng = np.random.default_rng(SPLIT_SEED)
+        for label in np.unique(labels):
+            members = rng.permutation(np.flatnonzero(labels == label))
+            marked[members[: members.size // 2]] = True
+    return marked
+
+
+def part_indices(
+    name: str, part: str, labels: np.ndarray, *, is_test: np.ndarray | None = None
+) -> np.ndarray:
+    """Return the places of a part of a dataset.
+
+    Parameters
+    ----------
+    name : str
+        The dataset's name, as in :func:`tuckermix.datasets.load`.
+    part : {"tuning", "reporting", "all"}
+        Which part.
+    labels : ndarray of shape (n_samples,)
+        The classes of all samples.
+    is_test : ndarray of shape (n_samples,) or None, default=None
+        The dataset's own mark, for those that are divided by it.
+
+    Returns
+    -------
+    indices : ndarray
+        In increasing order; the two parts have nothing in common, and together everything.
+    """
+    check_option(part, "part", "part_indices", PARTS)
+    labels = np.asarray(labels)
+    if part == EVERYTHING:
+        return np.arange(labels.shape[0])
+    check_option(name, "name", "splits", SPLIT)
+    if part == TUNING and name in (*REPORTING_ONLY, *GENERATED):
+        raise ValueError(
+            f"{name!r} is for reporting only, nothing may be chosen by it: tune on one of "
+            f"{', '.join((*BY_CLASSES, *BY_SAMPLES, *BY_MARK))}, or on generated data with "
+            "part_seed('tuning', number)."
+        )
+    marked = _is_tuning(name, labels, is_test)
+    return np.flatnonzero(marked if part == TUNING else ~marked)
+
+
+def restrict(data: Any, name: str, part: str) -> Any:
+    """Cut a dataset down to one part.
+
+    Parameters
+    ----------
+    data : Dataset
+        What :func:`tuckermix.datasets.load` returned.
+    name : str
+        Its name.
+    part : {"tuning", "reporting", "all"}
+        Which part.
+
+    Returns
+    -------
+    data : Dataset
+        Its samples, labels and sample names of that part.
+    """
+    chosen = part_indices(name, part, data.labels, is_test=data.extra.get("is_test"))
+    if part == EVERYTHING:
+        return data
+    return replace(
+        data,
+        X=data.X[chosen],
+        labels=data.labels[chosen],
+        names=None if data.names is None else [data.names[index] for index in chosen],
+        extra={},
+    )
+
+
+def seen_share(
+    name: str, indices: np.ndarray, labels: np.ndarray, *, is_test: np.ndarray | None = None
+) -> float | None:
+    """Return which share of a draw's samples belongs to the tuning part.
+
+    Parameters
+    ----------
+    name : str
+        The dataset's name.
+    indices : ndarray of shape (n_drawn,)
+        The draw, as places in the dataset.
+    labels : ndarray of shape (n_samples,)
+        The classes of all samples of the dataset.
+    is_test : ndarray of shape (n_samples,) or None, default=None
+        The dataset's own mark, for those that are divided by it.
+
+    Returns
+    -------
+    share : float or None
+        From 0 to 1; None for a dataset that has no split.
+    """
+    if name not in SPLIT:
+        return None
+    return float(np.mean(_is_tuning(name, np.asarray(labels), is_test)[np.asarray(indices)]))
+
+
+def part_seed(part: str, number: int) -> int:
+    """Return a seed for generated data: even ones are for tuning, odd ones for reporting.
+
+    Parameters
+    ----------
+    part : {"tuning", "reporting"}
+        What the data are for.
+    number : int
+        Which of the draws, from 0.
+
+    Returns
+    -------
+    seed : int
+        Never the same for both parts.
+    """
+    check_option(part, "part", "part_seed", (TUNING, REPORTING))
+    return 2 * number + (part == REPORTING)
+
+
 def draw_indices(
     row: Row, experiment: str, run: int, labels: np.ndarray, *, allowed: np.ndarray | None = None
 ) -> np.ndarray:
@@ -206,6 +358,12 @@ def draw_indices(
 
     Parameters
     ----------
+    row : Row
+        What to draw.
+    experiment : str
+        The table's name.
+    run : int
+        The number of the run.
     labels : ndarray of shape (n_samples,)
         The classes of all samples of the dataset.
     allowed : ndarray of shape (n_allowed,) or None, default=None
@@ -298,7 +456,7 @@ def _resized(X: np.ndarray, side: int) -> np.ndarray:
     )
 
 
-@describe(OF_RUN)
+@describe(draw_indices)
 def draw(
     row: Row, experiment: str, run: int, *, entry: DatasetEntry, data_home: str | None = None
 ) -> Draw:
@@ -329,9 +487,3 @@ def draw(
         X = changed(X, row.change, seed_of(experiment, row.draw or row.name, "change", which))
     seen = seen_share(entry.name, indices, labels, is_test=is_test)
     return Draw(X, labels[indices], indices, seen)
-
-
-def find_dataset(name: str) -> DatasetEntry:
-    """Return the entry called `name`, or raise with the list of names."""
-    check_option(name, "dataset", "Row", DATASETS)
-    return DATASETS[name]

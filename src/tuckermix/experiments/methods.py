@@ -1,8 +1,10 @@
 """The columns of the tables: names, how each method is built, and what it costs.
 
-A method is named by an import path or given as a function, so that listing the columns imports
-nothing and a method that cannot be imported costs its own cells only. A fingerprint of the code
-behind a method tells records of older code apart.
+What is declared of the columns stands in ``declared.toml``. A method is named by an import path or
+given as a function, so that listing the columns imports nothing and a method that cannot be
+imported costs its own cells only. Columns that are more than an estimator with its settings are
+built here: those of other packages, and ablations, each of which replaces one part of our method by
+another. A fingerprint of the code behind a method tells records of older code apart.
 """
 
 from __future__ import annotations
@@ -10,37 +12,45 @@ from __future__ import annotations
 import ast
 import hashlib
 import importlib
-import importlib.util
 import inspect
 import io
 import re
 import textwrap
 import tokenize
+import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
-from tuckermix._declaration import describe
+from tuckermix._optional import require
 from tuckermix._records import Record
 from tuckermix._validation import check_option
 
-__all__ = [
-    "METHODS",
-    "Method",
-    "build",
-    "code_fingerprint",
-    "register_method",
-    "select_methods",
-]
+__all__ = ["METHODS", "Method", "build", "code_fingerprint", "register_method", "select_methods"]
+
+DECLARED: dict[str, Any] = tomllib.loads(
+    Path(__file__).with_name("declared.toml").read_text(encoding="utf-8")
+)
+
+
+def declared(kind: str) -> dict[str, dict[str, Any]]:
+    """Return what is declared of "columns", "tables" or "figures" by name; lists become tuples."""
+    return {
+        name: {key: tuple(fact) if isinstance(fact, list) else fact for key, fact in facts.items()}
+        for name, facts in DECLARED[kind].items()
+    }
+
 
 ROLES = ("paper", "ours", "orientation", "extra")
 
 CHEAP, MODERATE, LONG = 0, 1, 2
 """The order in which columns are filled: below a second, seconds, and up to minutes a cell."""
+COSTS = ("cheap", "moderate", "long")
 
 
 @dataclass(frozen=True)
@@ -53,8 +63,9 @@ class Method(Record):
         The heading.
     factory : str or callable
         "module:Class" of an estimator that takes ``n_clusters`` and ``random_state``, or a function
-        ``factory(n_clusters, ranks, seed, **settings)`` that returns an object with ``fit(X)`` and
-        ``labels_``. For several processes the function must be importable by its name.
+        ``factory(n_clusters, ranks, seed, **settings)``, or "module:function" of one, that returns
+        an object with ``fit(X)`` and ``labels_``. For several processes the function must be
+        importable by its name.
     takes_ranks : bool, default=False
         Whether an estimator named by its path is also given ``ranks``.
     takes_start : bool, default=False
@@ -89,6 +100,9 @@ class Method(Record):
         Those where a fit takes minutes: there it gets three.
     uses_truth : bool, default=False
         Whether the true classes are handed to ``fit``: such a column is a bound, no method.
+    view : str, default=""
+        What is made of the samples first, a name in `VIEWS`; without any they are handed on as they
+        are.
     """
 
     name: str
@@ -108,9 +122,12 @@ class Method(Record):
     slow_on: tuple[str, ...] = ()
     slowest_on: tuple[str, ...] = ()
     uses_truth: bool = False
+    view: str = ""
 
     def __post_init__(self) -> None:
         check_option(self.role, "role", "Method", ROLES)
+        if self.view:
+            check_option(self.view, "view", "Method", VIEWS)
 
     def runs_in(self, asked: int) -> int:
         """Return the number of runs in a row that asks for so many; a single run stays one."""
@@ -118,81 +135,8 @@ class Method(Record):
         return asked if asked == 1 or self.runs is None else max(asked, self.runs)
 
 
-class _OnPixels:
-    """A scikit-learn clusterer on flattened samples."""
-
-    def __init__(self, clusterer: Any) -> None:
-        self.clusterer = clusterer
-
-    def fit(self, X: np.ndarray) -> _OnPixels:
-        self.clusterer.fit(np.reshape(X, (X.shape[0], -1)))
-        self.labels_ = self.clusterer.labels_
-        self.n_iter_ = getattr(self.clusterer, "n_iter_", None)
-        return self
-
-
-def kmeans_on_pixels(n_clusters: int, ranks: Any, seed: int, **settings: Any) -> Any:
-    """Build scikit-learn's k-means on flattened samples."""
-    from sklearn.cluster import KMeans
-
-    return _OnPixels(KMeans(n_clusters, random_state=seed, **settings))
-
-
-def spectral_on_pixels(n_clusters: int, ranks: Any, seed: int, **settings: Any) -> Any:
-    """Build scikit-learn's spectral clustering on flattened samples."""
-    from sklearn.cluster import SpectralClustering
-
-    return _OnPixels(SpectralClustering(n_clusters, random_state=seed, **settings))
-
-
-class _OneStart:
-    """The paper's method with labels from a single random start of k-means."""
-
-    def __init__(self, model: Any, n_clusters: int, seed: int) -> None:
-        self.model, self.n_clusters, self.seed = model, n_clusters, seed
-
-    def fit(self, X: np.ndarray) -> _OneStart:
-        from sklearn.cluster import KMeans
-
-        self.model.fit(X)
-        last = KMeans(self.n_clusters, init="random", n_init=1, random_state=self.seed)
-        self.labels_ = last.fit(self.model.memberships_).labels_
-        self.n_iter_, self.stop_reason_ = self.model.n_iter_, self.model.stop_reason_
-        return self
-
-
-def one_start(n_clusters: int, ranks: Any, seed: int, **settings: Any) -> Any:
-    """Build the paper's method with a single random start of k-means at its end."""
-    from tuckermix.baselines import PCAMultinomial
-
-    model = PCAMultinomial(n_clusters, ranks=ranks, random_state=seed, **settings)
-    return _OneStart(model, n_clusters, seed)
-
-
-KMEANS_STARTS = 10
-"""As many starts as the other methods give the k-means at their end."""
-
-_BASELINES = "tuckermix.baselines"
-_FEW_ITERATIONS = {"max_iter": 20}
-_ALL_SWEEPS = {"tol": 0.0}
-"""The paper fixes the number of sweeps, 250; the default tolerance would end after a few."""
-
 METHODS: dict[str, Method] = {}
 """The methods by name."""
-
-
-REGISTERED = """
-Parameters
-----------
-replace : bool, default=False
-    Whether it may take the place of another of that name.
-
-Returns
--------
-entry : object
-    The same.
-"""
-"""What registrations share."""
 
 
 def add_entry(registry: dict[str, Any], entry: Any, kind: str, replace: bool) -> Any:
@@ -206,7 +150,6 @@ def add_entry(registry: dict[str, Any], entry: Any, kind: str, replace: bool) ->
     return entry
 
 
-@describe(REGISTERED)
 def register_method(method: Method, *, replace: bool = False) -> Method:
     """Make a method known by its name.
 
@@ -214,171 +157,217 @@ def register_method(method: Method, *, replace: bool = False) -> Method:
     ----------
     method : Method
         The column.
+    replace : bool, default=False
+        Whether it may take the place of another of that name.
+
+    Returns
+    -------
+    entry : object
+        The same.
     """
     return add_entry(METHODS, method, "method", replace)
 
 
-_BASE: dict[str, Any] = {"role": "paper", "quick_settings": _FEW_ITERATIONS, "on": "pixels"}
-_TENSOR: dict[str, Any] = _BASE | {"takes_ranks": True, "on": "tensors"}
-_SWEEPS: dict[str, Any] = _BASE | {
-    "takes_start": True,
-    "settings": _ALL_SWEEPS,
-    "cost": LONG,
-    "on": "tensors",
-    "slow_on": ("table4", "table5/YaleB, 10 persons", "table6", "beyond"),
+PCA_DIRECTIONS = 50
+"""Principal directions before spectral clustering, a usual choice for images of this size."""
+
+SPECTRAL_NEIGHBORS = 10
+"""scikit-learn's default, said here because the columns are compared by it."""
+
+UMAP_NEIGHBORS, UMAP_DIRECTIONS = 15, 10
+"""The package's default neighbours, and as many directions as it advises for clustering."""
+
+SCATTERING_DIRECTIONS = 500
+"""Principal directions of scattering coefficients, as many as the authors of EnSC, SSC-OMP, A-DSSC
+and AutoSC keep."""
+
+SMALLEST_CLUSTER = 5
+"""scikit-learn's default for HDBSCAN."""
+
+
+def pixels(X: np.ndarray, seed: int = 0) -> np.ndarray:
+    """Return one row a sample."""
+    return np.reshape(X, (len(X), -1))
+
+
+def unit_rows(X: np.ndarray, seed: int = 0) -> np.ndarray:
+    """Return one row a sample, each divided by its norm."""
+    from sklearn.preprocessing import normalize
+
+    return normalize(pixels(X))
+
+
+def whitened(X: np.ndarray, seed: int, count: int = PCA_DIRECTIONS) -> np.ndarray:
+    """Return whitened principal components of the samples."""
+    from sklearn.decomposition import PCA
+
+    rows = pixels(X)
+    count = min(count, rows.shape[0] - 1, rows.shape[1])
+    return PCA(count, whiten=True, random_state=seed).fit_transform(rows)
+
+
+def scattering(X: np.ndarray, seed: int = 0, log: bool = False) -> np.ndarray:
+    """Return scattering coefficients of images, or their logarithms."""
+    from tuckermix.features import Scattering
+
+    return Scattering(log=log).fit_transform(X)
+
+
+def scattering_directions(X: np.ndarray, seed: int = 0) -> np.ndarray:
+    """Prepare scattering coefficients as the authors of the rivals on them do."""
+    # Each path of each image in units of its largest cell, then principal directions.
+    paths = scattering(X)
+    largest = np.abs(paths).max(axis=(2, 3), keepdims=True)
+    return leading(pixels(paths / np.where(largest > 0, largest, 1.0)), SCATTERING_DIRECTIONS)
+
+
+def leading(rows: np.ndarray, count: int) -> np.ndarray:
+    """Project rows on their leading directions, without taking the mean out."""
+    # The smaller of the two Gram matrices has the directions.
+    if rows.shape[0] < rows.shape[1]:
+        values, vectors = np.linalg.eigh(rows @ rows.T)
+        return vectors[:, -count:] * np.sqrt(np.maximum(values[-count:], 0.0))
+    return rows @ np.linalg.eigh(rows.T @ rows)[1][:, -count:]
+
+
+VIEWS: dict[str, Callable[[np.ndarray, int], np.ndarray]] = {
+    "pixels": pixels,
+    "unit rows": unit_rows,
+    "whitened": whitened,
+    "scattering": scattering,
+    "scattering directions": scattering_directions,
 }
-_PIXELS: dict[str, Any] = {"role": "orientation", "cost": CHEAP, "on": "pixels"}
-_SLOW: dict[str, Any] = {"cost": LONG, "slow_on": ("table4",)}
-_RANDOM_START = "Starts at random, where the paper starts from its first HOSVD; at most 1000 steps."
-_UNCHECKED = "K-means at the start. Own port from an abstract, not checked."
-_NMF = "nonnegative matrix factorisation by"
-
-# Name, class or function, description, and what differs from the defaults of `Method`.
-for _name, _factory, _description, _options in (
-    (
-        "MM",
-        "MultiplicativeNMF",
-        f"{_NMF} multiplicative updates",
-        _BASE | {"notes": _RANDOM_START},
-    ),
-    (
-        "ALS",
-        "AlternatingNMF",
-        f"{_NMF} alternating nonnegative least squares",
-        _BASE | _SLOW | {"notes": _RANDOM_START},
-    ),
-    (
-        "B-NMF",
-        "BayesianNMF",
-        "Bayesian nonnegative matrix factorisation",
-        _BASE
-        | {
-            "cost": LONG,
-            "notes": "Always 1000 sweeps of the Gibbs sampler, from a random start.",
-            "slow_on": ("table3", "table4", "table5"),
-        },
-    ),
-    (
-        "PGM",
-        "ProjectedGradientNMF",
-        f"{_NMF} projected gradients",
-        _BASE
-        | _SLOW
-        | {
-            "settings": {"tol": 1e-6},
-            "notes": f"{_RANDOM_START} The toolbox's tolerance.",
-            "slowest_on": ("table4",),
-        },
-    ),
-    (
-        "DRCC",
-        "DRCC",
-        "dual regularised co-clustering",
-        _BASE
-        | {
-            "notes": "Its authors' step from k-means; penalties 1 and 5 neighbours for all data, "
-            "where they search; at most 200 cycles.",
-        },
-    ),
-    (
-        "Tri-ONTD",
-        "TriONTD",
-        "orthogonal nonnegative tri-factor tensor decomposition",
-        _TENSOR | {"cost": LONG, "notes": _UNCHECKED},
-    ),
-    (
-        "PCA-B",
-        "PCAB",
-        "the same Tucker model with memberships that are nonnegative only",
-        _TENSOR
-        | {
-            "settings": _ALL_SWEEPS,
-            "notes": "At most 250 sweeps, as in the paper; a random start; ten starts of k-means.",
-        },
-    ),
-    (
-        "ASI-T",
-        "ASIT",
-        "adaptive subspace iteration on tensors",
-        {
-            "takes_ranks": True,
-            "on": "tensors",
-            "notes": f"Ten starts. {_UNCHECKED}",
-        },
-    ),
-    (
-        "PCA-Multinomial",
-        "PCAMultinomial",
-        "the paper's algorithm with the paper's settings",
-        _SWEEPS
-        | {
-            "takes_ranks": True,
-            "notes": "At most 250 sweeps from the first HOSVD; ten starts of k-means at the end.",
-        },
-    ),
-    (
-        "PCA-Multinomial-1",
-        one_start,
-        "the same with a single random start of k-means, the default of MATLAB",
-        _SWEEPS
-        | {
-            "role": "extra",
-            "variant_of": "PCA-Multinomial",
-            "slow_on": ("table2", "table3", "table4", "table5"),
-        },
-    ),
-    (
-        "k-means",
-        kmeans_on_pixels,
-        "scikit-learn's k-means on pixels, ten starts",
-        _PIXELS | {"settings": {"n_init": KMEANS_STARTS}},
-    ),
-    (
-        "spectral",
-        spectral_on_pixels,
-        "scikit-learn's spectral clustering on pixels, nearest-neighbour graph",
-        _PIXELS
-        | {
-            "settings": {"affinity": "nearest_neighbors"},
-            "notes": "Pixels as they are, not scaled to unit rows.",
-        },
-    ),
-    (
-        "AutoClustering",
-        "tuckermix:AutoClustering",
-        "this package, which chooses the view of the samples by stability; K is given",
-        {
-            "cost": MODERATE,
-            "role": "ours",
-            "on": "tensors and, for images, their scattering transform",
-            "notes": "No core size, no labels, no setting: everything else is its default.",
-        },
-    ),
-    (
-        "TuckerClustering",
-        "tuckermix:TuckerClustering",
-        "this package with its defaults; only the core size is given",
-        {
-            "takes_ranks": True,
-            "takes_start": True,
-            "cost": CHEAP,
-            "role": "ours",
-            "on": "tensors",
-        },
-    ),
-):
-    if isinstance(_factory, str) and ":" not in _factory:
-        _factory = f"{_BASELINES}:{_factory}"
-    register_method(Method(_name, _factory, description=_description, **_options))
+"""What columns can be given of the samples: functions of samples and seed."""
 
 
-def select_methods(names: Iterable[str] | None, columns: Iterable[str]) -> list[Method]:
-    """Return the methods called `names`, or those of the table's own `columns` for None."""
-    chosen = []
-    for name in columns if names is None else names:
-        check_option(name, "methods", "reproduce", METHODS)
-        chosen.append(METHODS[name])
-    return chosen
+class Fitted:
+    """What a function fits to samples, with the interface of the other columns.
+
+    Parameters
+    ----------
+    function : callable
+        Takes the samples, and the true classes where the column uses them; returns what has
+        ``labels_`` and, where it knows them, ``n_iter_`` and ``stop_reason_``.
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function = function
+
+    def fit(self, X: np.ndarray, *truth: np.ndarray) -> Fitted:
+        """Call the function, and keep what it says."""
+        found = self.function(X, *truth)
+        for name in ("labels_", "n_iter_", "stop_reason_"):
+            setattr(self, name, getattr(found, name, None))
+        return self
+
+
+def one_start(n_clusters: int, ranks: Any, seed: int, **settings: Any) -> Any:
+    """Build the paper's method with labels from a single random start of k-means."""
+    from sklearn.cluster import KMeans
+
+    from tuckermix.baselines import PCAMultinomial
+
+    def fit(X: np.ndarray) -> Any:
+        model = PCAMultinomial(n_clusters, ranks=ranks, random_state=seed, **settings).fit(X)
+        last = KMeans(n_clusters, init="random", n_init=1, random_state=seed)
+        model.labels_ = last.fit(model.memberships_).labels_
+        return model
+
+    return Fitted(fit)
+
+
+def neighbor_spectral(n_clusters: int, ranks: Any, seed: int) -> Any:
+    """Build scikit-learn's spectral clustering on the graph of nearest neighbours."""
+    from sklearn.cluster import SpectralClustering
+
+    return SpectralClustering(
+        n_clusters,
+        affinity="nearest_neighbors",
+        n_neighbors=SPECTRAL_NEIGHBORS,
+        random_state=seed,
+    )
+
+
+def umap_kmeans(n_clusters: int, ranks: Any, seed: int) -> Any:
+    """Build k-means on an embedding by UMAP."""
+    from sklearn.cluster import KMeans
+
+    def fit(X: np.ndarray) -> Any:
+        umap = require("umap", "The column UMAP + k-means", "rivals", package="umap-learn")
+        # One thread: a seed rules out more, and UMAP warns of it unless told.
+        reducer = umap.UMAP(
+            UMAP_NEIGHBORS, UMAP_DIRECTIONS, min_dist=0.0, random_state=seed, n_jobs=1
+        )
+        rows = reducer.fit_transform(pixels(X))
+        return KMeans(n_clusters, n_init=10, random_state=seed).fit(rows)
+
+    return Fitted(fit)
+
+
+def hdbscan(n_clusters: int, ranks: Any, seed: int) -> Any:
+    """Build scikit-learn's HDBSCAN, which finds a number of clusters of its own."""
+    from sklearn.cluster import HDBSCAN
+
+    return HDBSCAN(min_cluster_size=SMALLEST_CLUSTER, copy=True)
+
+
+def _graph_labels(rows: np.ndarray, n_clusters: int, seed: int) -> SimpleNamespace:
+    """Label rows as our method labels its points."""
+    from sklearn.preprocessing import normalize
+
+    from tuckermix.labels import fit_labels
+
+    rows = normalize(rows)
+    labeller = fit_labels("graph", rows, n_clusters, rng=np.random.default_rng(seed))
+    return SimpleNamespace(labels_=np.argmax(labeller.predict_proba(rows), axis=1))
+
+
+def our_labels_on_mm(n_clusters: int, ranks: Any, seed: int, **settings: Any) -> Any:
+    """Build our labels on the coefficients of MM, with as many components as our model has."""
+    from tuckermix.baselines import MultiplicativeNMF
+
+    def fit(X: np.ndarray) -> Any:
+        count = min(2 * n_clusters + 1, len(X))
+        model = MultiplicativeNMF(count, random_state=seed, **settings).fit(X)
+        return _graph_labels(model.memberships_, n_clusters, seed)
+
+    return Fitted(fit)
+
+
+def our_labels_on_pca(n_clusters: int, ranks: Any, seed: int) -> Any:
+    """Build our labels on whitened principal components, as many as our model has."""
+    return Fitted(lambda X: _graph_labels(whitened(X, seed, 2 * n_clusters), n_clusters, seed))
+
+
+def ours_on_scattering(n_clusters: int, ranks: Any, seed: int, *, log: bool = False) -> Any:
+    """Build our method on scattering coefficients, or on their logarithms."""
+    from tuckermix.clustering import TuckerClustering
+
+    model = TuckerClustering(n_clusters, random_state=seed)
+    return Fitted(lambda X: model.fit(scattering(X, log=log)))
+
+
+def searched_drcc(
+    n_clusters: int, ranks: Any, seed: int, *, n_settings: int = 0, **settings: Any
+) -> Any:
+    """Build DRCC at the setting of its authors' grid that scores best; 0 tries all settings."""
+    from tuckermix.baselines import DRCC
+    from tuckermix.baselines.drcc import penalty_grid
+    from tuckermix.metrics import clustering_accuracy
+
+    def fit(X: np.ndarray, y: np.ndarray) -> Any:
+        tried = (
+            DRCC(n_clusters, random_state=seed, **choice, **settings).fit(X)
+            for choice in penalty_grid()[: n_settings or None]
+        )
+        return max(tried, key=lambda model: clustering_accuracy(y, model.labels_))
+
+    return Fitted(fit)
+
+
+def select_methods(names: Iterable[str]) -> list[Method]:
+    """Return the methods called `names`."""
+    return [METHODS[check_option(name, "methods", "reproduce", METHODS)] for name in names]
 
 
 def build(
@@ -408,12 +397,18 @@ def build(
     estimator : object
         With ``fit(X)`` and, afterwards, ``labels_``.
     """
-    if callable(method.factory):
-        return method.factory(n_clusters, ranks, seed, **settings)
-    estimator = _imported(method.factory)
-    if method.takes_ranks:
-        settings = {"ranks": ranks, **settings}
-    return estimator(n_clusters=n_clusters, random_state=seed, **settings)
+    factory = method.factory
+    made: Any = _imported(factory) if isinstance(factory, str) else factory
+    named_class = isinstance(factory, str) and inspect.isclass(made)
+    if named_class:
+        given = {"ranks": ranks} if method.takes_ranks else {}
+        estimator = made(n_clusters=n_clusters, random_state=seed, **{**given, **settings})
+    else:
+        estimator = made(n_clusters, ranks, seed, **settings)
+    if not method.view:
+        return estimator
+    look = VIEWS[method.view]
+    return Fitted(lambda X: estimator.fit(look(X, seed)))
 
 
 def _imported(path: str) -> Any:
@@ -431,14 +426,10 @@ HARNESS = f"{PACKAGE}.experiments"
 
 def _path_of(module: str) -> Path | None:
     """Return the source file of a module of this package, without importing it."""
-    root = importlib.util.find_spec(PACKAGE)
-    if root is None or root.origin is None:
-        return None
-    base = Path(root.origin).parent.joinpath(*module.split(".")[1:])
-    for path in (base.with_suffix(".py"), base / "__init__.py"):
-        if path.is_file():
-            return path
-    return None
+    package, *inner = module.split(".")
+    base = Path(__file__).parents[1].joinpath(*inner)
+    paths = (base.with_suffix(".py"), base / "__init__.py")
+    return next((path for path in paths if package == PACKAGE and path.is_file()), None)
 
 
 def _code_alone(text: str, tree: ast.Module) -> str:
@@ -498,13 +489,15 @@ def _module_fingerprint(module: str) -> str:
     return digest.hexdigest()[:DIGITS]
 
 
-def code_fingerprint(factory: str | Callable[..., Any]) -> str:
+def code_fingerprint(factory: str | Callable[..., Any], view: str = "") -> str:
     """Return a digest of the code that a method runs, comments and docstrings left out.
 
     Parameters
     ----------
     factory : str or callable
-        What builds the method: "module:Class" or a function.
+        What builds the method: a class or function, or "module:name" of one.
+    view : str, default=""
+        What is made of the samples first, a name in `VIEWS`.
 
     Returns
     -------
@@ -513,11 +506,16 @@ def code_fingerprint(factory: str | Callable[..., Any]) -> str:
         directly or not; for a function, of its own source, of what it names in its own module, and
         of the modules of this package that these import inside; empty where there is none.
     """
+    if view:
+        both = code_fingerprint(factory) + code_fingerprint(VIEWS[view])
+        return hashlib.sha256(both.encode()).hexdigest()[:DIGITS]
     if isinstance(factory, str):
         try:
-            return _module_fingerprint(_imported(factory).__module__)
+            factory = _imported(factory)
         except (ImportError, AttributeError):
             return ""  # its cells will say why
+        if inspect.isclass(factory):
+            return _module_fingerprint(factory.__module__)
     digest, sources = hashlib.sha256(), _sources(factory)
     for source in sources:
         digest.update(source.encode())
@@ -548,3 +546,16 @@ def _sources(factory: Any) -> list[str]:
             if other.__module__ == factory.__module__ and other.__qualname__ not in texts:
                 pending.append(other)
     return list(texts.values())
+
+
+def _register_declared() -> None:
+    """Register the declared columns; one that is like another takes its facts."""
+    columns = declared("columns")
+    for name, own in columns.items():
+        facts = columns.get(own.get("like", ""), {}) | own
+        facts.pop("like", None)
+        facts["cost"] = COSTS.index(facts.get("cost", "moderate"))
+        register_method(Method(name, **facts))
+
+
+_register_declared()

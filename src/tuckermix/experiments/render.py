@@ -1,22 +1,31 @@
-"""Tables for people, from stored records alone: terminal, Markdown, CSV and HTML."""
+"""Tables and figures for people, from stored records alone.
+
+Tables are rendered for a terminal, in Markdown, from which the HTML follows, and as CSV. Figures
+are the paper's Figures 3 and 4, and the curves.
+"""
 
 from __future__ import annotations
 
 import html
+import io
 import os
+import re
 import statistics
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Any
 
-from tuckermix._files import csv_text, write_text
+import numpy as np
+
+from tuckermix._files import atomic_paths, csv_text, write_text
 from tuckermix._records import Record
 from tuckermix._validation import check_option
-from tuckermix.experiments.cells import PAPER, QUICK
-from tuckermix.experiments.figures import draw_figure, save_figure
 from tuckermix.experiments.methods import METHODS
 from tuckermix.experiments.runner import DEFAULT_DB
-from tuckermix.experiments.store import Store, records_csv
+from tuckermix.experiments.store import OK, RunRecord, Store, records_csv
 from tuckermix.experiments.summaries import (
     BEHIND,
     FIRST,
@@ -40,18 +49,28 @@ from tuckermix.experiments.summaries import (
 )
 from tuckermix.experiments.tables import (
     AUTO,
+    LIBRARIES,
     OURS,
+    PAPER,
     PAPERS_OWN,
+    QUICK,
     Experiment,
+    Figure,
     PaperScore,
     resolve_targets,
 )
 
 __all__ = [
     "FORMATS",
+    "Point",
     "Shown",
+    "curve_points",
+    "draw_figure",
+    "figure_records",
+    "figure_svg",
     "overview_markdown",
     "page_html",
+    "save_figure",
     "show",
     "table_csv",
     "table_html",
@@ -85,6 +104,8 @@ MEASURES = {
 }
 
 BOLD, PLAIN = "\x1b[1m", "\x1b[0m"
+BREAK = "<br>"
+"""Between the lines of a cell in Markdown."""
 
 
 def _number(value: float | None, form: str = ".4f") -> str:
@@ -117,14 +138,7 @@ def _standing_lines(row: RowSummary) -> list[str]:
                 marked.setdefault(cell.metrics[metric].standing, []).append(method)
         parts = [f"{standing}: {', '.join(names)}" for standing, names in marked.items()]
         for ours in our_columns():
-            leads = {
-                method: cell.metrics[metric].leads[ours]
-                for method, cell in row.cells.items()
-                if metric in cell.metrics
-                and ours in cell.metrics[metric].leads
-                and not (method in METHODS and METHODS[method].variant_of)
-            }
-            if leads:
+            if leads := row.leads(ours, metric):
                 rival = min(leads, key=lambda method: leads[method].mean)
                 parts.append(f"{ours} minus {rival} {_error(leads[rival])}")
         if parts:
@@ -220,22 +234,6 @@ def _text_metric(cell: CellSummary, metric: str, color: bool) -> str:
     return f" {mean} {_number(found.variance, '.3e'):>9} {printed:>7} {difference:>8}"
 
 
-def _lines_of_cell(cell: CellSummary, metric: str) -> tuple[str, str, list[str]]:
-    """Return a cell's mean, how it stands, and the smaller lines below it."""
-    found, paper = cell.metrics.get(metric), cell.papers.get(metric)
-    small = []
-    if found is not None and found.variance is not None:
-        small.append(f"({found.variance:.3e})")
-    if paper is not None:
-        spread = "" if paper.variance is None else f" ({paper.variance:.3e})"
-        small.append(f"paper {paper.mean:.4f}{spread}")
-    if found is None:
-        return "–", "", small
-    if found.difference is not None:
-        small.append(f"{found.difference:+.4f}")
-    return f"{found.mean:.4f}", found.standing, small
-
-
 def _shown(summary: TableSummary) -> list[str]:
     """Return the measures of which a table has any value; those of the paper in any case."""
     cells = [cell for row in summary.rows for cell in row.cells.values()]
@@ -243,27 +241,6 @@ def _shown(summary: TableSummary) -> list[str]:
         metric
         for metric in SHOWN
         if metric in METRICS or any(metric in cell.metrics for cell in cells)
-    ]
-
-
-def _header(summary: TableSummary) -> list[str]:
-    return ["", *(_row_title(row) for row in summary.rows)]
-
-
-def _score_lines(
-    summary: TableSummary, metric: str, form: Callable[[CellSummary, str], str]
-) -> list[list[str]]:
-    """Return the lines of one measure, a line for each method and a column for each row."""
-    return [
-        [method, *(form(row.cells[method], metric) for row in summary.rows)]
-        for method in summary.methods
-    ]
-
-
-def _time_lines(summary: TableSummary) -> list[list[str]]:
-    return [
-        [method, *(_number(row.cells[method].seconds, ".3g") or "–" for row in summary.rows)]
-        for method in summary.methods
     ]
 
 
@@ -280,14 +257,6 @@ def _explanations(summary: TableSummary) -> list[str]:
     return [f"{', '.join(methods)} ({rows}): {why}" for (rows, why), methods in grouped.items()]
 
 
-def _mixed(summary: TableSummary) -> list[str]:
-    return [
-        f"{method}: its records come from {len(codes)} versions of its code."
-        for method, codes in summary.codes.items()
-        if len(codes) > 1
-    ]
-
-
 def markdown_table(header: Sequence[str], lines: Iterable[Sequence[str]]) -> list[str]:
     """Return the lines of a table in Markdown."""
 
@@ -297,10 +266,21 @@ def markdown_table(header: Sequence[str], lines: Iterable[Sequence[str]]) -> lis
     return [join(header), "|" + "---|" * len(header), *(join(line) for line in lines)]
 
 
-def _markdown_cell(cell: CellSummary, metric: str) -> str:
-    mean, standing, small = _lines_of_cell(cell, metric)
-    marked = {FIRST: f"**{mean}**", TIED: f"**{mean}** ="}.get(standing, mean)
-    return "<br>".join([marked, *small])
+def _score_cell(cell: CellSummary, metric: str) -> str:
+    """Print a mean, marked by how it stands, and the smaller lines below it."""
+    found, paper = cell.metrics.get(metric), cell.papers.get(metric)
+    lines = ["–"]
+    if found is not None:
+        marked = {FIRST: "**{:.4f}**", TIED: "**{:.4f}** ="}.get(found.standing, "{:.4f}")
+        lines = [marked.format(found.mean)]
+        if found.variance is not None:
+            lines.append(f"({found.variance:.3e})")
+    if paper is not None:
+        spread = "" if paper.variance is None else f" ({paper.variance:.3e})"
+        lines.append(f"paper {paper.mean:.4f}{spread}")
+    if found is not None and found.difference is not None:
+        lines.append(f"{found.difference:+.4f}")
+    return BREAK.join(lines)
 
 
 def _lead_cell(cell: CellSummary, metric: str, ours: str = OURS) -> str:
@@ -337,29 +317,14 @@ def _column_lines(summary: TableSummary) -> list[list[str]]:
     lines = []
     for name in summary.methods:
         known = METHODS.get(name)
-        stops: dict[str, int] = {}
-        for row in summary.rows:
-            for reason, count in row.cells[name].stops.items():
-                stops[reason] = stops.get(reason, 0) + count
-        lines.append(
-            [
-                name,
-                "" if known is None else known.description,
-                "" if known is None else known.on,
-                "" if known is None else known.notes,
-                ", ".join(f"{reason} {count}" for reason, count in sorted(stops.items())),
-            ]
-        )
+        said = ["", "", ""] if known is None else [known.description, known.on, known.notes]
+        stops = sum((Counter(row.cells[name].stops) for row in summary.rows), Counter())
+        ended = ", ".join(f"{reason} {count}" for reason, count in sorted(stops.items()))
+        lines.append([name, *said, ended])
     return lines
 
 
 COLUMNS_HEADER = ["column", "what it is", "sees", "to know", "ended by"]
-
-
-def _older(summary: TableSummary) -> list[str]:
-    if not summary.older:
-        return []
-    return [OLDER.format(summary.older)]
 
 
 def table_markdown(summary: TableSummary) -> str:
@@ -375,30 +340,50 @@ def table_markdown(summary: TableSummary) -> str:
     text : str
         A section with scores, times, and the reasons for gaps.
     """
-    lines = (
-        [f"# {summary.title}", "", summary.note, ""] if summary.note else [f"# {summary.title}", ""]
-    )
+    names = [row.name for row in summary.rows]
+    titles = [_row_title(row) for row in summary.rows]
+
+    def by_row(form: Callable[[CellSummary], str]) -> list[list[str]]:
+        """Return a line for each method, with a cell for each row."""
+        return [
+            [method, *(form(row.cells[method]) for row in summary.rows)]
+            for method in summary.methods
+        ]
+
+    lines = [f"# {summary.title}", "", *([summary.note, ""] if summary.note else [])]
     lines += [LEGEND, "", _runs_line(summary), ""]
     if any(row.seen for row in summary.rows):
         lines += [SPLIT_NOTE, ""]
     for metric in _shown(summary):
-        lines += [f"## {MEASURES[metric]}", ""]
-        lines += markdown_table(_header(summary), _score_lines(summary, metric, _markdown_cell))
-        lines.append("")
+        scores = by_row(partial(_score_cell, metric=metric))
+        lines += [f"## {MEASURES[metric]}", "", *markdown_table(["", *titles], scores), ""]
+    times = by_row(lambda cell: _number(cell.seconds, ".3g") or "–")
     lines += ["## Time", "", "Processor seconds of a fit, one thread, mean over the runs.", ""]
-    lines += markdown_table(["", *(row.name for row in summary.rows)], _time_lines(summary))
+    lines += markdown_table(["", *names], times)
     lines += _lead_sections(summary)
     lines += ["", "## Columns", "", *markdown_table(COLUMNS_HEADER, _column_lines(summary))]
     if summary.spread:
         lines += ["", "## Random starts", "", *markdown_table(STARTS_HEADER, _starts(summary))]
-    gaps = [*_explanations(summary), *_older(summary)]
-    if gaps:
+    older = [OLDER.format(summary.older)] if summary.older else []
+    if gaps := [*_explanations(summary), *older]:
         lines += ["", "## Gaps", "", *(f"- {_one_line(gap)}" for gap in gaps)]
-    if mixed := _mixed(summary):
-        lines += ["", "## Mixed code", "", *(f"- {line}" for line in mixed)]
-    lines += ["", *(f"Machine: {name}." for name in summary.machines)]
-    lines += [f"Versions: {name}." for name in summary.versions]
-    return "\n".join(lines) + "\n"
+    mixed = {method: len(codes) for method, codes in summary.codes.items() if len(codes) > 1}
+    if mixed:
+        lines += ["", "## Mixed code", ""]
+    for method, count in mixed.items():
+        lines.append(f"- {method}: its records come from {count} versions of its code.")
+    return "\n".join([*lines, "", *_origins([summary])]) + "\n"
+
+
+def _origins(summaries: Iterable[TableSummary]) -> list[str]:
+    """Say on which machines and with which versions records were made, each once."""
+    summaries = list(summaries)
+    machines = dict.fromkeys(name for summary in summaries for name in summary.machines)
+    versions = dict.fromkeys(name for summary in summaries for name in summary.versions)
+    return [
+        *(f"Machine: {name}." for name in machines),
+        *(f"Versions: {name}." for name in versions),
+    ]
 
 
 def _one_line(text: str) -> str:
@@ -436,54 +421,40 @@ def table_csv(summary: TableSummary) -> str:
     return csv_text(lines)
 
 
-def _html_table(header: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
-    """Build a table from cells that are HTML already."""
-    head = "".join(f"<th>{html.escape(cell)}</th>" for cell in header)
-    body = "".join("<tr>" + "".join(f"<td>{c}</td>" for c in line) + "</tr>\n" for line in lines)
-    inside = f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody>"
+def _html_cell(cell: str) -> str:
+    """Turn a cell of a Markdown table into HTML: what is bold, and smaller lines below."""
+    first, *rest = cell.strip().replace("\\|", "|").split(BREAK)
+    marked = re.sub(r"\*\*(.+?)\*\*", r"<b>\1</b>", html.escape(first))
+    return marked + "".join(f"<small>{html.escape(line)}</small>" for line in rest)
+
+
+def _html_table(lines: Iterable[str]) -> str:
+    """Turn a Markdown table into HTML."""
+    head, _, *body = (
+        [_html_cell(cell) for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in lines
+    )
+    heading = "".join(f"<th>{cell}</th>" for cell in head)
+    rows = "".join("<tr>" + "".join(f"<td>{c}</td>" for c in line) + "</tr>\n" for line in body)
+    inside = f"<thead><tr>{heading}</tr></thead><tbody>{rows}</tbody>"
     return f"<div class='wide'><table>{inside}</table></div>"
 
 
-def _html_cell(cell: CellSummary, metric: str) -> str:
-    mean, standing, small = _lines_of_cell(cell, metric)
-    marked = {FIRST: f"<b>{mean}</b>", TIED: f"<b>{mean}</b> ="}.get(standing, mean)
-    found = cell.metrics.get(metric)
-    if found is not None and found.lead is not None:
-        small.append(f"ours {_lead_cell(cell, metric)}")
-    rest = "".join(f"<small>{html.escape(line)}</small>" for line in small)
-    title = f" title='{html.escape(cell.explanation, quote=True)}'" if cell.explanation else ""
-    return f"<span{title}>{marked}</span>{rest}"
-
-
 def table_html(summary: TableSummary) -> str:
-    """Render a table as a section of HTML."""
-
-    def escaped(lines: list[list[str]]) -> list[list[str]]:
-        return [[html.escape(cell) for cell in line] for line in lines]
-
-    parts = [
-        f"<section id='{html.escape(summary.name)}'><h2>{html.escape(summary.title)}</h2>",
-        f"<p>{html.escape(summary.note)}</p>",
-        f"<p>{html.escape(_runs_line(summary))}</p>",
-    ]
-    for metric in _shown(summary):
-        lines = _score_lines(summary, metric, _html_cell)
-        scores = [[html.escape(name), *cells] for name, *cells in lines]
-        parts.append(f"<h3>{html.escape(MEASURES[metric])}</h3>")
-        parts.append(_html_table(_header(summary), scores))
-    if summary.spread:
-        parts.append("<h3>Random starts</h3>")
-        parts.append(_html_table(STARTS_HEADER, escaped(_starts(summary))))
-    parts.append("<h3>Columns</h3>")
-    parts.append(_html_table(COLUMNS_HEADER, escaped(_column_lines(summary))))
-    parts.append("<h3>Processor seconds of a fit</h3>")
-    parts.append(
-        _html_table(["", *(row.name for row in summary.rows)], escaped(_time_lines(summary)))
-    )
-    remarks = [*_explanations(summary), *_older(summary), *_mixed(summary)]
-    if remarks:
-        items = "".join(f"<li>{html.escape(_one_line(remark))}</li>" for remark in remarks)
-        parts.append(f"<h3>Gaps</h3><ul>{items}</ul>")
+    """Render a table as a section of HTML, with all that its Markdown has."""
+    parts = [f"<section id='{html.escape(summary.name)}'>"]
+    for block in re.split(r"\n{2,}", table_markdown(summary).strip()):
+        lines = block.splitlines()
+        marks, _, words = block.partition(" ")
+        if marks in ("#", "##"):
+            level = len(marks) + 1
+            parts.append(f"<h{level}>{html.escape(words)}</h{level}>")
+        elif marks == "|":
+            parts.append(_html_table(lines))
+        elif marks == "-":
+            items = "".join(f"<li>{html.escape(line[2:])}</li>" for line in lines)
+            parts.append(f"<ul>{items}</ul>")
+        else:
+            parts += [f"<p>{html.escape(line)}</p>" for line in lines]
     return "\n".join([*parts, "</section>"])
 
 
@@ -521,20 +492,11 @@ def page_html(summaries: Iterable[TableSummary], figures: Mapping[str, tuple[str
     page : str
         HTML without references to other files and without scripts.
     """
-    summaries = list(summaries)
-    machines = dict.fromkeys(name for summary in summaries for name in summary.machines)
-    numbers = dict.fromkeys(name for summary in summaries for name in summary.versions)
     parts = [
         "<!doctype html><html lang='en'><head><meta charset='utf-8'>",
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">',
         "<meta name='viewport' content='width=device-width, initial-scale=1'>",
         f"<title>Results</title><style>{_STYLE}</style></head><body><h1>Results</h1>",
-        f"<p>{LEGEND}</p>",
-        *(
-            f"<p>Machine: {html.escape(name)}. One numerical thread a process.</p>"
-            for name in machines
-        ),
-        *(f"<p>Versions: {html.escape(name)}.</p>" for name in numbers),
         *(table_html(summary) for summary in summaries),
     ]
     for name, (title, svg) in figures.items():
@@ -559,23 +521,6 @@ VERDICT_NOTE = (
 def _marked(name: str, lines: Iterable[str]) -> list[str]:
     """Put marks around a part that other pages take from the overview."""
     return [f"<!-- {name} -->", "", *lines, f"<!-- end of {name} -->", ""]
-
-
-def _ablations(summaries: Iterable[TableSummary]) -> list[list[str]]:
-    """Compare our method with its own variants, one line for each row, variant and metric."""
-    variants = [name for name, method in METHODS.items() if method.variant_of == OURS]
-    return [
-        [summary.name, row.name, name, metric, f"{found.mean:.4f}", _lead_cell(cell, metric)]
-        for summary in summaries
-        for row in summary.rows
-        for name, cell in row.cells.items()
-        for metric, found in cell.metrics.items()
-        if name in variants and metric in METRICS and found.lead is not None
-    ]
-
-
-def _answer(agrees: bool | None) -> str:
-    return "single run" if agrees is None else "yes" if agrees else "no"
 
 
 def _by_table(found: list[Standing]) -> list[list[str]]:
@@ -603,38 +548,44 @@ def _by_table(found: list[Standing]) -> list[list[str]]:
 
 
 def _ablation_section(summaries: Iterable[TableSummary]) -> list[str]:
-    lines = _ablations(summaries)
+    """Compare our method with its own variants, one line for each row, variant and metric."""
+    variants = [name for name, method in METHODS.items() if method.variant_of == OURS]
+    lines = [
+        [summary.name, row.name, name, metric, f"{found.mean:.4f}", _lead_cell(cell, metric)]
+        for summary in summaries
+        for row in summary.rows
+        for name, cell in row.cells.items()
+        for metric, found in cell.metrics.items()
+        if name in variants and metric in METRICS and found.lead is not None
+    ]
     if not lines:
         return []
     header = ["table", "row", "variant", "metric", "mean", f"{OURS} minus it"]
     return [f"## {OURS} and its ablations", "", *markdown_table(header, lines), ""]
 
 
-def _share_lines(summaries: list[TableSummary]) -> list[str]:
+def _share_lines(
+    summaries: list[TableSummary], standing: Mapping[str, list[Standing]]
+) -> list[str]:
     """Say in how many rows each of our columns is behind nobody, and name the others."""
     lines = []
-    for ours in our_columns():
-        found = standings(summaries, ours)
-        if not found:
-            continue
+    for ours, found in standing.items():
         share = share_of(found, ours)
         if share.rows:
             percent = f"{100 * share.reached / share.rows:.0f} %"
-            lines.append(
+            text = (
                 f"**{ours}** is first or tied first in AC and NMI in {share.reached} of "
                 f"{share.rows} rows ({percent}), against all rivals of each row."
             )
-            lines.append("")
+            lines += [text, ""]
         if share.others:
-            lines += markdown_table(
-                ["table", "row", "measure", "ours", "ahead of it", "", "difference ± error"],
-                (
-                    [s.table, s.row, s.metric, f"{s.ours:.4f}", *_winners(summaries, s)]
-                    for s in found
-                    if s.verdict == BEHIND
-                ),
+            header = ["table", "row", "measure", "ours", "ahead of it", "", "difference ± error"]
+            lost = (
+                [s.table, s.row, s.metric, f"{s.ours:.4f}", *_winners(summaries, s)]
+                for s in found
+                if s.verdict == BEHIND
             )
-            lines.append("")
+            lines += [*markdown_table(header, lost), ""]
     return lines
 
 
@@ -670,12 +621,7 @@ def _run_lines(summaries: Sequence[TableSummary]) -> list[str]:
     hours = sum(cell.done * (cell.seconds or 0.0) for cell in cells) / SECONDS_OF_AN_HOUR
     absent = sum(cell.expected - cell.done for cell in cells)
     text = f"{fits} fits with scores, {hours:.1f} hours of processor time, one thread each; "
-    lines = [f"{text}{absent} have none, each table says why."]
-    for name in dict.fromkeys(name for summary in summaries for name in summary.machines):
-        lines.append(f"Machine: {name}.")
-    for name in dict.fromkeys(name for summary in summaries for name in summary.versions):
-        lines.append(f"Versions: {name}.")
-    return [*lines, ""]
+    return [f"{text}{absent} have none, each table says why.", *_origins(summaries), ""]
 
 
 def _winners(summaries: list[TableSummary], standing: Standing) -> list[str]:
@@ -689,9 +635,8 @@ def _winners(summaries: list[TableSummary], standing: Standing) -> list[str]:
     return [", ".join(names), f"{means[best].mean:.4f}", _error(lead)]
 
 
-def _standing_section(summaries: list[TableSummary], ours: str) -> list[str]:
+def _standing_section(ours: str, found: list[Standing]) -> list[str]:
     """Compare one of our columns with the nearest rival of each row."""
-    found = standings(summaries, ours)
     if not found:  # the marks stay, for pages that take what is between them
         return [*_marked(f"tables of {ours}", [f"No row of {ours} is computed yet.", ""])]
     lines = (
@@ -729,43 +674,34 @@ def _standing_section(summaries: list[TableSummary], ours: str) -> list[str]:
 def overview_markdown(summaries: Iterable[TableSummary]) -> str:
     """Render both comparisons in Markdown."""
     summaries = list(summaries)
+    standing = {ours: standings(summaries, ours) for ours in our_columns()}
+    agreed = agreements(summaries)
+    header = [
+        *("table", "row", "method", "metric", "here", "paper", "difference", "two errors"),
+        "agrees",
+    ]
     lines = [
         "# Overview",
         "",
-        *_marked("shares", _share_lines(summaries)),
+        *_marked("shares", _share_lines(summaries, standing)),
         VERDICT_NOTE,
         f'"faster": processor time of {PAPERS_OWN} over ours, row by row.',
         "",
-        *(line for ours in our_columns() for line in _standing_section(summaries, ours)),
+        *(line for ours, found in standing.items() for line in _standing_section(ours, found)),
         *_ablation_section(summaries),
         f"## {PAPERS_OWN} here and in the paper",
         "",
-        *_marked("agreement", _agreement_lines(agreements(summaries))),
+        *_marked("agreement", _agreement_lines(agreed)),
         *markdown_table(
-            [
-                "table",
-                "row",
-                "method",
-                "metric",
-                "here",
-                "paper",
-                "difference",
-                "two errors",
-                "agrees",
-            ],
+            header,
             (
                 [
-                    found.table,
-                    found.row,
-                    found.method,
-                    found.metric,
-                    f"{found.here:.4f}",
-                    f"{found.printed:.4f}",
-                    f"{found.here - found.printed:+.4f}",
-                    "–" if found.error is None else f"{STANDARD_ERRORS * found.error:.4f}",
-                    _answer(found.agrees),
+                    *(one.table, one.row, one.method, one.metric),
+                    *(f"{one.here:.4f}", f"{one.printed:.4f}", f"{one.here - one.printed:+.4f}"),
+                    "–" if one.error is None else f"{STANDARD_ERRORS * one.error:.4f}",
+                    {None: "single run", True: "yes", False: "no"}[one.agrees],
                 ]
-                for found in agreements(summaries)
+                for one in agreed
             ),
         ),
         "",
@@ -776,6 +712,256 @@ def overview_markdown(summaries: Iterable[TableSummary]) -> str:
         *_marked("run", _run_lines(summaries)),
     ]
     return "\n".join(lines).rstrip() + "\n"
+
+
+PNG_DPI = 150
+PANEL_WIDTH, PANEL_HEIGHT = 6.4, 3.0
+OFF_SCALE = 1.5
+"""A start whose error exceeds all others by this factor is not drawn."""
+CURVE_WIDTH = 3.2
+CURVE_STYLES: tuple[dict[str, Any], ...] = (
+    {"color": "#1b4f8a", "marker": "o", "markersize": 4},
+    {"color": "#b3471d", "marker": "s", "markersize": 4, "linestyle": "--"},
+)
+"""The tensor in full lines, flattened samples in broken ones."""
+TILE = 1.3
+"""Inches of a centroid's picture."""
+
+
+def figure_records(
+    figure: Figure, records: Iterable[RunRecord], *, profile: str = PAPER
+) -> list[RunRecord]:
+    """Return the records that a figure shows, in its own order, as far as they are computed."""
+    found = _by_cell(records, figure.experiment, profile)
+    runs = [run for row in figure.rows for one in figure.methods for run in found[row, one]]
+    return [record for record in runs if record.run == 0]
+
+
+def _by_cell(
+    records: Iterable[RunRecord], table: str, profile: str
+) -> dict[tuple[str, str], list[RunRecord]]:
+    """Sort the runs of a table that have scores by row and method."""
+    found: dict[tuple[str, str], list[RunRecord]] = defaultdict(list)
+    for record in records:
+        if (record.profile, record.experiment, record.status) == (profile, table, OK):
+            found[record.row, record.method].append(record)
+    return found
+
+
+@dataclass(frozen=True)
+class Point(Record):
+    """A point of a curve.
+
+    Attributes
+    ----------
+    curve : str
+        What changes along it.
+    at : float
+        Where the point lies.
+    method : str
+        The column.
+    runs : int
+        The runs behind the means.
+    accuracy, seconds : float
+        Mean accuracy, and mean processor time of a fit.
+    error : float
+        The standard error of the accuracy; 0 for a single run.
+    """
+
+    curve: str
+    at: float
+    method: str
+    runs: int
+    accuracy: float
+    error: float
+    seconds: float
+
+
+def curve_points(
+    figure: Figure, table: Experiment, records: Iterable[RunRecord], *, profile: str = PAPER
+) -> list[Point]:
+    """Return the points of all curves of a table, in its own order, as far as they are computed.
+
+    Parameters
+    ----------
+    figure : Figure
+        Which columns are drawn.
+    table : Experiment
+        The table whose rows lie on curves.
+    records : iterable of RunRecord
+        The records.
+    profile : {"paper", "quick"}, default="paper"
+        The settings.
+
+    Returns
+    -------
+    points : list of Point
+        One for each row and method with records.
+    """
+    found = _by_cell(records, table.name, profile)
+    points = []
+    for row in table.rows:
+        for method in figure.methods:
+            here = found[row.name, method]
+            if row.on is None or not here:
+                continue
+            scores = np.asarray([record.ac or 0.0 for record in here])
+            error = scores.std(ddof=1) / len(here) ** 0.5 if len(here) > 1 else 0.0
+            seconds = np.mean([record.cpu_seconds or 0.0 for record in here])
+            numbers = (float(scores.mean()), float(error), float(seconds))
+            points.append(Point(row.on[0], row.on[1], method, len(here), *numbers))
+    return points
+
+
+def _curves(canvas: Any, points: list[Point]) -> None:
+    """Draw accuracy above time, one column a curve, one line a method."""
+    names = list(dict.fromkeys(point.curve for point in points))
+    methods = list(dict.fromkeys(point.method for point in points))
+    panels = canvas.subplots(2, len(names), squeeze=False)
+    for column, name in enumerate(names):
+        top, bottom = panels[0][column], panels[1][column]
+        for method, style in zip(methods, CURVE_STYLES, strict=False):
+            line = [point for point in points if (point.curve, point.method) == (name, method)]
+            places = [point.at for point in line]
+            heights = [point.accuracy for point in line]
+            spans = [2.0 * point.error for point in line]
+            top.errorbar(places, heights, yerr=spans, label=method, capsize=2, **style)
+            bottom.plot(places, [point.seconds for point in line], **style)
+        top.set_title(name, loc="left", fontsize=10)
+        top.set_ylim(0.0, 1.05)
+        bottom.set_yscale("log")
+        bottom.set_xlabel(name)
+        ticks = sorted({point.at for point in points if point.curve == name})
+        for panel in (top, bottom):
+            panel.set_xticks(ticks)
+            panel.grid(alpha=0.3)
+    panels[0][0].set_ylabel("accuracy ± 2 standard errors")
+    panels[1][0].set_ylabel("seconds a fit")
+    panels[0][0].legend(frameon=False, fontsize=8, loc="lower left")
+
+
+def _error_curves(canvas: Any, records: list[RunRecord]) -> None:
+    """Draw the relative error against the iteration, one panel a start."""
+    panels = canvas.subplots(len(records), 1, squeeze=False)[:, 0]
+    for panel, record in zip(panels, records, strict=True):
+        course = [entry for entry in record.extras.get("history", []) if "relative_error" in entry]
+        errors = [entry["relative_error"] for entry in course]
+        steps = [entry.get("iteration", index) for index, entry in enumerate(course)]
+        if len(errors) > 1 and errors[0] > OFF_SCALE * max(errors[1:]):
+            # A random start would flatten the rest of the curve; it is named in place of drawn.
+            panel.plot([], [], " ", label=f"start: {errors[0]:.3f}, off the scale")
+            steps, errors = steps[1:], errors[1:]
+        elif errors:
+            panel.plot(steps[:1], errors[:1], "o", color="#b3471d", label="start", zorder=3)
+        panel.plot(steps, errors, color="#1b4f8a", linewidth=1.6)
+        if errors:
+            panel.legend(frameon=False)
+        panel.set_title(f"{record.row} ({record.method})", loc="left", fontsize=10)
+        panel.set_xlabel("iteration")
+        panel.set_ylabel("relative error")
+        panel.grid(alpha=0.3)
+
+
+def _pictures_of(record: RunRecord) -> list[tuple[str, np.ndarray]]:
+    """Return the lifted centres of a record with their captions, those of the paper first."""
+    found = []
+    components = record.extras.get("components")
+    centroids = record.extras.get("centroids")
+    if components is not None and len(components) == len(record.classes):
+        found.append((f"{record.method}\ncomponents", np.asarray(components)))
+    if centroids is not None:
+        found.append((f"{record.method}\ncluster means", np.asarray(centroids)))
+    return found
+
+
+def _centroids(canvas: Any, groups: list[tuple[str, np.ndarray]]) -> None:
+    """Draw the centres as pictures: raw, on a scale symmetric about 0, and their positive part."""
+    lines = [(name, pictures, clip) for name, pictures in groups for clip in (False, True)]
+    panels = canvas.subplots(len(lines), max(len(p) for _, p, _ in lines), squeeze=False)
+    for line, (name, pictures, clip) in zip(panels, lines, strict=True):
+        for panel in line:
+            panel.axis("off")
+        limit = float(np.abs(pictures).max()) or 1.0
+        for panel, picture in zip(line, pictures, strict=False):
+            if clip:
+                panel.imshow(np.maximum(picture, 0.0), cmap="gray", vmin=0.0, vmax=limit)
+            else:
+                panel.imshow(picture, cmap="RdBu_r", vmin=-limit, vmax=limit)
+        line[0].text(
+            -0.15,
+            0.5,
+            f"{name}\n{'positive part' if clip else 'raw'}",
+            ha="right",
+            va="center",
+            fontsize=8,
+            transform=line[0].transAxes,
+        )
+
+
+def draw_figure(
+    figure: Figure, records: Iterable[RunRecord], *, profile: str = PAPER
+) -> Any | None:
+    """Draw a figure.
+
+    Parameters
+    ----------
+    figure : Figure
+        Which.
+    records : iterable of RunRecord
+        The records; the figure picks its own.
+    profile : {"paper", "quick"}, default="paper"
+        The settings.
+
+    Returns
+    -------
+    canvas : matplotlib.figure.Figure or None
+        None where none of its runs is stored.
+    """
+    shown: Any
+    draw: Any
+    if figure.kind == "curves":
+        table = LIBRARIES[profile][figure.experiment]
+        shown = curve_points(figure, table, records, profile=profile)
+        draw, size = _curves, (CURVE_WIDTH * len({one.curve for one in shown}), 2 * PANEL_HEIGHT)
+    elif figure.kind == "errors":
+        found = figure_records(figure, records, profile=profile)
+        # Records that came through a CSV file have no course.
+        shown = [record for record in found if record.extras.get("history")]
+        draw, size = _error_curves, (PANEL_WIDTH, PANEL_HEIGHT * len(shown))
+    else:
+        found = figure_records(figure, records, profile=profile)
+        shown = [group for record in found for group in _pictures_of(record)]
+        columns = max((len(pictures) for _, pictures in shown), default=0)
+        draw, size = _centroids, ((columns + 1.5) * TILE, 2 * len(shown) * TILE)
+    if not shown:
+        return None
+    from tuckermix.plots.style import require_matplotlib
+
+    canvas = require_matplotlib("draw_figure").Figure(figsize=size, layout="constrained")
+    draw(canvas, shown)
+    return canvas
+
+
+def figure_svg(canvas: Any) -> str:
+    """Return a drawn figure as SVG text, the same bytes for the same records."""
+    import matplotlib
+
+    stream = io.StringIO()
+    # Without a fixed salt and date, each rendering would differ in its identifiers.
+    with matplotlib.rc_context({"svg.hashsalt": "tuckermix"}):
+        canvas.savefig(stream, format="svg", metadata={"Date": None})
+    # Trailing blanks are matplotlib's; files under version control have none.
+    return "\n".join(line.rstrip() for line in stream.getvalue().splitlines()) + "\n"
+
+
+def save_figure(canvas: Any, folder: Path, name: str) -> list[Path]:
+    """Write a drawn figure as PNG and SVG, both or neither, and return the two paths."""
+    png, svg = folder / f"{name}.png", folder / f"{name}.svg"
+    # Saving moves the panels a little each time; the first rendering is the one that repeats.
+    with atomic_paths(png, svg) as (new_png, new_svg):
+        new_svg.write_text(figure_svg(canvas), encoding="utf-8")
+        canvas.savefig(new_png, dpi=PNG_DPI, metadata={"Software": None})
+    return [png, svg]
 
 
 @dataclass(frozen=True)

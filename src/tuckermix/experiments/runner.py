@@ -14,7 +14,8 @@ import pickle
 import signal
 import threading
 import time
-from collections import defaultdict
+import warnings
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -23,23 +24,27 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from joblib import cpu_count
+from sklearn.metrics import adjusted_rand_score
+
 from tuckermix._records import Record
+from tuckermix._resources import one_blas_thread
 from tuckermix._validation import check_integer, check_option, check_real
-from tuckermix.experiments.cells import (
+from tuckermix.experiments.draws import DATASETS, DatasetEntry, draw
+from tuckermix.experiments.methods import METHODS, Method, build, code_fingerprint
+from tuckermix.experiments.store import (
+    ARI,
     FAILED,
     MISSING,
-    PAPER,
-    QUICK,
+    OK,
     TIMEOUT,
-    Cell,
-    cells_of,
-    execute,
+    RunRecord,
+    Store,
+    read_records,
 )
-from tuckermix.experiments.draws import DATASETS, DatasetEntry, find_dataset
-from tuckermix.experiments.methods import METHODS, Method, code_fingerprint
-from tuckermix.experiments.store import RunRecord, Store, read_records
-from tuckermix.experiments.tables import EXPERIMENTS, QUICK_EXPERIMENTS, Experiment, resolve_targets
-from tuckermix.summary import machine, versions
+from tuckermix.experiments.tables import PAPER, QUICK, Cell, Experiment, cells_of, resolve_targets
+from tuckermix.summary import SECONDS_DIGITS, machine, scores, versions
 
 __all__ = [
     "DEFAULT_DB",
@@ -48,7 +53,6 @@ __all__ = [
     "RunReport",
     "TimeEstimate",
     "Worker",
-    "default_jobs",
     "log_progress",
     "plan",
     "reproduce",
@@ -76,6 +80,132 @@ GUESSES = (0.5, 5.0, 60.0)
 """Seconds of a cell by its method's cost, while no cell of the method was computed."""
 STOP_SECONDS = 5.0
 """How long a process may take to end after it was told to."""
+KEPT_HISTORY = ("iteration", "cost", "relative_error", "gap", "time")
+"""What a record keeps of each iteration, where a figure shows its course."""
+
+
+def _status_value(field: str) -> int | None:
+    """Read a field of this process's memory status in bytes, where the system offers it."""
+    try:
+        for line in Path("/proc/self/status").read_text().splitlines():
+            if line.startswith(field):
+                return int(line.split()[1]) * 1024
+    except (OSError, ValueError):
+        pass
+    return None
+
+
+def _reset_peak() -> int | None:
+    """Start a new measurement of the peak of resident memory and return the present value."""
+    try:
+        Path("/proc/self/clear_refs").write_text("5")
+    except OSError:
+        return None
+    return _status_value("VmRSS")
+
+
+def _peak_since(start: int | None) -> int | None:
+    peak = _status_value("VmHWM")
+    return None if start is None or peak is None else max(0, peak - start)
+
+
+def _finite(value: Any) -> float | None:
+    """Return a number as a float that JSON can hold."""
+    number = float(value)
+    return number if np.isfinite(number) else None
+
+
+def _extras(estimator: Any, keep: Iterable[str]) -> dict[str, Any]:
+    """Return the course and the centroids of a fit, as lists, where the row asks for them."""
+    extras: dict[str, Any] = {}
+    if "history" in keep and hasattr(estimator, "history_"):
+        extras["history"] = [
+            {name: _finite(entry[name]) for name in KEPT_HISTORY if name in entry}
+            for entry in estimator.history_
+        ]
+    if "components" in keep:
+        for name in ("components_", "centroids_"):
+            values = getattr(estimator, name, None)
+            if values is not None:
+                extras[name.rstrip("_")] = np.asarray(values, dtype=float).round(6).tolist()
+    return extras
+
+
+def _explain(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}"
+
+
+@one_blas_thread  # in any process: Ctrl-C inside scikit-learn's own limit would leave it behind
+def execute(
+    cell: Cell,
+    *,
+    data_home: str | None = None,
+    methods: Mapping[str, Method] = METHODS,
+    datasets: Mapping[str, DatasetEntry] = DATASETS,
+) -> dict[str, Any]:
+    """Compute a cell. Errors become part of the outcome; nothing is raised.
+
+    Parameters
+    ----------
+    cell : Cell
+        What to compute.
+    data_home : str or None, default=None
+        The folder of the datasets.
+    methods, datasets : mapping
+        The registries.
+
+    Returns
+    -------
+    outcome : dict
+        The fields of a record that the computation determines.
+    """
+    method = methods[cell.method]
+    outcome: dict[str, Any] = {"fingerprint": code_fingerprint(method.factory, method.view)}
+    try:
+        entry = datasets[cell.row.dataset]
+        drawn = draw(cell.row, cell.experiment, cell.run, entry=entry, data_home=data_home)
+    except FileNotFoundError as error:
+        return outcome | {"status": MISSING, "error": str(error)}
+    except Exception as error:
+        return outcome | {"status": FAILED, "error": _explain(error)}
+    outcome |= {
+        "n_samples": int(drawn.labels.size),
+        "classes": [int(label) for label in np.unique(drawn.labels)],
+        "extras": {} if drawn.seen is None else {"seen": drawn.seen},
+    }
+    n_clusters = len(outcome["classes"])
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            estimator = build(method, n_clusters, cell.row.ranks, cell.seed, cell.settings)
+            start = _reset_peak()
+            wall, cpu = time.perf_counter(), time.process_time()
+            estimator.fit(drawn.X, *([drawn.labels] if method.uses_truth else []))
+            outcome["seconds"] = round(time.perf_counter() - wall, SECONDS_DIGITS)
+            outcome["cpu_seconds"] = round(time.process_time() - cpu, SECONDS_DIGITS)
+            outcome["peak_memory"] = _peak_since(start)
+            labels = np.asarray(estimator.labels_)
+            reason = getattr(estimator, "stop_reason_", None)
+            n_iter = getattr(estimator, "n_iter_", None)
+            outcome["iterations"] = None if n_iter is None else int(n_iter)
+            outcome["stop_reason"] = None if reason is None else str(reason)
+            if str(reason) == "failed" or np.unique(labels).size < min(2, n_clusters):
+                outcome["status"] = FAILED
+                outcome["error"] = (
+                    getattr(estimator, "failure_", "") or "The method reports a meaningless result."
+                    if str(reason) == "failed"
+                    else "All samples fell into one cluster."
+                )
+            else:
+                outcome["status"] = OK
+                outcome |= scores(drawn.labels, labels)
+                outcome["extras"][ARI] = float(adjusted_rand_score(drawn.labels, labels))
+                outcome["extras"] |= _extras(estimator, cell.row.keep)
+        except Exception as error:
+            outcome |= {"status": FAILED, "error": _explain(error)}
+    texts = dict.fromkeys(f"{item.category.__name__}: {item.message}" for item in caught)
+    outcome["warnings"] = list(texts)
+    return outcome
 
 
 @contextmanager
@@ -101,12 +231,7 @@ def _end_with_parent() -> None:
         os._exit(1)
 
 
-def _serve(
-    connection: Connection,
-    data_home: str | None,
-    methods: Mapping[str, Method],
-    datasets: Mapping[str, DatasetEntry],
-) -> None:
+def _serve(connection: Connection, options: dict[str, Any]) -> None:
     """Compute cells as they arrive, until None arrives."""
     # Ctrl-C reaches every process of the terminal; only the runner acts on it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -116,7 +241,7 @@ def _serve(
     with threadpool_limits(limits=1):
         while (cell := connection.recv()) is not None:
             connection.send(None)  # the clock of the time limit starts here, not with the imports
-            connection.send(execute(cell, data_home=data_home, methods=methods, datasets=datasets))
+            connection.send(execute(cell, **options))
 
 
 class Worker:
@@ -124,25 +249,16 @@ class Worker:
 
     Parameters
     ----------
-    data_home : str or None
-        The folder of the datasets.
-    methods, datasets : mapping
-        The registries, handed over once.
+    **options
+        What :func:`execute` takes beside a cell, handed over once.
     """
 
-    def __init__(
-        self,
-        data_home: str | None,
-        methods: Mapping[str, Method],
-        datasets: Mapping[str, DatasetEntry],
-    ) -> None:
+    def __init__(self, **options: Any) -> None:
         self.cell: Cell | None = None
         self.started: float | None = None
         context = multiprocessing.get_context("spawn")
         self.connection, theirs = context.Pipe()
-        self.process = context.Process(
-            target=_serve, args=(theirs, data_home, dict(methods), dict(datasets)), daemon=True
-        )
+        self.process = context.Process(target=_serve, args=(theirs, options), daemon=True)
         with _one_thread():
             self.process.start()
         theirs.close()
@@ -176,11 +292,6 @@ class Worker:
                 ),
             }
         return outcome
-
-    @property
-    def alive(self) -> bool:
-        """Whether the process can take another cell."""
-        return self.process.is_alive()
 
     def stop(self) -> None:
         """End the process, whatever it is doing."""
@@ -257,18 +368,9 @@ def log_progress(progress: Progress) -> None:
         return
     score = f"AC {record.ac:.4f} NMI {record.nmi:.4f}" if record.ac is not None else record.status
     left = "" if progress.left != progress.left else f", {progress.left / 60:.1f} min left"
-    logger.info(
-        "%d/%d%s · %s · %s · %s · run %d · %s · %.1f s",
-        progress.done,
-        progress.total,
-        left,
-        record.experiment,
-        record.row,
-        record.method,
-        record.run,
-        score,
-        record.seconds or 0.0,
-    )
+    done = f"{progress.done}/{progress.total}{left}"
+    place = f"{record.experiment} · {record.row} · {record.method} · run {record.run}"
+    logger.info("%s · %s · %s · %.1f s", done, place, score, record.seconds or 0.0)
 
 
 class TimeEstimate:
@@ -326,7 +428,7 @@ def _record(cell: Cell, outcome: Mapping[str, Any], where: str) -> RunRecord:
         parameters=cell.parameters(),
         versions=versions(NUMERICAL_PACKAGES),
         machine=where,
-        finished=datetime.now(UTC).isoformat(timespec="seconds"),
+        finished=f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
         **outcome,
     )
 
@@ -397,7 +499,7 @@ def _in_processes(
                 if outcome is None:
                     continue
                 # The next cell starts before this one is written: nobody waits for the disk.
-                if queue and worker.alive:
+                if queue and worker.process.is_alive():
                     worker.submit(queue.pop())
                 else:
                     workers.remove(worker)
@@ -412,16 +514,14 @@ def run_cells(
     cells: Sequence[Cell],
     store: Store,
     *,
-    data_home: str | None = None,
-    jobs: int = 1,
+    data: str | os.PathLike[str] | None = None,
+    jobs: int | None = None,
     time_limit: float | None = None,
     stop_after: float | None = None,
     longest_first: bool = False,
     times: Iterable[RunRecord] = (),
     retry_failed: bool = False,
     progress: Callable[[Progress], None] | None = None,
-    methods: Mapping[str, Method] | None = None,
-    datasets: Mapping[str, DatasetEntry] | None = None,
 ) -> RunReport:
     """Compute the cells that have no record yet and store each as soon as it is done.
 
@@ -431,11 +531,12 @@ def run_cells(
         What to compute, in this order.
     store : Store
         Where the records go. This process is the only one that writes to it.
-    data_home : str or None, default=None
+    data : path or None, default=None
         The folder of the datasets.
-    jobs : int, default=1
-        The number of processes, each with one numerical thread; 0 computes in this process, where
-        functions of an interactive session can be reached and `time_limit` cannot be kept.
+    jobs : int or None, default=None
+        The number of processes, each with one numerical thread; None means one for each processor,
+        0 computes in this process, where functions of an interactive session can be reached and
+        `time_limit` cannot be kept.
     time_limit : float or None, default=None
         Seconds after which a cell is given up.
     stop_after : float or None, default=None
@@ -449,23 +550,20 @@ def run_cells(
         Whether cells that failed before are tried again.
     progress : callable or None, default=None
         Called with a :class:`Progress` after each record and now and then in between.
-    methods, datasets : mapping or None, default=None
-        The registries; None means those of this package.
 
     Returns
     -------
     report : RunReport
         What was done. Ctrl-C ends the run early, with all finished cells stored.
     """
-    check_integer(jobs, "jobs", "run_cells", minimum=0)
+    jobs = cpu_count() if jobs is None else check_integer(jobs, "jobs", "run_cells", minimum=0)
     for name, value in (("time_limit", time_limit), ("stop_after", stop_after)):
         if value is not None:
             check_real(value, name, "run_cells", strict=True)
-    columns, sources = methods or METHODS, datasets or DATASETS
     options: dict[str, Any] = {
-        "data_home": data_home,
-        "methods": {name: columns[name] for name in {cell.method for cell in cells}},
-        "datasets": {name: sources[name] for name in {cell.row.dataset for cell in cells}},
+        "data_home": None if data is None else os.fspath(data),
+        "methods": {cell.method: METHODS[cell.method] for cell in cells},
+        "datasets": {cell.row.dataset: DATASETS[cell.row.dataset] for cell in cells},
     }
     if jobs:
         _check_picklable({**options["methods"], **options["datasets"]})
@@ -475,16 +573,16 @@ def run_cells(
     estimate = TimeEstimate([*store.records(), *times])
     if longest_first:
         todo = estimate.longest_first(todo)
-    counts = {"done": 0, "failed": 0, "missing": 0}
+    ended: Counter[str] = Counter()
 
     def notify(running: list[Cell], last: RunRecord | None = None) -> None:
         if progress is not None:
             progress(
                 Progress(
-                    counts["done"],
+                    ended.total(),
                     len(todo),
                     skipped,
-                    counts["failed"] + counts["missing"],
+                    ended.total() - ended[OK],
                     tuple(str(cell) for cell in running),
                     time.monotonic() - begin,
                     estimate.left(waiting.values(), jobs),
@@ -505,23 +603,21 @@ def run_cells(
             store.add(record)
             estimate.add(record)
             waiting.pop(cell.key)
-            counts["done"] += 1
-            counts["failed"] += record.status in (FAILED, TIMEOUT)
-            counts["missing"] += record.status == MISSING
+            ended[record.status] += 1
             notify([], record)
     except KeyboardInterrupt:
         interrupted = True
         logger.warning(
-            "Stopped after %d of %d cells; the rest can follow.", counts["done"], len(todo)
+            "Stopped after %d of %d cells; the rest can follow.", ended.total(), len(todo)
         )
     finally:
         outcomes.close()  # type: ignore[attr-defined]
     return RunReport(
         db=store.path,
-        computed=counts["done"],
+        computed=ended.total(),
         skipped=skipped,
-        failed=counts["failed"],
-        missing=counts["missing"],
+        failed=ended[FAILED] + ended[TIMEOUT],
+        missing=ended[MISSING],
         seconds=time.monotonic() - begin,
         interrupted=interrupted,
     )
@@ -563,22 +659,6 @@ class Cost(Record):
     longest: float
 
 
-def _costs(cells: Iterable[Cell], estimate: TimeEstimate) -> list[Cost]:
-    """Add up the time of cells by table and method."""
-    found: dict[tuple[str, str], list[float]] = defaultdict(list)
-    for cell in cells:
-        found[cell.experiment, cell.method].append(estimate.guess(cell))
-    return [Cost(*key, len(times), sum(times), max(times)) for key, times in found.items()]
-
-
-def default_jobs() -> int:
-    """Return the number of processors that this process may use."""
-    try:
-        return len(os.sched_getaffinity(0))
-    except AttributeError:  # not on every system
-        return os.cpu_count() or 1
-
-
 def _cells(
     targets: str | Experiment | Iterable[str | Experiment],
     runs: int | None,
@@ -600,10 +680,9 @@ def _cells(
         figures = []
     for table in tables:
         for row in table.rows:
-            find_dataset(row.dataset)
-    library = QUICK_EXPERIMENTS if quick else EXPERIMENTS
+            check_option(row.dataset, "dataset", "Row", DATASETS)
     profile = QUICK if quick else PAPER
-    return cells_of(tables, figures, library, runs=runs, methods=methods, profile=profile)
+    return cells_of(tables, figures, runs=runs, methods=methods, profile=profile)
 
 
 def plan(
@@ -642,10 +721,14 @@ def plan(
     """
     cells = _cells(targets, runs, methods, quick, rows)
     known = [] if times is None else read_records(times)
-    if not Path(db).is_file():
-        return _costs(cells, TimeEstimate(known))
-    with Store(db, read_only=True) as store:
-        return _costs(_pending(cells, store, False), TimeEstimate([*store.records(), *known]))
+    if Path(db).is_file():
+        with Store(db, read_only=True) as store:
+            cells, known = _pending(cells, store, False), [*store.records(), *known]
+    estimate = TimeEstimate(known)
+    found: dict[tuple[str, str], list[float]] = defaultdict(list)
+    for cell in cells:
+        found[cell.experiment, cell.method].append(estimate.guess(cell))
+    return [Cost(*key, len(costs), sum(costs), max(costs)) for key, costs in found.items()]
 
 
 def reproduce(
@@ -713,13 +796,16 @@ def reproduce(
     cells = _cells(targets, runs, methods, quick, rows)
     with Store(db) as store, store.writing():
         if refresh:
-            today = {name: code_fingerprint(method.factory) for name, method in METHODS.items()}
+            today = {
+                name: code_fingerprint(method.factory, method.view)
+                for name, method in METHODS.items()
+            }
             store.delete_stale({cell.key for cell in cells}, today)
         return run_cells(
             cells,
             store,
-            data_home=None if data is None else os.fspath(data),
-            jobs=default_jobs() if jobs is None else jobs,
+            data=data,
+            jobs=jobs,
             time_limit=time_limit,
             stop_after=stop_after,
             longest_first=longest_first,

@@ -10,12 +10,13 @@ import sqlite3
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 from tuckermix._files import csv_text, from_csv_cell
 from tuckermix._records import Record
+from tuckermix.experiments.draws import seed_of
 
 __all__ = ["RunRecord", "Store", "import_records", "read_records", "records_csv"]
 
@@ -23,69 +24,25 @@ SCHEMA_VERSION = 1
 BUSY_SECONDS = 30.0
 """How long a reader or the writer waits for the other: far more than one record takes to write."""
 
-_COLUMNS = {
-    "profile": "TEXT NOT NULL",
-    "experiment": "TEXT NOT NULL",
-    "row": "TEXT NOT NULL",
-    "method": "TEXT NOT NULL",
-    "run": "INTEGER NOT NULL",
-    "digest": "TEXT NOT NULL",
-    "status": "TEXT NOT NULL",
-    "dataset": "TEXT",
-    "seed": "INTEGER",
-    "n_samples": "INTEGER",
-    "ac": "REAL",
-    "nmi": "REAL",
-    "seconds": "REAL",
-    "cpu_seconds": "REAL",
-    "peak_memory": "INTEGER",
-    "iterations": "INTEGER",
-    "stop_reason": "TEXT",
-    "error": "TEXT",
-    "warnings": "TEXT",
-    "classes": "TEXT",
-    "parameters": "TEXT",
-    "versions": "TEXT",
-    "machine": "TEXT",
-    "fingerprint": "TEXT",
-    "finished": "TEXT",
-    "extras": "TEXT",
-}
-_JSON = ("warnings", "classes", "parameters", "versions", "extras")
+OK, FAILED, MISSING, TIMEOUT = "ok", "failed", "missing", "timeout"
+"""How a cell ended: with scores, with an error, without its data, or at its time limit."""
+
 KEY = ("profile", "experiment", "row", "method", "run")
 Key = tuple[str, str, str, str, int]
 
 RECORD_FIELDS = (
-    "profile",
-    "experiment",
-    "row",
-    "method",
-    "run",
-    "status",
-    "dataset",
-    "n_samples",
-    "classes",
-    "seed",
-    "ac",
-    "nmi",
-    "seconds",
-    "cpu_seconds",
-    "peak_memory",
-    "iterations",
-    "stop_reason",
-    "error",
-    "digest",
-    "fingerprint",
-    "finished",
+    *("profile", "experiment", "row", "method", "run", "status", "dataset", "n_samples", "classes"),
+    *("ac", "nmi", "seconds", "cpu_seconds", "peak_memory", "iterations", "stop_reason", "error"),
+    *("digest", "fingerprint", "finished"),
 )
-"""What the CSV of records must hold; the store has the rest."""
+"""What the CSV of records must hold; the store has the rest, and seeds follow from the names."""
 SEEN, ARI = "seen", "ari"
 """The last columns of the CSV, which older files lack: how much of the draw tuning has seen, and
 the adjusted Rand index. In the store they stand among the extras, so that its format stays."""
 LATER_FIELDS = (SEEN, ARI)
-INTEGERS = ("run", "seed", "n_samples", "peak_memory", "iterations")
-NUMBERS = ("ac", "nmi", "seconds", "cpu_seconds")
-OPTIONAL_TEXTS = ("stop_reason", "error")
+OF_DRAW = ("dataset", "n_samples", "classes", SEEN)
+"""What all records of a draw have alike. The CSV has it where it is new: an empty cell stands for
+what the file has said of the draw before."""
 NEEDED_BY_FIGURES = "figure"
 """Experiments of this prefix keep curves and pictures that the CSV lacks: they are run anew."""
 
@@ -175,6 +132,23 @@ class RunRecord(Record):
     def _extra(self, name: str) -> float | None:
         value = self.extras.get(name)
         return None if value is None else float(value)
+
+
+_KINDS = {"str": "TEXT", "int": "INTEGER", "float": "REAL"}
+"""How SQLite keeps the fields; lists and dictionaries become JSON."""
+
+
+def _kind(name: str) -> str:
+    """Return the type of a field, without saying that it may be missing."""
+    return str(RunRecord.__dataclass_fields__[name].type).removesuffix(" | None")
+
+
+_COLUMNS = {
+    entry.name: _KINDS.get(_kind(entry.name), "TEXT")
+    + (" NOT NULL" if entry.default is entry.default_factory else "")  # neither is there
+    for entry in fields(RunRecord)
+}
+_JSON = [name for name in _COLUMNS if _kind(name) not in _KINDS]
 
 
 class Store:
@@ -439,10 +413,18 @@ class Store:
 def records_csv(records: Iterable[RunRecord]) -> str:
     """Render records as CSV, one line each, without what only the figures need."""
     rows: list[Iterable[Any]] = [[*RECORD_FIELDS, *LATER_FIELDS]]
+    said: dict[tuple[Any, ...], dict[str, Any]] = {}
     for record in records:
-        line = record.to_dict() | {"classes": " ".join(map(str, record.classes))}
+        line = record.to_dict() | {SEEN: record.seen, ARI: record.ari}
+        line["classes"] = " ".join(map(str, record.classes))
         line["error"] = " ".join((record.error or "").split())
-        rows.append([*(line[name] for name in RECORD_FIELDS), record.seen, record.ari])
+        before = said.setdefault((*record.key[:3], record.run), {})
+        for name in OF_DRAW:
+            if before.get(name) == line[name]:
+                line[name] = None
+            else:
+                before[name] = line[name]
+        rows.append([line[name] for name in rows[0]])
     return csv_text(rows)
 
 
@@ -466,7 +448,14 @@ def read_records(path: str | os.PathLike[str]) -> list[RunRecord]:
                 f"{path} must be a records.csv of `tuckermix reproduce show`, with the columns "
                 f"{', '.join(RECORD_FIELDS)}. Got {reader.fieldnames} instead."
             )
-        return [_record_of(line, path, number) for number, line in enumerate(reader, start=2)]
+        said: dict[tuple[Any, ...], dict[str, str]] = {}
+        records = []
+        for number, line in enumerate(reader, start=2):
+            try:
+                records.append(_record_of(line, said))
+            except (AttributeError, TypeError, ValueError) as error:
+                raise ValueError(f"Line {number} of {path} is no record: {error}.") from error
+        return records
 
 
 def import_records(path: str | os.PathLike[str], db: str | os.PathLike[str]) -> int:
@@ -497,18 +486,20 @@ def import_records(path: str | os.PathLike[str], db: str | os.PathLike[str]) -> 
     return len(new)
 
 
-def _record_of(line: dict[str, str], path: object, number: int) -> RunRecord:
-    """Turn one line of the file into a record."""
-    values: dict[str, object] = {name: from_csv_cell(line[name]) for name in RECORD_FIELDS}
-    try:
-        values["classes"] = [int(name) for name in (line["classes"] or "").split()]
-        for name in INTEGERS:
-            values[name] = int(line[name]) if line[name] else None
-        for name in NUMBERS:
-            values[name] = float(line[name]) if line[name] else None
-        for name in OPTIONAL_TEXTS:
-            values[name] = from_csv_cell(line[name]) or None
-        values["extras"] = {name: float(line[name]) for name in LATER_FIELDS if line.get(name)}
-        return RunRecord(**values)  # type: ignore[arg-type]
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"Line {number} of {path} is no record: {error}.") from error
+def _record_of(line: dict[str, str], said: dict[tuple[Any, ...], dict[str, str]]) -> RunRecord:
+    """Turn one line of the file into a record; `said` is what lines before say of their draws."""
+    key = [from_csv_cell(line[name]) for name in KEY[:4]]
+    of_draw = said.setdefault((*key[:3], line["run"]), {})
+    of_draw |= {name: line[name] for name in OF_DRAW if line.get(name)}
+    line = line | of_draw
+    values: dict[str, Any] = {"classes": [int(name) for name in line["classes"].split()]}
+    for name in RECORD_FIELDS:
+        kind, text = _kind(name), line[name]
+        if kind in ("int", "float"):
+            values[name] = {"int": int, "float": float}[kind](text) if text else None
+        elif kind == "str":
+            optional = RunRecord.__dataclass_fields__[name].default is None
+            values[name] = from_csv_cell(text) or (None if optional else "")
+    values["seed"] = seed_of(*key[1:], values["run"])
+    values["extras"] = {name: float(line[name]) for name in LATER_FIELDS if line.get(name)}
+    return RunRecord(**values)

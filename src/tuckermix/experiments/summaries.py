@@ -8,31 +8,25 @@ standard errors ahead of every rival, and *tied first* if nobody is so far ahead
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from statistics import fmean, variance
+from typing import Any
 
 from tuckermix._records import Record
-from tuckermix.experiments.cells import (
-    FAILED,
-    MISSING,
-    OK,
-    PAPER,
-    TIMEOUT,
-    cells_of,
-    source_of,
-)
 from tuckermix.experiments.methods import METHODS
-from tuckermix.experiments.store import Key, RunRecord
+from tuckermix.experiments.store import FAILED, MISSING, OK, TIMEOUT, Key, RunRecord
 from tuckermix.experiments.tables import (
-    EXPERIMENTS,
+    LIBRARIES,
     OURS,
+    PAPER,
     PAPERS_OWN,
-    QUICK_EXPERIMENTS,
     Experiment,
     PaperScore,
     Row,
+    cells_of,
     paper_score,
+    source_of,
 )
 
 __all__ = [
@@ -45,8 +39,13 @@ __all__ = [
     "Standing",
     "TableSummary",
     "agreements",
+    "judged",
+    "leads_of",
+    "mean_of",
     "our_columns",
+    "outdated",
     "paired_difference",
+    "scores_of",
     "share_of",
     "standings",
     "summarize",
@@ -122,6 +121,46 @@ def paired_difference(ours: dict[int, float], theirs: dict[int, float]) -> Diffe
     return Difference(fmean(found), error, len(found))
 
 
+def judged(leads: Mapping[str, Difference]) -> dict[str, Any]:
+    """Say how a column stands, given its lead over each rival.
+
+    Parameters
+    ----------
+    leads : mapping of str to Difference
+        The column minus each rival, by the rival's name.
+
+    Returns
+    -------
+    judged : dict
+        ``rival``, the one that it leads least, or that leads it most, and ``lead`` over that one;
+        ``verdict``, "first" if it is more than two standard errors ahead of every rival, "behind"
+        if one of them is so far ahead of it, "tied first" otherwise, where a single run decides
+        nothing; ``winners`` and ``ties``, the rivals that are so far ahead, and those that the
+        draws cannot tell from it.
+    """
+    rival = min(leads, key=lambda name: leads[name].mean, default="")
+    verdict = FIRST if all(lead.ahead for lead in leads.values()) else TIED
+    if any(lead.error is None and not lead.tied for lead in leads.values()):
+        verdict = SINGLE
+    if any(lead.behind for lead in leads.values()):
+        verdict = BEHIND
+    return {
+        "rival": rival,
+        "lead": leads.get(rival),
+        "verdict": verdict,
+        "winners": tuple(name for name, lead in leads.items() if lead.behind),
+        "ties": tuple(name for name, lead in leads.items() if lead.tied),
+    }
+
+
+def leads_of(
+    scores: dict[int, float], rivals: dict[str, dict[int, float]]
+) -> dict[str, Difference]:
+    """Compare a column with others draw by draw; those without common draws are left out."""
+    found = {name: paired_difference(scores, theirs) for name, theirs in rivals.items()}
+    return {name: lead for name, lead in found.items() if lead is not None}
+
+
 def _marks(scores: dict[str, dict[int, float]]) -> dict[str, str]:
     """Say of each column whether it is first, tied first, or neither.
 
@@ -131,18 +170,17 @@ def _marks(scores: dict[str, dict[int, float]]) -> dict[str, str]:
     columns = [name for name in scores if scores[name] and name not in _variants()]
     if len(columns) < 2:
         return marks
-    undecided, mine = False, our_columns()
-    beaten = dict.fromkeys(columns, False)
+    undecided, beaten, mine = False, set(), set(our_columns())
     for name in columns:
-        others = [o for o in columns if o != name and not {o, name} <= set(mine)]
-        rivals = [paired_difference(scores[name], scores[o]) for o in others]
-        known = [difference for difference in rivals if difference is not None]
-        if others and len(known) == len(others) and all(difference.ahead for difference in known):
+        rivals = {o: scores[o] for o in columns if o != name and not {o, name} <= mine}
+        leads = leads_of(scores[name], rivals)
+        if rivals and len(leads) == len(rivals) and all(lead.ahead for lead in leads.values()):
             marks[name] = FIRST
-        beaten[name] = any(difference.behind for difference in known)
-        undecided |= any(d.error is None and not d.tied for d in known)
+        if any(lead.behind for lead in leads.values()):
+            beaten.add(name)
+        undecided |= any(lead.error is None and not lead.tied for lead in leads.values())
     if FIRST not in marks.values() and not undecided:
-        marks |= {name: TIED for name in columns if not beaten[name]}
+        marks |= dict.fromkeys([name for name in columns if name not in beaten], TIED)
     return marks
 
 
@@ -163,8 +201,6 @@ class MetricSummary(Record):
         so far behind none of them where nobody is.
     leads : dict of str to Difference
         Each of our columns minus this one, draw by draw, by their names; empty for our own.
-    paper : PaperScore or None
-        What the paper prints.
     difference : float or None
         `mean` minus the paper's, where the data are the paper's.
     """
@@ -175,7 +211,6 @@ class MetricSummary(Record):
     best: float
     standing: str
     leads: dict[str, Difference]
-    paper: PaperScore | None
     difference: float | None
 
     @property
@@ -245,6 +280,16 @@ class RowSummary(Record):
     paper_runs: int
     cells: dict[str, CellSummary]
 
+    def leads(self, ours: str, metric: str) -> dict[str, Difference]:
+        """Return the lead of one of our columns over each rival, variants of a column aside."""
+        return {
+            name: cell.metrics[metric].leads[ours]
+            for name, cell in self.cells.items()
+            if metric in cell.metrics
+            and ours in cell.metrics[metric].leads
+            and name not in _variants()
+        }
+
 
 @dataclass(frozen=True)
 class TableSummary(Record):
@@ -305,18 +350,21 @@ OTHER_DRAWS = 1_000_000
 compared with each other and with no run of the present draws."""
 
 
-def _scores(records: list[RunRecord], metric: str, older: Collection[Key] = ()) -> dict[int, float]:
+def scores_of(
+    records: Iterable[RunRecord], metric: str, older: Collection[Key] = ()
+) -> dict[int, float]:
     """Return the scores by the number of the run."""
-    found = {
-        record.run + OTHER_DRAWS * (record.key in older): {
-            "AC": record.ac,
-            "NMI": record.nmi,
-            "ARI": record.ari,
-        }[metric]
+    return {
+        record.run + OTHER_DRAWS * (record.key in older): score
         for record in sorted(records, key=lambda record: record.run)
-        if record.status == OK
+        if record.status == OK and (score := getattr(record, metric.lower())) is not None
     }
-    return {run: score for run, score in found.items() if score is not None}
+
+
+def mean_of(values: Iterable[float | None]) -> float | None:
+    """Return the mean of the values that are known; None where there are none."""
+    known = [value for value in values if value is not None]
+    return fmean(known) if known else None
 
 
 def _cell(
@@ -342,11 +390,11 @@ def _cell(
         by_run = scored[metric].get(method, {})
         if by_run:
             scores = list(by_run.values())
-            mean = fmean(scores)
-            mine = our_columns()
+            mean, mine = fmean(scores), our_columns()
             leads = {
-                name: paired_difference(scored[metric].get(name, {}), by_run)
+                name: lead
                 for name in ([] if method in mine else mine)
+                if (lead := paired_difference(scored[metric].get(name, {}), by_run)) is not None
             }
             metrics[metric] = MetricSummary(
                 mean=mean,
@@ -354,11 +402,9 @@ def _cell(
                 worst=min(scores),
                 best=max(scores),
                 standing=marks[metric].get(method, ""),
-                leads={name: lead for name, lead in leads.items() if lead is not None},
-                paper=paper,
+                leads=leads,
                 difference=mean - paper.mean if paper and row.comparable else None,
             )
-    times = [record.cpu_seconds for record in good if record.cpu_seconds is not None]
     stops = Counter(record.stop_reason for record in good if record.stop_reason)
     return CellSummary(
         method=method,
@@ -366,7 +412,7 @@ def _cell(
         expected=expected,
         metrics=metrics,
         papers=papers,
-        seconds=fmean(times) if times else None,
+        seconds=mean_of(record.cpu_seconds for record in good),
         stops={reason: stops[reason] for reason in sorted(stops)},
         explanation=_explanation(records, expected),
     )
@@ -383,7 +429,7 @@ def _row(
     for record in records:
         by_method[record.method].append(record)
     scored = {
-        metric: {method: _scores(by_method[method], metric, older) for method in methods}
+        metric: {method: scores_of(by_method[method], metric, older) for method in methods}
         for metric in SHOWN
     }
     marks = {metric: _marks(scored[metric]) for metric in SHOWN}
@@ -395,13 +441,25 @@ def _row(
         note=row.note,
         borrowed=row.of is not None,
         classes=drawn.pop() if len(drawn) == 1 else (),
-        seen=fmean(seen[run] for run in sorted(seen)) if seen else None,
+        seen=mean_of(seen[run] for run in sorted(seen)),
         paper_runs=row.paper_runs,
         cells={
             method: _cell(table, row, method, by_method[method], scored, marks)
             for method in methods
         },
     )
+
+
+def outdated(
+    records: Collection[RunRecord], tables: Iterable[Experiment], *, profile: str = PAPER
+) -> set[Key]:
+    """Return the keys of records of other draws or settings than the tables ask for now."""
+    known = sorted({record.method for record in records} & METHODS.keys())
+    cells = cells_of(tables, methods=known, profile=profile)
+    today = {cell.key: cell.digest for cell in cells}
+    return {
+        record.key for record in records if today.get(record.key, record.digest) != record.digest
+    }
 
 
 def summarize(
@@ -423,10 +481,9 @@ def summarize(
     summary : TableSummary
         For each row and method mean and variance over the runs, beside the paper's.
     """
-    library = EXPERIMENTS if profile == PAPER else QUICK_EXPERIMENTS
     places = {}
     for row in table.rows:
-        source, place = source_of(table, row, library)
+        source, place = source_of(table, row, LIBRARIES[profile])
         places[source.name, place.name] = row
     records = [
         record
@@ -443,10 +500,7 @@ def summarize(
     ]
     extra = dict.fromkeys(record.method for record in mine)
     methods = tuple(dict.fromkeys((*table.methods, *extra)))
-    known = [method for method in methods if method in METHODS]
-    cells = cells_of([table], [], library, methods=known, profile=profile)
-    today = {cell.key: cell.digest for cell in cells}
-    older = {record.key for record in mine if record.digest != today.get(record.key, record.digest)}
+    older = outdated(mine, [table], profile=profile)
     codes: dict[str, set[str]] = defaultdict(set)
     for record in mine:
         if record.status == OK:
@@ -566,22 +620,6 @@ def _variants(of: str = "") -> list[str]:
     ]
 
 
-def _speedup(row: RowSummary, method: str) -> float | None:
-    ours, theirs = row.cells.get(method), row.cells.get(PAPERS_OWN)
-    if ours is None or theirs is None or not ours.seconds or theirs.seconds is None:
-        return None
-    return theirs.seconds / ours.seconds
-
-
-def verdict_of(leads: Collection[Difference]) -> str:
-    """Say how we stand, given our lead over each rival."""
-    if any(lead.behind for lead in leads):
-        return BEHIND
-    if any(lead.error is None and not lead.tied for lead in leads):
-        return SINGLE
-    return FIRST if all(lead.ahead for lead in leads) else TIED
-
-
 def standings(summaries: Iterable[TableSummary], method: str = OURS) -> list[Standing]:
     """Compare one of our columns with all rivals in each row that has both.
 
@@ -598,23 +636,18 @@ def standings(summaries: Iterable[TableSummary], method: str = OURS) -> list[Sta
         One for each row and metric.
     """
     found = []
-    variants = _variants()
     for summary in summaries:
         for row in summary.rows:
             if row.borrowed or method not in row.cells:
                 continue
+            taken, paper = row.cells[method].seconds, row.cells.get(PAPERS_OWN)
+            slower = None if paper is None else paper.seconds
             for metric in METRICS:
-                ours = row.cells[method].metrics.get(metric)
-                known = {
-                    name: cell.metrics[metric].leads[method]
-                    for name, cell in row.cells.items()
-                    if metric in cell.metrics
-                    and name not in variants
-                    and method in cell.metrics[metric].leads
-                }
-                if ours is None or not known:
+                ours, leads = row.cells[method].metrics.get(metric), row.leads(method, metric)
+                if ours is None or not leads:
                     continue
-                rival = min(known, key=lambda name: known[name].mean)
+                stands = judged(leads)
+                rival = row.cells[stands["rival"]]
                 found.append(
                     Standing(
                         table=summary.name,
@@ -622,14 +655,10 @@ def standings(summaries: Iterable[TableSummary], method: str = OURS) -> list[Sta
                         metric=metric,
                         method=method,
                         ours=ours.mean,
-                        rival=rival,
-                        missing=row.cells[rival].expected - row.cells[rival].done,
-                        theirs=row.cells[rival].metrics[metric].mean,
-                        lead=known[rival],
-                        verdict=verdict_of(known.values()),
-                        winners=tuple(name for name, lead in known.items() if lead.behind),
-                        ties=tuple(name for name, lead in known.items() if lead.tied),
-                        speedup=_speedup(row, method),
+                        missing=rival.expected - rival.done,
+                        theirs=rival.metrics[metric].mean,
+                        speedup=slower / taken if taken and slower is not None else None,
+                        **stands,
                     )
                 )
     return found
@@ -689,27 +718,25 @@ def share_of(found: Iterable[Standing], method: str) -> Share:
     return Share(method, len(decided), len(decided) - len(others), tuple(others))
 
 
-def _agreement(table: str, row: RowSummary, metric: str, cell: CellSummary) -> Agreement | None:
-    found = cell.metrics.get(metric)
-    if found is None or found.paper is None or found.difference is None:
-        return None
-    error = agrees = None
-    if found.variance is not None and found.paper.variance is not None:
-        spread = found.variance / cell.done + found.paper.variance / row.paper_runs
-        error = spread**0.5
-        agrees = abs(found.difference) <= STANDARD_ERRORS * error
-    return Agreement(
-        table, row.name, cell.method, metric, found.mean, found.paper.mean, error, agrees
-    )
-
-
 def agreements(summaries: Iterable[TableSummary]) -> list[Agreement]:
     """Compare our runs of the paper's own method with its numbers, where the data are the same."""
-    found = []
-    for summary in summaries:
-        for row in summary.rows:
-            for method in (PAPERS_OWN, *_variants(PAPERS_OWN)):
-                if method in row.cells:
-                    cell = row.cells[method]
-                    found += [_agreement(summary.name, row, m, cell) for m in METRICS]
-    return [agreement for agreement in found if agreement is not None]
+    own = (PAPERS_OWN, *_variants(PAPERS_OWN))
+    agreed = []
+    for table, row, cell, metric in (
+        (summary.name, row, row.cells[method], metric)
+        for summary in summaries
+        for row in summary.rows
+        for method in own
+        for metric in METRICS
+        if method in row.cells
+    ):
+        found, paper = cell.metrics.get(metric), cell.papers.get(metric)
+        if found is None or paper is None or found.difference is None:
+            continue
+        error = agrees = None
+        if found.variance is not None and paper.variance is not None:
+            error = (found.variance / cell.done + paper.variance / row.paper_runs) ** 0.5
+            agrees = abs(found.difference) <= STANDARD_ERRORS * error
+        numbers = (found.mean, paper.mean, error, agrees)
+        agreed.append(Agreement(table, row.name, cell.method, metric, *numbers))
+    return agreed

@@ -2,41 +2,50 @@
 
 Nothing here computes. A :class:`Row` says which samples a run sees, an :class:`Experiment` is a
 table of rows and methods, a :class:`Figure` points at the runs of a table whose course or centroids
-it draws. What a table shows besides is said in its specification, so that a new table is data.
+it draws; a :class:`Cell` is one run of a method in a row, and has a digest of all that determines
+it. Titles and notes stand in ``declared.toml``. What a table shows besides is said in its
+specification, so that a new table is data.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 from tuckermix._records import Record
 from tuckermix._validation import check_option
-from tuckermix.experiments.methods import METHODS
-from tuckermix.experiments.rivals import (
-    ABLATIONS,
-    ON_MM,
-    ON_SCATTERING,
-    OURS_ON_SCATTERING,
-    RIVALS,
-    TRUER,
+from tuckermix.experiments.draws import (
+    EVERYTHING,
+    PARTS,
+    PLANTED_SHAPES,
+    REPORTING,
+    TUNING_CLASSES,
+    seed_of,
 )
-from tuckermix.experiments.splits import EVERYTHING, PARTS, REPORTING, TUNING_CLASSES
+from tuckermix.experiments.methods import DECLARED, METHODS, Method, declared, select_methods
 
 __all__ = [
     "EXPERIMENTS",
     "FIGURES",
+    "LIBRARIES",
     "PAPER_SCORES",
     "QUICK_EXPERIMENTS",
+    "Cell",
     "Experiment",
     "Figure",
     "PaperScore",
     "Row",
+    "cells_of",
     "paper_score",
     "resolve_targets",
+    "source_of",
 ]
+
+PAPER, QUICK = "paper", "quick"
+"""The two profiles: the paper's settings, and miniature ones for checks."""
 
 DRAWS, FEW_RUNS, FEWEST_RUNS = 20, 5, 3
 """Runs of a row where a draw is cheap, of methods that are dear, most of which take more than 20
@@ -248,6 +257,20 @@ AUTO = "AutoClustering"
 PAPERS_OWN = "PCA-Multinomial"
 ORIENTATION = ("k-means", "spectral")
 MATRIX_METHODS = ("MM", "ALS", "B-NMF", "PGM", "DRCC")
+VECTOR_RIVALS = ("LSR", "LSR (tuned)", "AutoSC", "A-DSSC", "EnSC", "EnSC (tuned)", "SSC-OMP")
+RIVALS = (*VECTOR_RIVALS, "PCA + spectral", "spectral, unit rows")
+"""The columns of rivals. UMAP and HDBSCAN are asked for by ``--methods``: the first needs a package
+that nothing else does, the second gives a number of clusters of its own."""
+ON_SCATTERING = tuple(f"{name}, scattering" for name in VECTOR_RIVALS if "tuned" not in name)
+"""The rivals that their authors run on scattering coefficients, and LSR beside them."""
+OURS_ON_SCATTERING = ("TuckerClustering, scattering", "TuckerClustering, log-scattering")
+"""Our method on two fixed views of images, between which AutoClustering chooses among others."""
+ABLATIONS = ("ours on pixels", "ours, k-means", "PCA, our labels")
+"""The columns that replace one part of our method by another."""
+ON_MM = "MM, our labels"
+"""One more, for data that are not negative."""
+TRUER = ("B-NMF (multinomial)", "DRCC (searched)")
+"""The paper's methods as it or their authors probably ran them."""
 TENSOR_METHODS = ("PCA-B", "ASI-T", PAPERS_OWN, *ORIENTATION, *RIVALS, OURS, AUTO, *ABLATIONS)
 ALL_METHODS = (*MATRIX_METHODS, *TRUER, "Tri-ONTD", *TENSOR_METHODS, ON_MM, *OURS_ON_SCATTERING)
 SCATTERED_METHODS = (*ALL_METHODS, *ON_SCATTERING)
@@ -291,7 +314,21 @@ a minute, and the paper's method with one start of k-means, which is compared wi
 where there are any."""
 DEAR = ("AutoSC", "AutoSC, scattering", "EnSC, scattering", "A-DSSC, scattering")
 """Left out where there are more than two thousand samples: minutes a fit."""
-_UNSEEN: dict[str, Any] = {"runs": DRAWS, "part": REPORTING, "comparable": False}
+_DRAWN: dict[str, Any] = {"runs": DRAWS, "part": REPORTING}
+_UNSEEN: dict[str, Any] = _DRAWN | {"comparable": False}
+_WHOLE: dict[str, Any] = {"runs": 1, "redraw": "nothing", "comparable": False}
+
+
+EXPERIMENTS: dict[str, Experiment] = {}
+"""The paper's tables at its full settings, one of further data and rivals, the sweeps of its first
+experiment, of which it prints no numbers, and the curves."""
+
+
+def _add(name: str, rows: Iterable[Row], methods: tuple[str, ...]) -> None:
+    """Add a table of these rows and columns, with what is declared of it."""
+    facts = declared("tables")[name]
+    EXPERIMENTS[name] = Experiment(name, rows=tuple(rows), methods=methods, **facts)
+
 
 _TABLE_1_DRAW: dict[str, Any] = {
     "dataset": "pie",
@@ -304,71 +341,46 @@ _TABLE_1_DRAW: dict[str, Any] = {
     "keep": ("history",),
 }
 
-_TABLE_1 = Experiment(
+_add(
     "table1",
-    "Random and HOSVD starts on PIE",
     (
         Row("random", runs=20, paper_runs=20, settings={"init": "random"}, **_TABLE_1_DRAW),
         Row("HOSVD I", runs=1, settings={"init": "hosvd"}, **_TABLE_1_DRAW),
         Row("HOSVD II", runs=1, settings={"init": "hosvd-samples"}, **_TABLE_1_DRAW),
     ),
     (PAPERS_OWN, OURS),
-    order=5,
-    note=(
-        'The paper draws "1000 data" with 24 classes from Pose27. Whole classes are drawn here, '
-        "24 × 42 = 1008 images, the same in all runs, so that only the start changes: standard "
-        "errors here are those of the start, not of the draw."
-    ),
-    spread="random",
-    quick_rows=("random", "HOSVD I", "HOSVD II"),
 )
 
-_TABLE_2 = Experiment(
+_add(
     "table2",
-    "CBCL, 600 faces and 600 non-faces",
-    (Row("CBCL", "cbcl", CBCL_CORE, per_class=600, runs=DRAWS, part=REPORTING, paper_runs=10),),
+    (Row("CBCL", "cbcl", CBCL_CORE, per_class=600, paper_runs=10, **_DRAWN),),
     (*SCATTERED_METHODS, ONE_START),
-    order=1,
-    note=(
-        "The faces and non-faces are drawn from the training part of the set, in raw grey values; "
-        "which part and which equalisation the paper used is not stated."
-    ),
 )
 
-_TABLE_3 = Experiment(
+_add(
     "table3",
-    "MNIST, 100 images of each digit",
-    tuple(
+    (
         Row(
             f"K={count}",
             "mnist",
             MNIST_CORE,
             n_classes=count,
             per_class=100,
-            runs=DRAWS,
-            part=REPORTING,
             classes=(2, 3, 7, 9) if count == 4 else None,
             keep=("components",) if count == 4 else (),
             comparable=count in (4, 10),
             without=NOT_IN_TABLE_3[count],
             note="" if count in (4, 10) else "The paper does not say which digits it drew.",
+            **_DRAWN,
         )
         for count in range(3, 11)
     ),
     (*SCATTERED_METHODS, ONE_START),
-    order=2,
-    note=(
-        "The digits of a row are drawn once, from the stated seed, and kept for all its runs, as "
-        "in the paper; K = 4 is 2, 3, 7, 9, which its Figure 4 shows, and the other digits are "
-        "unknown. The core is 14 × 14: the paper gives none for MNIST."
-    ),
-    quick_rows=("K=3", "K=4"),
 )
 
-_TABLE_4 = Experiment(
+_add(
     "table4",
-    "PIE, about 600 images",
-    tuple(
+    (
         Row(
             f"K={count}",
             "pie",
@@ -383,44 +395,31 @@ _TABLE_4 = Experiment(
         for count, per_class in PIE_SAMPLES.items()
     ),
     (*ALL_METHODS, ONE_START),
-    order=3,
-    note=(
-        "Persons and images are drawn anew for each run, the same for all methods. The data are "
-        "the 2856-image set of 68 persons with 42 images each that the paper's counts describe."
-    ),
 )
 
-_TABLE_5 = Experiment(
+_add(
     "table5",
-    "ORL and Extended Yale B",
     (
-        Row("ORL", "orl", FACE_CORE, n_classes=10, runs=DRAWS, part=REPORTING, redraw="classes"),
+        Row("ORL", "orl", FACE_CORE, n_classes=10, redraw="classes", **_DRAWN),
         Row("YaleB", "yaleb", FACE_CORE, runs=1, redraw="nothing", without=(SEARCHED, *DEAR)),
         Row(
             "YaleB, 10 persons",
             "yaleb",
             FACE_CORE,
             n_classes=10,
-            runs=DRAWS,
-            part=REPORTING,
             redraw="classes",
             paper_row="",
             without=(SEARCHED, ONE_START),
             note="Not in the paper, which has one run on all persons: a run says nothing of noise.",
+            **_DRAWN,
         ),
     ),
     (*SCATTERED_METHODS, ONE_START),
-    order=4,
-    note=(
-        "The paper does not give the core; 12 × 12 is what it used for the other faces. Its single "
-        "run on all of Yale B stands beside draws of ten persons."
-    ),
 )
 
-_TABLE_6 = Experiment(
+_add(
     "table6",
-    "Dynamic textures: stand-ins for DynTex++",
-    tuple(
+    (
         Row(
             f"{title}, K={count}",
             dataset,
@@ -441,14 +440,6 @@ _TABLE_6 = Experiment(
         if dataset != "modelnet10" or count <= VOXEL_CLASSES
     ),
     tuple(name for name in TENSOR_METHODS if not name.startswith("EnSC")),
-    order=6,
-    note=(
-        "DynTex++ was not to be had. The stand-ins are videos of 20 × 20 pixels and 20 frames "
-        "from linear dynamical systems, one a class, and voxel grids of CAD models (32³; 10 "
-        "classes, so no row K = 12). Cores are the paper's 0.6 of each side; classes are drawn "
-        "once for a row, as in the paper. Its other methods take images or vectors only and are "
-        "left out, as there. The paper has one run of K = 2; here every row has five."
-    ),
 )
 
 BEYOND_METHODS = (
@@ -464,6 +455,7 @@ BEYOND_METHODS = (
 SCALABLE = ("k-means", OURS, AUTO, *OURS_ON_SCATTERING, FLATTENED)
 """The columns that need no matrix with a row and a column for each sample."""
 NOT_SCALABLE = tuple(name for name in BEYOND_METHODS if name not in SCALABLE)
+NOT_ON_ALL_OF_PIE = (*DEAR, "MM", "DRCC", "Tri-ONTD", PAPERS_OWN)
 ON_IMAGES = (*ON_SCATTERING, *OURS_ON_SCATTERING)
 """The columns that need images of at least 16 × 16 pixels."""
 NOT_ON_VOLUMES = (*ON_IMAGES, "MM", "DRCC", "Tri-ONTD", "EnSC", "EnSC (tuned)", FLATTENED)
@@ -472,9 +464,8 @@ method on flattened samples would need the square of that in memory."""
 DIGITS_CORE, BANDS_CORE = (6, 6), (30,)
 """Three quarters of each side of the digits; of 156 bands as many as Samson's unmixing takes."""
 
-_BEYOND = Experiment(
+_add(
     "beyond",
-    "Beyond the paper: more data and more rivals",
     (
         Row(
             "PIE, 24 persons",
@@ -485,28 +476,12 @@ _BEYOND = Experiment(
             redraw="classes",
             **_UNSEEN,
         ),
-        Row(
-            "PIE, 68 persons",
-            "pie",
-            FACE_CORE,
-            runs=1,
-            redraw="nothing",
-            comparable=False,
-            without=(*DEAR, "MM", "DRCC", "Tri-ONTD", PAPERS_OWN),
-        ),
+        Row("PIE, 68 persons", "pie", FACE_CORE, without=NOT_ON_ALL_OF_PIE, **_WHOLE),
         Row("ORL, 10 persons", "orl", FACE_CORE, of=("table5", "ORL")),
         Row("Yale B, 10 persons", "yaleb", FACE_CORE, of=("table5", "YaleB, 10 persons")),
         Row("CBCL, 2 × 600", "cbcl", CBCL_CORE, of=("table2", "CBCL")),
         Row("MNIST, 10 × 100", "mnist", MNIST_CORE, of=("table3", "K=10")),
-        Row(
-            "MNIST, 70,000",
-            "mnist",
-            MNIST_CORE,
-            runs=1,
-            redraw="nothing",
-            comparable=False,
-            without=NOT_SCALABLE,
-        ),
+        Row("MNIST, 70,000", "mnist", MNIST_CORE, without=NOT_SCALABLE, **_WHOLE),
         Row("COIL-20, 10 objects", "coil20", FACE_CORE, n_classes=10, redraw="classes", **_UNSEEN),
         Row("COIL-20, 20 objects", "coil20", FACE_CORE, per_class=36, **_UNSEEN),
         Row("Yale, 10 persons", "yale", FACE_CORE, n_classes=10, redraw="classes", **_UNSEEN),
@@ -539,16 +514,6 @@ _BEYOND = Experiment(
         ),
     ),
     BEYOND_METHODS,
-    order=7,
-    note=(
-        "Not in the paper. Nothing was chosen by COIL-20, Yale and Samson; of the others the part "
-        "for reports is drawn, but for all of PIE and MNIST, which are single runs. ORL, Yale B, "
-        "CBCL, MNIST 10 × 100 and the textures are the draws of Tables 2, 3, 5 and 6. Rows of "
-        "ten or 24 classes draw the classes anew for each run; COIL-20 with 20 objects has half "
-        "of its views, Yale with 15 persons 8 of its 11 pictures. Methods with a matrix of samples "
-        "by samples are not run on 70,000."
-    ),
-    quick_rows=("COIL-20, 10 objects", "Yale, 15 persons", "voxels, 10 × 40"),
 )
 
 SWEPT_SIZES = range(200, 1601, 100)
@@ -556,25 +521,18 @@ SWEPT_SIZES = range(200, 1601, 100)
 SWEPT_CORES = range(4, 11)
 """Core sizes, from the text of Experiment I."""
 
-_SIZES = Experiment(
+_add(
     "sizes",
-    "CBCL, by the number of images",
-    tuple(
+    (
         Row(f"{count} a class", "cbcl", CBCL_CORE, per_class=count, runs=FEW_RUNS, paper_row="")
         for count in SWEPT_SIZES
     ),
     SWEPT_METHODS,
-    order=8,
-    note=(
-        "The first sweep of Experiment I, on which the paper reports one sentence: at 600 almost "
-        "all algorithms achieved similar accuracy. Drawn from the full set, which large rows need."
-    ),
 )
 
-_CORES = Experiment(
+_add(
     "cores",
-    "CBCL, by the size of the core",
-    tuple(
+    (
         Row(
             f"{size} × {size}",
             "cbcl",
@@ -588,11 +546,6 @@ _CORES = Experiment(
         for size in SWEPT_CORES
     ),
     ("PCA-B", PAPERS_OWN, OURS),
-    order=9,
-    note=(
-        "The second sweep of Experiment I: the paper found better results at 8. All rows see the "
-        "same draws."
-    ),
 )
 
 CURVE_PERSONS, CURVE_IMAGES = 20, 21
@@ -603,11 +556,8 @@ NOISES = (0.0, 0.5, 1.0, 2.0, 4.0)
 COUNTS = (3, 5, 10, 20, 40)
 SIDES = (8, 16, 24, 32, 48)
 GAPS = (0.0, 0.2, 0.4, 0.6, 0.8)
-PLANTED_SHAPES = {2: (1024,), 3: (32, 32), 4: (16, 8, 8)}
-"""Samples of 1024 entries, with which the samples make an array of 2, 3 or 4 ways."""
-PLANTED_CLUSTERS, PLANTED_EACH, PLANTED_NOISE = 10, 20, 6.0
-"""Planted clusters, samples of each, and noise: so much that flattened samples are not separated
-exactly any more."""
+PLANTED_EACH = 20
+"""Samples of each planted cluster in a draw."""
 PLANTED_CORE = {2: (40,), 3: (8, 8), 4: (4, 4, 4)}
 
 _FACES: dict[str, Any] = {
@@ -629,9 +579,8 @@ def _faces(curve: str, at: float, **options: Any) -> Row:
     return Row(f"{curve}: {at:g}", on=(curve, at), **given)
 
 
-_CURVES = Experiment(
+_add(
     "curves",
-    "Where the tensor pays and where it does not",
     (
         *(_faces("noise", at, change={"noise": at} if at else {}) for at in NOISES),
         *(_faces("images a person", at, per_class=at) for at in COUNTS),
@@ -663,54 +612,9 @@ _CURVES = Experiment(
         ),
     ),
     (OURS, FLATTENED),
-    order=10,
-    note=(
-        "The same estimator on samples as they are and on flattened ones. PIE, 20 persons of the "
-        "part for reports with 21 images each, persons drawn anew for each run; one thing changes "
-        "in a curve: noise in standard deviations of the images, images a person, pixels a side "
-        "(averaged or interpolated from 32), the share of missing entries. The last curve "
-        "has ten planted clusters of 20 samples with 1024 entries each, in one, two or three modes "
-        "beside that of the samples."
-    ),
-    quick_rows=("noise: 1", "share missing: 0.4", "pixels a side: 16", "ways of the array: 4"),
 )
 
-EXPERIMENTS: dict[str, Experiment] = {
-    table.name: table
-    for table in (
-        *(_TABLE_1, _TABLE_2, _TABLE_3, _TABLE_4, _TABLE_5, _TABLE_6),
-        *(_BEYOND, _SIZES, _CORES, _CURVES),
-    )
-}
-"""The paper's tables at its full settings, one of further data and rivals, the sweeps of its first
-experiment, of which it prints no numbers, and the curves."""
-
-FIGURES: dict[str, Figure] = {
-    "figure3": Figure(
-        "figure3",
-        "Error against iteration for both HOSVD starts",
-        "table1",
-        ("HOSVD I", "HOSVD II"),
-        (PAPERS_OWN,),
-        "errors",
-    ),
-    "figure4": Figure(
-        "figure4",
-        "Centroids of the digits 2, 3, 7 and 9, raw and clipped to positive values",
-        "table3",
-        ("K=4",),
-        (PAPERS_OWN, OURS),
-        "centroids",
-    ),
-    "curves": Figure(
-        "curves",
-        "Accuracy and time with and without the modes",
-        "curves",
-        (),
-        (OURS, FLATTENED),
-        "curves",
-    ),
-}
+FIGURES = {name: Figure(name, **facts) for name, facts in declared("figures").items()}
 """The paper's figures with numbers in them, and the curves."""
 
 
@@ -734,41 +638,23 @@ class PaperScore(Record):
     worst: float | None = None
 
 
-def _read_printed(path: Path) -> dict[str, dict[tuple[str, str, str], PaperScore]]:
-    """Read the printed tables into scores by (row, method, metric)."""
-    found: dict[str, dict[tuple[str, str, str], dict[str, float]]] = {}
-    methods: list[str] = []
-    for line in path.read_text(encoding="utf-8").splitlines():
-        words = line.split()
-        if not words or line.startswith("#"):
-            continue
-        if line.startswith("["):
-            table, methods = found.setdefault(line.strip("[]"), {}), []
-        elif not methods:
-            methods = words
-        else:
-            row, metric, statistic, *values = words
-            for method, value in zip(methods, values, strict=True):
-                table.setdefault((row, method, metric), {})[statistic] = float(value)
-    return {
-        table: {key: PaperScore(**values) for key, values in cells.items()}
-        for table, cells in found.items()
-    }
+def _read_printed(text: str) -> dict[tuple[str, str, str], PaperScore]:
+    """Read a printed table into scores by (row, method, metric)."""
+    methods, *lines = (line.split() for line in text.strip().splitlines())
+    found: dict[tuple[str, str, str], dict[str, float]] = {}
+    for words in lines:
+        *row, metric, statistic = words[: -len(methods)]
+        for method, value in zip(methods, words[-len(methods) :], strict=True):
+            score = found.setdefault((" ".join(row), method, metric), {})
+            if statistic == "deviation":
+                score["variance"] = float(value) ** 2
+            else:
+                score[statistic] = float(value)
+    return {key: PaperScore(**values) for key, values in found.items()}
 
 
-PAPER_SCORES = _read_printed(Path(__file__).with_name("printed.txt"))
+PAPER_SCORES = {name: _read_printed(text) for name, text in DECLARED["printed"].items()}
 """Scores by table, then by (row, method, "AC" or "NMI")."""
-
-# The text around Table 1 gives the two HOSVD starts, each a single run. The table heads its second
-# column "Std Var"; the spread between best and worst fits a standard deviation, so it is squared.
-PAPER_SCORES["table1"] = {
-    ("HOSVD I", PAPERS_OWN, "AC"): PaperScore(0.7620),
-    ("HOSVD I", PAPERS_OWN, "NMI"): PaperScore(0.8199),
-    ("HOSVD II", PAPERS_OWN, "AC"): PaperScore(0.7240),
-    ("HOSVD II", PAPERS_OWN, "NMI"): PaperScore(0.8132),
-    ("random", PAPERS_OWN, "AC"): PaperScore(0.7120, 0.0394**2, best=0.7630, worst=0.6150),
-    ("random", PAPERS_OWN, "NMI"): PaperScore(0.8189, 0.0210**2, best=0.8467, worst=0.7717),
-}
 
 
 def paper_score(table: str, row: str, method: str, metric: str) -> PaperScore | None:
@@ -828,6 +714,10 @@ QUICK_EXPERIMENTS: dict[str, Experiment] = {
 """The same tables in miniature, for continuous integration; they need no data."""
 
 
+LIBRARIES = {PAPER: EXPERIMENTS, QUICK: QUICK_EXPERIMENTS}
+"""The tables of each profile."""
+
+
 def resolve_targets(
     targets: str | Experiment | Iterable[str | Experiment], *, quick: bool = False
 ) -> tuple[list[Experiment], list[Figure]]:
@@ -859,8 +749,141 @@ def resolve_targets(
                 "or figure of the paper: choose another name."
             )
     everything = "all" in names or not asked
-    tables = QUICK_EXPERIMENTS if quick else EXPERIMENTS
+    tables = LIBRARIES[QUICK if quick else PAPER]
     return (
         [table for name, table in tables.items() if everything or name in names] + own,
         [figure for name, figure in FIGURES.items() if everything or name in names],
     )
+
+
+@dataclass(frozen=True)
+class Cell(Record):
+    """A row, a method and the number of a run.
+
+    Attributes
+    ----------
+    profile : {"paper", "quick"}
+        The settings.
+    experiment : str
+        The table's name.
+    row : Row
+        The row.
+    method : str
+        The column.
+    run : int
+        The number of the run, from 0.
+    settings : mapping
+        The method's parameters beyond its defaults.
+    version : str
+        The method's version.
+    order : tuple
+        Where the cell stands in the queue: cheap methods first, then run by run over all tables, so
+        that every table fills evenly.
+    """
+
+    profile: str
+    experiment: str
+    row: Row
+    method: str
+    run: int
+    settings: Mapping[str, Any]
+    version: str
+    order: tuple[int, ...]
+
+    @property
+    def key(self) -> tuple[str, str, str, str, int]:
+        """What identifies the cell's record in a store."""
+        return (self.profile, self.experiment, self.row.name, self.method, self.run)
+
+    @property
+    def seed(self) -> int:
+        """The random state handed to the method."""
+        return seed_of(self.experiment, self.row.name, self.method, self.run)
+
+    def parameters(self) -> dict[str, Any]:
+        """Return everything that determines the cell's numbers, but for the code."""
+        return {
+            **self.row.parameters(),
+            "settings": dict(self.settings),
+            "seed": self.seed,
+            "version": self.version,
+        }
+
+    @property
+    def digest(self) -> str:
+        """A digest of the parameters: a record with another one belongs to other settings."""
+        text = json.dumps([*self.key, self.parameters()], sort_keys=True, default=str)
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    def __str__(self) -> str:
+        return f"{self.experiment} · {self.row.name} · {self.method} · run {self.run}"
+
+
+def _cell(table: Experiment, row: Row, method: Method, run: int, profile: str) -> Cell:
+    settings = dict(method.settings)
+    if profile == QUICK:
+        settings |= method.quick_settings
+    if method.takes_start:
+        settings |= row.settings
+    order = (method.cost, run, table.order, table.rows.index(row))
+    return Cell(profile, table.name, row, method.name, run, settings, method.version, order)
+
+
+def source_of(
+    table: Experiment, row: Row, library: Mapping[str, Experiment]
+) -> tuple[Experiment, Row]:
+    """Return the table and row whose records a row shows: its own, or those that it names."""
+    if row.of is None:
+        return table, row
+    name, place = row.of
+    return library[name], library[name].row(place)
+
+
+def cells_of(
+    tables: Iterable[Experiment],
+    figures: Iterable[Figure] = (),
+    *,
+    runs: int | None = None,
+    methods: Iterable[str] | None = None,
+    profile: str = PAPER,
+) -> list[Cell]:
+    """List the cells of tables and figures in the order in which they are to be computed.
+
+    Parameters
+    ----------
+    tables : iterable of Experiment
+        The tables.
+    figures : iterable of Figure, default=()
+        The figures; each adds the runs of a table that it shows.
+    runs : int or None, default=None
+        The number of runs in place of each row's own.
+    methods : iterable of str or None, default=None
+        The columns in place of each table's own.
+    profile : {"paper", "quick"}, default="paper"
+        The settings.
+
+    Returns
+    -------
+    cells : list of Cell
+        Each once, cheap methods first.
+    """
+    chosen, library = None if methods is None else list(methods), LIBRARIES[profile]
+    cells: dict[tuple[str, str, str, str, int], Cell] = {}
+    for shown in tables:
+        for place in shown.rows:
+            columns = [name for name in chosen or shown.methods if name not in place.without]
+            table, row = source_of(shown, place, library)
+            for method in select_methods(columns):
+                # A row of a single run has nothing that changes from run to run.
+                count = table.runs_of(row, method.name) if runs is None or row.runs == 1 else runs
+                for run in range(count):
+                    cell = _cell(table, row, method, run, profile)
+                    cells[cell.key] = cell
+    for figure in figures:
+        table = library[figure.experiment]
+        for name in figure.rows:
+            for method in select_methods(figure.methods):
+                if chosen is None or method.name in chosen:
+                    cell = _cell(table, table.row(name), method, 0, profile)
+                    cells.setdefault(cell.key, cell)
+    return sorted(cells.values(), key=lambda cell: cell.order)

@@ -55,26 +55,6 @@ WORST_CONDITION = 1e5
 them would be noise: a regular simplex serves instead."""
 
 
-CHOICE = """
-Parameters
-----------
-coordinates : array of shape (n_samples, n_components - 1)
-    Orthonormal centred coordinates of the samples.
-rng : numpy.random.Generator
-    The source of randomness.
-scales : array of shape (n_components - 1,)
-    What brings the coordinates to the units of the samples.
-**_ : dict
-    What other simplices depend on.
-
-Returns
--------
-simplex : Simplex
-    Vertices and weights.
-"""
-"""What the ways to choose a simplex share."""
-
-
 @dataclass(frozen=True)
 class Simplex(Record):
     """A simplex around the samples.
@@ -95,7 +75,6 @@ class Simplex(Record):
     squared_error: float = 0.0
 
 
-@describe(CHOICE)
 def anchored_simplex(coordinates: Array, rng: np.random.Generator, **_: Any) -> Simplex:
     r"""Choose the anchored simplex and compute the weights of all samples.
 
@@ -103,6 +82,20 @@ def anchored_simplex(coordinates: Array, rng: np.random.Generator, **_: Any) -> 
 
     .. math:: u = \tfrac1L + \tfrac1t \bigl(w - \tfrac1L\bigr), \qquad
               t = \text{margin} \cdot \max(1, 1 - L \min w) .
+
+    Parameters
+    ----------
+    coordinates : array of shape (n_samples, n_components - 1)
+        Orthonormal centred coordinates of the samples.
+    rng : numpy.random.Generator
+        The source of randomness.
+    **_ : dict
+        What other simplices depend on.
+
+    Returns
+    -------
+    simplex : Simplex
+        Vertices and weights.
     """
     rows = as_blocks(coordinates)
     n_samples, n_directions = coordinates.shape
@@ -130,7 +123,7 @@ def anchored_simplex(coordinates: Array, rng: np.random.Generator, **_: Any) -> 
     return Simplex(asarray_like(vertices, double(rows.like)), weights)
 
 
-@describe(CHOICE)
+@describe(anchored_simplex)
 def smallest_enclosing(
     coordinates: Array, rng: np.random.Generator, *, scales: Array, outside: float = 0.0
 ) -> Simplex:
@@ -138,6 +131,8 @@ def smallest_enclosing(
 
     Parameters
     ----------
+    scales : array of shape (n_components - 1,)
+        What brings the coordinates to the units of the samples.
     outside : float, default=0.0
         The largest share of samples that may lie outside and are projected.
     """
@@ -154,11 +149,17 @@ def smallest_enclosing(
     return Simplex(asarray_like(vertices, double(rows.like)), weights)
 
 
-@describe(CHOICE)
+@describe(smallest_enclosing)
 def archetype_simplex(
     coordinates: Array, rng: np.random.Generator, *, scales: Array, **_: Any
 ) -> Simplex:
-    """Choose components that are convex mixtures of samples; the others are projected."""
+    """Choose components that are convex mixtures of samples; the others are projected.
+
+    Parameters
+    ----------
+    **_ : dict
+        What other simplices depend on.
+    """
     rows = as_blocks(coordinates)
     found = find_archetypes(rows.map(partial(_scaled, scales=scales)), rng)
     return _projected(coordinates, found / to_numpy(scales), scales)

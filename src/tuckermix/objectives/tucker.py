@@ -7,13 +7,10 @@ from typing import Any
 
 from tuckermix._array_api import Array, device, get_namespace
 from tuckermix.numerics.tensor import mode_dot, multi_mode_dot
-from tuckermix.objectives.membership import whitened_basis
+from tuckermix.objectives.membership import N_STATES, whitened_basis
 from tuckermix.objectives.preconditioner import RowPreconditioner
 
 __all__ = ["TuckerObjective"]
-
-N_STATES = 2
-"""Points whose intermediate results are kept: the current one and the one on trial."""
 
 
 class TuckerObjective:

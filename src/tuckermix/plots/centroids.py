@@ -24,6 +24,9 @@ from tuckermix.plots.style import DRAWN, INK, axes_for, require_matplotlib
 TILE_INCHES = 1.15
 """The width of a tile in a new figure: a thumbnail that is large enough to judge."""
 
+MOST_COLUMNS = 5
+"""Samples in a row, where each has a single picture."""
+
 FRAME_MILLISECONDS = 120
 """About eight frames a second, slow enough to follow."""
 
@@ -74,6 +77,16 @@ def draw_tiles(
         y = row * (height + top + gap) + top + height / 2
         ax.text(-gap - 0.5, y, name, ha="right", va="center", fontsize=8, color=INK)
     return image
+
+
+def arranged(
+    pictures: np.ndarray, names: list[str]
+) -> tuple[np.ndarray, int, list[str], list[str]]:
+    """Arrange the views of samples for `draw_tiles`: a row for each, or several with one view."""
+    tiles, n_views = pictures.reshape(-1, *pictures.shape[2:]), pictures.shape[1]
+    if n_views == 1:
+        return tiles, min(len(pictures), MOST_COLUMNS), [], names
+    return tiles, n_views, names, []
 
 
 @dataclass(eq=False, repr=False)
@@ -152,7 +165,6 @@ class CentroidDisplay:
         owner = type(self).__name__
         require_matplotlib(owner)
         centroids = to_numpy(self.centroids)
-        n_clusters = centroids.shape[0]
         kind = picture_kind(centroids.shape[1:], self.kind)
         if animate and kind != "video":
             raise ValueError(
@@ -161,13 +173,10 @@ class CentroidDisplay:
             )
         length = squeezed_shape(centroids.shape[1:])[0] if animate else N_FRAMES
         pictures = views(centroids, kind, limits=value_range(centroids), n_frames=length)
-        n_views = 1 if animate else pictures.shape[1]
-        columns = min(n_clusters, 5) if n_views == 1 else n_views
-        names = self._names()
-        tiles = pictures[:, 0] if n_views == 1 else pictures.reshape(-1, *pictures.shape[2:])
-        ax = axes_for(owner, ax, figure_size(tiles, columns, n_views == 1, TILE_INCHES))
-        row_names, tile_names = ([], names) if n_views == 1 else (names, [])
-        self.image_ = draw_tiles(ax, tiles, columns, row_names, tile_names)
+        layout = arranged(pictures[:, :1] if animate else pictures, self._names())
+        tiles, columns, _, above = layout
+        ax = axes_for(owner, ax, figure_size(tiles, columns, bool(above), TILE_INCHES))
+        self.image_ = draw_tiles(ax, *layout)
         what = {"volume": ", middle slices", "video": " over time", "channels": ", by channel"}
         ax.set_title(f"The mean of each cluster{what.get(kind, '')}", fontsize=9)
         self.ax_, self.figure_ = ax, ax.figure

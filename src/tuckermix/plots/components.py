@@ -10,7 +10,7 @@ import numpy as np
 
 from tuckermix._array_api import to_numpy
 from tuckermix._declaration import describe
-from tuckermix.plots.centroids import TILE_INCHES, draw_tiles, figure_size
+from tuckermix.plots.centroids import TILE_INCHES, arranged, draw_tiles, figure_size
 from tuckermix.plots.fitted import fitted
 from tuckermix.plots.pictures import picture_kind, squeezed_shape, value_range, views
 from tuckermix.plots.style import (
@@ -116,25 +116,23 @@ class ComponentDisplay(Display):
         components = components.reshape(len(components), *squeezed_shape(components.shape[1:]))
         kind = picture_kind(components.shape[1:], self.kind)
         pictures = views(components, kind, limits=value_range(components))
-        n_views = pictures.shape[1]
-        tiles = pictures.reshape(-1, *pictures.shape[2:])
-        columns = min(len(components), 5) if n_views == 1 else n_views
         names = [str(number) for number in range(len(components))]
         if self.weights is not None:
             names = [f"{name} ({100 * share:.0f} %)" for name, share in enumerate(self.weights)]
+        layout = arranged(pictures, names)
         self.profile_axes_: list[Any] = []
         if ax is None:
-            ax = self._axes_with_profiles(plt, components, kind, tiles, columns, n_views)
-        row_names, tile_names = ([], names) if n_views == 1 else (names, [])
-        self.image_ = draw_tiles(ax, tiles, columns, row_names, tile_names)
+            size = figure_size(layout[0], layout[1], pictures.shape[1] == 1, TILE_INCHES)
+            ax = self._axes_with_profiles(plt, components, kind, size)
+        self.image_ = draw_tiles(ax, *layout)
         ax.set_title("Components", fontsize=9)
         return ax
 
     def _axes_with_profiles(
-        self, plt: Any, components: np.ndarray, kind: str, tiles: np.ndarray, columns: int, n: int
+        self, plt: Any, components: np.ndarray, kind: str, size: tuple[float, float]
     ) -> Any:
         """Make a figure with the pictures above and a profile for each mode below."""
-        width, height = figure_size(tiles, columns, n == 1, TILE_INCHES)
+        width, height = size
         figure = plt.figure(figsize=(width, height + PROFILE_INCHES), layout="constrained")
         n_modes = components.ndim - 1
         grid = figure.add_gridspec(2, n_modes, height_ratios=[height, PROFILE_INCHES])

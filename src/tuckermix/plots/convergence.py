@@ -25,6 +25,12 @@ def history_column(history: Any, name: str) -> np.ndarray:
     return np.array([np.nan if value is None else float(value) for value in values])
 
 
+def iterations_of(history: Any) -> np.ndarray:
+    """Return the numbers of the iterations; their places where records have none."""
+    numbers = history_column(history, "iteration")
+    return np.arange(len(history), dtype=float) if np.isnan(numbers).any() else numbers
+
+
 @dataclass(eq=False, repr=False)
 class ConvergenceDisplay(Display):
     """Show the cost of each iteration, and how far its memberships are from their optimum.
@@ -65,11 +71,8 @@ class ConvergenceDisplay(Display):
             The fitted clustering.
         """
         history = fitted(estimator, cls.__name__, "history_")
-        iterations = history_column(history, "iteration")
-        if np.isnan(iterations).any():
-            iterations = np.arange(len(history), dtype=float)
-        gap = history_column(history, "gap")
-        return cls(iterations, history_column(history, "cost"), gap=gap).plot(ax)
+        cost, gap = history_column(history, "cost"), history_column(history, "gap")
+        return cls(iterations_of(history), cost, gap=gap).plot(ax)
 
     def _draw(self, ax: Any) -> Any:
         """Draw the curves."""

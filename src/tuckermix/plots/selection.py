@@ -7,10 +7,7 @@ from typing import Any
 
 from tuckermix._declaration import describe
 from tuckermix.plots.fitted import fitted
-from tuckermix.plots.style import COLOURS, DRAWN, Display, axes_for, plain_axes
-
-MARKERS = "os^Dv<>pP*"
-"""One marker a view, so that lines can be told apart in grey."""
+from tuckermix.plots.style import DRAWN, Display, axes_for, colour_of, marker_of, plain_axes
 
 ROOM = 1.2
 """Numbers of clusters are named on the axis where they differ by at least this factor."""
@@ -68,8 +65,8 @@ class SelectionDisplay(Display):
             (self.lines_[view],) = ax.plot(
                 [trial.n_clusters for trial in trials],
                 [getattr(trial, self.quantity) for trial in trials],
-                color=COLOURS[place % len(COLOURS)],
-                marker=MARKERS[place % len(MARKERS)],
+                color=colour_of(place),
+                marker=marker_of(place),
                 markersize=4,
                 label=view,
             )

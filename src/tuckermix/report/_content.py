@@ -12,14 +12,14 @@ from tuckermix._array_api import blocks, to_numpy
 from tuckermix._names import LOG_SCATTERING, PIXELS, SCATTERING
 from tuckermix._records import Record
 from tuckermix.metrics import matched_table
-from tuckermix.plots.convergence import history_column
+from tuckermix.plots.convergence import history_column, iterations_of
 from tuckermix.plots.fitted import distances_to, even_subsample, rows_of, subspace_of
 from tuckermix.plots.layout import neighbor_map
 from tuckermix.plots.members import typical_members
 from tuckermix.plots.pictures import picture, picture_kind, resized, value_range, views
 from tuckermix.plots.style import COLOURS
 from tuckermix.report import _images, _svg
-from tuckermix.summary import FitSummary, duration, known, surety
+from tuckermix.summary import FitSummary, duration, known, sizes_text, surety
 
 MAX_MARKS = 10_000
 """The map shows no more samples than this: the file stays small and opens at once."""
@@ -69,6 +69,16 @@ class Subject(Record):
     outliers: Any = None
     """Which samples are outliers, where these are told apart."""
 
+    @property
+    def shown(self) -> Any:
+        """What pictures are made of."""
+        return self.X if self.images is None else self.images
+
+    @property
+    def shown_kind(self) -> str:
+        """How samples are drawn: one of the kinds of `picture_kind`, and never "auto"."""
+        return picture_kind(tuple(self.shown.shape[1:]), self.kind)
+
 
 @dataclass(frozen=True)
 class Member(Record):
@@ -108,7 +118,7 @@ class Map(Record):
 
 def shown_samples(subject: Subject) -> tuple[Any, tuple[float, float]]:
     """Return what pictures are made of, and the values shown as black and as white."""
-    X = subject.X if subject.images is None else subject.images
+    X = subject.shown
     return X, value_range(rows_of(X, even_subsample(X.shape[0], SCALE_SAMPLES)))
 
 
@@ -161,12 +171,6 @@ def cards(subject: Subject) -> list[Card]:
             )
         )
     return result
-
-
-def shown_kind(subject: Subject) -> str:
-    """Tell how samples are drawn: one of the kinds of `picture_kind`, and never "auto"."""
-    X = subject.X if subject.images is None else subject.images
-    return picture_kind(tuple(X.shape[1:]), subject.kind)
 
 
 def mean_images(images: Any, labels: np.ndarray, n_clusters: int) -> np.ndarray:
@@ -251,9 +255,9 @@ def facts(
 
     Where features stand between samples and model, `sample_shape` is that of a sample.
     """
-    shape, ranks = (" × ".join(map(str, sizes)) for sizes in (summary.sample_shape, summary.ranks))
+    shape, ranks = sizes_text(summary.sample_shape), sizes_text(summary.ranks)
     name, meaning = surety(summary.settings)
-    own = shape if sample_shape is None else " × ".join(map(str, sample_shape))
+    own = shape if sample_shape is None else sizes_text(sample_shape)
     what = "sample" if sample_shape is None else "array of features"
     rows = [
         ("Samples", f"{summary.n_samples:,}", f"each of shape {own}"),
@@ -273,14 +277,8 @@ def facts(
         known = f"{100 * summary.accuracy:.1f} %"
         rows.append(("Accuracy", known, "clusters matched to known classes"))
         rows.append(("NMI", f"{summary.nmi:.3f}", "shared information, 1 is perfect"))
-    gap = summary.gap
-    rows.append(
-        (
-            "Optimality gap",
-            "unknown" if gap is None else "0" if gap == 0 else f"{gap:.1e}",
-            "0: for these factors no mixing weights fit better",
-        )
-    )
+    meaning = "0: for these factors no mixing weights fit better"
+    rows.append(("Optimality gap", summary.gap_text, meaning))
     stop = summary.stop_reason
     ended = "" if stop is None else f", stopped by {stop.replace('_', ' ')}"
     if summary.seconds is not None:
@@ -310,9 +308,7 @@ def charts(model: Any) -> list[_svg.Chart]:
     history = getattr(model, "history_", [])
     if not len(history):
         return []
-    iterations = history_column(history, "iteration")
-    if np.isnan(iterations).any():
-        iterations = np.arange(len(history), dtype=float)
+    iterations = iterations_of(history)
     drawn = [
         _svg.chart("Cost", iterations, history_column(history, "cost")),
         _svg.chart("Optimality gap", iterations, history_column(history, "gap"), log=True),

@@ -17,7 +17,8 @@ from tuckermix._records import Record
 from tuckermix.plots.fitted import even_subsample, rows_of
 from tuckermix.plots.pictures import views
 from tuckermix.report import _images
-from tuckermix.report._content import MAX_MARKS, Subject, shown_kind, shown_samples
+from tuckermix.report._content import MAX_MARKS, Subject, shown_samples
+from tuckermix.summary import sizes_text
 
 
 @dataclass(frozen=True)
@@ -93,7 +94,7 @@ def listing_data(
     data : dict
         Values that JSON can hold.
     """
-    samples, truth = chosen.samples, subject.truth
+    samples, truth, outliers = chosen.samples, subject.truth, subject.outliers
     labels = subject.labels[samples]
     starts = np.flatnonzero(np.diff(labels, prepend=labels[:1] - 1))
     counts = np.diff(starts, append=len(labels))
@@ -107,7 +108,7 @@ def listing_data(
         "classes": None if classes is None else [str(value) for value in classes],
         "truth": None if kinds is None else kinds.reshape(-1)[samples].tolist(),
         "marks": None if len(chosen.marks) == len(samples) else chosen.marks.tolist(),
-        "outliers": _places_of(subject.outliers, chosen),
+        "outliers": [] if outliers is None else np.flatnonzero(outliers[samples]).tolist(),
         "played": _played(subject),
         "caption": _caption(subject),
         "base": base,
@@ -117,27 +118,20 @@ def listing_data(
 
 def _played(subject: Subject) -> list[int]:
     """Return the number of frames in a picture in full and the gap between them; none if still."""
-    if shown_kind(subject) != "video":
+    if subject.shown_kind != "video":
         return []
-    X = subject.X if subject.images is None else subject.images
-    count = views(rows_of(X, np.arange(1)), subject.kind, n_frames=_images.PLAYED_FRAMES).shape[1]
+    first = rows_of(subject.shown, np.arange(1))
+    count = views(first, subject.kind, n_frames=_images.PLAYED_FRAMES).shape[1]
     return [count, _images.FULL_GAP]
 
 
 def _caption(subject: Subject) -> str:
     """Say what is seen where a picture in full has several views; nothing where it is an image."""
-    X = subject.X if subject.images is None else subject.images
-    shape = " × ".join(map(str, X.shape[1:]))
-    kind = shown_kind(subject)
+    shape = sizes_text(subject.shown.shape[1:])
     return {
         "volume": f"The middle slices of {shape} voxels, one along each axis",
         "channels": f"Channels of {shape}, some of them",
-    }.get(kind, "")
-
-
-def _places_of(outliers: Any, chosen: Listing) -> list[int]:
-    """Return the places of outliers in the list."""
-    return [] if outliers is None else np.flatnonzero(outliers[chosen.samples]).tolist()
+    }.get(subject.shown_kind, "")
 
 
 def linked(
@@ -212,7 +206,7 @@ def full_pictures(
     X, limits = shown_samples(subject)
     pictures: dict[int, str] = {}
     shape = views(rows_of(X, np.arange(1)), subject.kind, limits=limits).shape
-    frames = {"n_frames": _images.PLAYED_FRAMES} if shown_kind(subject) == "video" else {}
+    frames = {"n_frames": _images.PLAYED_FRAMES} if subject.shown_kind == "video" else {}
     draw = partial(views, kind=subject.kind, limits=limits, **frames)
     if shape[1] == 1 and max(shape[2:4]) <= TINY_SIDE:
         return pictures

@@ -171,7 +171,7 @@ def render_report(
         source=None if source is None else printable(source),
         n_samples=X.shape[0],
         facts=_content.facts(summary, None if images is None else tuple(images.shape[1:])),
-        kind=_content.shown_kind(subject),
+        kind=subject.shown_kind,
         of_images=images is not None,
         surety=surety(summary.settings)[0],
         cards=cards,

@@ -6,7 +6,7 @@ import logging
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -203,11 +203,16 @@ def trust_region(
         max_inner = max(1, dim or int(np.prod(point.shape)))
     max_inner = check_integer(max_inner, "max_inner", OWNER)
 
-    run = _Run(Problem(objective, manifold, preconditioner), point, initial_radius, max_radius)
-    run.settings = {"kappa": kappa, "theta": theta, "min_inner": min_inner, "max_inner": max_inner}
-    run.regularization = check_real(rho_regularization, "rho_regularization", OWNER)
-    run.rho_prime = rho_prime
-    run.rng = rng if randomize else None
+    run = _Run(
+        Problem(objective, manifold, preconditioner),
+        point,
+        initial_radius,
+        max_radius,
+        regularization=check_real(rho_regularization, "rho_regularization", OWNER),
+        rho_prime=rho_prime,
+        rng=rng if randomize else None,
+        settings={"kappa": kappa, "theta": theta, "min_inner": min_inner, "max_inner": max_inner},
+    )
     return run.loop(max_iter, tol, math.inf if max_time is None else max_time, callback)
 
 
@@ -224,29 +229,27 @@ def _epsilon_of(point: Any) -> float:
     return max((epsilon(b) for b in blocks if is_array(b)), default=float(np.finfo(float).eps))
 
 
+@dataclass(eq=False, repr=False)
 class _Run:
     """The state of a run, so that an interruption at any moment leaves a point to return."""
 
-    settings: dict[str, Any]
+    problem: Problem
+    point: Any
+    radius: float
+    max_radius: float
     regularization: float
     rho_prime: float
     rng: np.random.Generator | None
+    settings: dict[str, Any]
+    history: list[TrustRegionRecord] = field(default_factory=list)
+    cost: float = math.nan
+    grad_norm: float = math.nan
+    lowest_grad_norm: float = math.inf
+    flat: int = 0
+    inner: TruncatedCG | None = None
 
-    def __init__(
-        self, problem: Problem, point: Any, initial_radius: float, max_radius: float
-    ) -> None:
-        self.problem = problem
-        self.begin = time.perf_counter()
-        self.point = point
-        self.eps = _epsilon_of(point)
-        self.cost = math.nan
-        self.grad_norm = math.nan
-        self.radius = initial_radius
-        self.max_radius = max_radius
-        self.history: list[TrustRegionRecord] = []
-        self.inner: TruncatedCG | None = None
-        self.flat = 0
-        self.lowest_grad_norm = math.inf
+    def __post_init__(self) -> None:
+        self.begin, self.eps = time.perf_counter(), _epsilon_of(self.point)
 
     def loop(
         self, max_iter: int, tol: float, max_time: float, callback: Callable[..., Any] | None

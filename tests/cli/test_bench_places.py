@@ -4,9 +4,9 @@ import sys
 
 import pytest
 
-from tuckermix.cli import _places
-from tuckermix.cli._places import _stands
-from tuckermix.experiments.places import PLACE_FIELDS, Place
+from tuckermix.cli import bench as command
+from tuckermix.cli.bench import _stands
+from tuckermix.experiments.bench import PLACE_FIELDS, Place
 
 METHODS = """
 import numpy as np
@@ -147,11 +147,11 @@ def test_those_ahead_are_named():
 
 def test_many_kinds_of_failures_are_summed_up(monkeypatch):
     from tuckermix.experiments import RunRecord
-    from tuckermix.experiments.places import Benchmark
+    from tuckermix.experiments.bench import Benchmark
 
     failures = tuple(
         RunRecord("paper", "t", "r", "m", run, "d", "failed", error=f"E{run}") for run in range(8)
     )
-    texts = list(_places._failures(Benchmark((), failures, (), 0, None)))
+    texts = list(command._failures(Benchmark((), failures, (), 0, None)))
     assert texts[0] == "m failed in 1 run (t · r · run 0): E0"
     assert texts[-1] == "and in 3 other ways, see the file of records."
