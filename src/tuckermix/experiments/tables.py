@@ -429,7 +429,6 @@ _add(
             runs=FEW_RUNS,
             paper_row=f"K={count}",
             comparable=False,
-            without=(FLATTENED,),
             note="Not DynTex++: the paper's numbers are for orientation only.",
         )
         for title, dataset, core in (
@@ -458,9 +457,8 @@ NOT_SCALABLE = tuple(name for name in BEYOND_METHODS if name not in SCALABLE)
 NOT_ON_ALL_OF_PIE = (*DEAR, "MM", "DRCC", "Tri-ONTD", PAPERS_OWN)
 ON_IMAGES = (*ON_SCATTERING, *OURS_ON_SCATTERING)
 """The columns that need images of at least 16 × 16 pixels."""
-NOT_ON_VOLUMES = (*ON_IMAGES, "MM", "DRCC", "Tri-ONTD", "EnSC", "EnSC (tuned)", FLATTENED)
-"""Not run on volumes of up to 32,768 entries, where a fit takes minutes, or made for images. Our
-method on flattened samples would need the square of that in memory."""
+NOT_ON_VOLUMES = (*ON_IMAGES, "MM", "DRCC", "Tri-ONTD", "EnSC", "EnSC (tuned)")
+"""Not run on volumes of up to 32,768 entries, where a fit takes minutes, or made for images."""
 DIGITS_CORE, BANDS_CORE = (6, 6), (30,)
 """Three quarters of each side of the digits; of 156 bands as many as Samson's unmixing takes."""
 
