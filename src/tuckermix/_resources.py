@@ -331,7 +331,10 @@ class _Share:
             if self.closed:
                 return
             self.inside += 1
-        self.context.copy().run(self.work)
+        try:
+            self.context.copy().run(self.work)
+        except MemoryError as error:  # for the copy: the caller must not wait for ever
+            self.errors.append(error)
         with self.lock:
             self.inside -= 1
             if self.closed and not self.inside:
