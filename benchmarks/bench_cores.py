@@ -4,15 +4,17 @@ Run it on a machine that does nothing else::
 
     python benchmarks/bench_cores.py --out benchmarks/results
 
-Each number of processors has a process of its own, pinned to as many. Times are medians, of one
-run where that takes a second or more, after a small fit that loads what fits need. The ratios that
+Each number of processors has a process of its own, pinned to as many. Times are medians, of three
+runs where one takes a second or more, after a small fit that loads what fits need. The ratios that
 matter are between rows of one run: a fit of all MNIST digits beside ``KMeans(n_init=1)``, the model
 without labels in units of one product of the samples with a thin matrix on all threads of BLAS,
 predictions, a small fit (24 faces of PIE), eight of these in eight threads beside eight in a row,
-and the scattering transform. The last table compares whole fits with
+and the scattering transform. *Apart* is what the machine itself allows: as many processes as
+processors, which share nothing, each transform all of these digits with one thread; the time is
+that of one of them divided by their number. The last table compares whole fits with
 `sklearn.cluster.SpectralClustering` on pixels, on all processors. Datasets lie in
 `TUCKERMIX_DATA`; those that are not there are left out. Results go to `cores.json` and `cores.md`.
-With 1, 2 and 16 processors it takes less than two minutes.
+With 1, 2 and 16 processors it takes some two minutes.
 """
 
 from __future__ import annotations
@@ -30,8 +32,8 @@ from pathlib import Path
 N_SCATTERED = 4_000
 """Digits through the scattering transform: enough for every thread to have many blocks."""
 
-LONG = 1.0
-"""Seconds from which on one run is enough."""
+LONG, FEW = 1.0, 3
+"""Seconds from which on a few runs are enough, and how many these are."""
 
 N_FITS = 8
 """Fits that run at the same time, each in a thread of its own."""
@@ -44,7 +46,11 @@ def main() -> None:
     parser.add_argument("--samples", type=int, default=None, help="fewer digits, for a trial")
     parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--peers", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--scatter", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
+    if options.scatter:
+        print(json.dumps(scattered(digits(options.samples)[0])))
+        return
     if options.child:
         print(json.dumps(measure(options.samples, options.peers)))
         return
@@ -57,6 +63,8 @@ def main() -> None:
         began = time.perf_counter()
         row = pinned(allowed[:count], options.samples, peers=count == counts[-1])
         document["peers"] = row.pop("peers")
+        if "scattering" in row:
+            row["apart"] = apart(allowed[:count], options.samples)
         document["rows"].append(row)
         print(f"{time.perf_counter() - began:.0f} s: {json.dumps(row)}", flush=True)
         # After each, because the next may not come to its end.
@@ -67,13 +75,31 @@ def main() -> None:
 
 def pinned(cores: list[int], samples: int | None, *, peers: bool) -> dict:
     """Measure in a process of its own that has these processors only, from its first import on."""
+    child = started(cores, samples, ["--child", *(["--peers"] if peers else [])])
+    return {"cores": len(cores), **answer(child)}
+
+
+def apart(cores: list[int], samples: int | None) -> float:
+    """Return the seconds a transform takes by processes that share nothing, one a processor."""
+    children = [started([core], samples, ["--scatter"]) for core in cores]
+    return statistics.median([answer(child) for child in children]) / len(cores)
+
+
+def started(cores: list[int], samples: int | None, words: list[str]) -> subprocess.Popen:
+    """Start this script in a process that has these processors only."""
     command = ["taskset", "--cpu-list", ",".join(map(str, cores)), sys.executable, __file__]
-    command += ["--child", *(["--samples", str(samples)] if samples else [])]
-    command += ["--peers"] if peers else []
+    command += [*words, *(["--samples", str(samples)] if samples else [])]
     hidden = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
     environment = {key: value for key, value in os.environ.items() if key not in hidden}
-    done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)
-    return {"cores": len(cores), **json.loads(done.stdout.splitlines()[-1])}
+    return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
+
+
+def answer(child: subprocess.Popen):
+    """Wait for a process and read what it printed last."""
+    text, _ = child.communicate()
+    if child.returncode:
+        raise SystemExit(f"A measurement ended with code {child.returncode}.")
+    return json.loads(text.splitlines()[-1])
 
 
 def processor() -> str:
@@ -84,14 +110,13 @@ def processor() -> str:
 
 
 def timed(function, least: float = 0.5, most: int = 7) -> float:
-    """Return the median time of some runs after a first one; that of the first where it is long."""
+    """Return the median time of some runs after a first one, which counts where runs are long."""
     began = time.perf_counter()
     function()
     first = time.perf_counter() - began
-    if first >= LONG:
-        return first
-    times = []
-    for _ in range(max(1, min(most, int(least / first) + 1))):
+    long = first >= LONG
+    times = [first] if long else []
+    for _ in range(FEW - 1 if long else max(1, min(most, int(least / first) + 1))):
         began = time.perf_counter()
         function()
         times.append(time.perf_counter() - began)
@@ -104,7 +129,6 @@ def measure(samples: int | None, peers: bool) -> dict:
 
     from tuckermix import TuckerClustering, decompose
     from tuckermix.datasets import DatasetNotFound
-    from tuckermix.features import Scattering
 
     row: dict = {"peers": []}
     try:
@@ -121,10 +145,8 @@ def measure(samples: int | None, peers: bool) -> dict:
         row["fit"] = timed(lambda: model.fit(X))
         row["predict"] = timed(lambda: model.predict(X))
         row["kmeans"] = timed(lambda: KMeans(10, n_init=1, random_state=0).fit(flat))
-        few = X[:N_SCATTERED]
-        row["n_scattered"] = len(few)
-        Scattering().fit_transform(few[:10])
-        row["scattering"] = timed(lambda: Scattering().fit_transform(few))
+        row["n_scattered"] = min(N_SCATTERED, len(X))
+        row["scattering"] = scattered(X)
         tenth = np.concatenate([np.flatnonzero(y == name)[:100] for name in range(10)])
         if peers:
             row["peers"].append(peer("MNIST 10×100", X[tenth].astype(np.float64), 10))
@@ -144,6 +166,15 @@ def measure(samples: int | None, peers: bool) -> dict:
         if peers:
             row["peers"].append(peer(title, X, n_clusters))
     return row
+
+
+def scattered(X) -> float:
+    """Return the time of the scattering transform of some digits."""
+    from tuckermix.features import Scattering
+
+    few = X[:N_SCATTERED]
+    Scattering().fit_transform(few[:10])
+    return timed(lambda: Scattering().fit_transform(few))
 
 
 def several(X, n_clusters: int) -> tuple[float, float]:
@@ -210,6 +241,7 @@ COLUMNS = {
     "in_a_row": "eight of these",
     "at_once": "in eight threads",
     "scattering": "scattering",
+    "apart": "apart",
 }
 
 
@@ -237,7 +269,9 @@ def tables(document: dict) -> str:
                 f"{last['decompose'] / last['product']:.1f} products, the fit "
                 f"{last['fit'] / last['kmeans']:.2f} times as long as `KMeans(n_init=1)`, and the "
                 "scattering transform scales with an efficiency of "
-                f"{100 * first['scattering'] / last['scattering'] / last['cores']:.0f} %."
+                f"{100 * first['scattering'] / last['scattering'] / last['cores']:.0f} %, where "
+                "processes that share nothing reach "
+                f"{100 * first['scattering'] / last['apart'] / last['cores']:.0f} %."
             ),
         ]
     if not document["peers"]:
