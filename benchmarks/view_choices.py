@@ -8,8 +8,8 @@ whose samples differ in brightness, made to see whether that is found. The numbe
 given; each list names what stability chooses among beside the views of before, and has the paired
 difference to these with its standard error. A list falls where it is worse by more than two of
 them. *now* is the list with soft edges for tables and volumes in which no entry is negative, as
-`AutoClustering` has it, and the views of before for all others. *taken* says how often norm 1 was chosen, *oracle* what the best candidate of each draw has,
-as only the classes could tell it.
+`AutoClustering` has it, and the views of before for all others. *taken* says how often norm 1 was
+chosen, *oracle* what the best candidate of each draw has, as only the classes could tell it.
 
 One of several lists was chosen by these draws, so that what it gains on them is too much:
 ``--fresh`` compares it with what was before on other draws of the same parts, which served no
@@ -18,7 +18,8 @@ such columns are too small.
 
 Results go to `view_choices.json` and `view_choices.md` in the folder ``--out``; ``--only`` names
 groups of columns, and columns that the file holds are not computed again. Those of fresh draws go
-to `view_choices_fresh.json` and `view_choices_fresh.md`.
+to `view_choices_fresh.json` and `view_choices_fresh.md`. ``--planted 10`` looks for the numbers of
+planted clusters of amounts instead, for `view_choices_planted.json`.
 """
 
 from __future__ import annotations
@@ -36,10 +37,10 @@ from sklearn import datasets as of_sklearn
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline, make_pipeline
 
-from benchmarks import reporting
+from benchmarks import choosing, reporting
 from benchmarks.label_choices import shapes
 from benchmarks.quality import draw_places
-from tuckermix import MultiViewClustering, TuckerClustering
+from tuckermix import AutoClustering, MultiViewClustering, TuckerClustering
 from tuckermix.datasets import load, make_dynamic_textures, make_tensor_clusters
 from tuckermix.experiments.draws import TUNING, part_seed, restrict
 from tuckermix.features import Scale
@@ -69,6 +70,10 @@ tables and volumes without negative entries, and what was compared before elsewh
 
 ORACLES = ("oracle before", "oracle now")
 """The best of the candidates of a draw, before and with those of the list that gained most."""
+
+OPEN = {(64,): 1.0, (8, 8, 8): 1.5}
+"""Shapes of the planted amounts whose number is looked for, and their noise in units of that in
+`benchmarks.choosing`."""
 
 FRESH = 100
 """The first of the draws that served no choice among the lists."""
@@ -245,6 +250,28 @@ def _after_subsamples(seed: int) -> np.random.Generator:
     return rng
 
 
+def numbers(runs: int) -> dict[str, Any]:
+    """Look for the number of planted clusters of amounts, 3 to 12 of them."""
+    found = []
+    for run in range(runs):
+        true = 3 + run % len(choosing.NOISE)
+        for shape, factor in OPEN.items():
+            X = make_tensor_clusters(
+                choosing.EACH * true,
+                shape,
+                true,
+                noise=factor * choosing.NOISE[true],
+                positive=True,
+                random_state=5000 + part_seed(TUNING, run),
+            ).X
+            model = AutoClustering(random_state=run).fit(X)
+            row = {"shape": shape, "true": true, "found": model.n_clusters_}
+            found.append(row | {"view": model.selection_.view})
+            print(found[-1], flush=True)
+    right = sum(row["true"] == row["found"] for row in found)
+    return {"right": right, "runs": len(found), "rows": found}
+
+
 def differences(rows: list[dict[str, Any]], title: str) -> np.ndarray:
     """Return by how much a list is better than what was compared before, for each draw."""
     pairs = [[row["accuracy"][row["chosen"][key]] for key in (title, BEFORE)] for row in rows]
@@ -313,10 +340,15 @@ def main() -> None:
     """Compute what is missing and write the tables."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", nargs="*", default=(), help="groups, such as 'volumes'")
+    parser.add_argument("--planted", type=int, default=0, help="numbers to be found, for a shape")
     parser.add_argument("--fresh", action="store_true", help="draws that served no choice")
     parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
+    if options.planted:
+        stored = json.dumps(numbers(options.planted), indent=1) + "\n"
+        (options.out / "view_choices_planted.json").write_text(stored, encoding="utf-8")
+        return
     name_of_file = "view_choices_fresh" if options.fresh else "view_choices"
     lists = {title: LISTS[title] for title in (BEFORE, BEST)} if options.fresh else LISTS
     first = FRESH if options.fresh else 0

@@ -185,7 +185,8 @@ class AutoClustering(CallbackSupportMixin, ClusterMixin, BaseEstimator):
     features : {"auto", "pixels", "scattering"}, default="auto"
         Which views are compared: the samples themselves in two weightings, the scattering
         transform and its logarithm, sums of their graphs, or all of these. Samples that are no
-        images of at least 16 × 16 have views of themselves only.
+        images of at least 16 × 16 have views of themselves only; tables, volumes and videos without
+        negative entries are compared at norm 1 too.
     candidates : list of (str, estimator) or None, default=None
         Views of your own in place of those: clusterers with `n_clusters` and `fit_predict`. They
         are cloned. `TuckerClustering`, pipelines that end in it and `MultiViewClustering` are
