@@ -38,7 +38,13 @@ from tuckermix.datasets import load, make_tensor_clusters
 from tuckermix.experiments.draws import REPORTING, part_seed
 from tuckermix.experiments.methods import code_fingerprint
 from tuckermix.metrics import clustering_accuracy
-from tuckermix.selection.auto import built_in_candidates, fit_with, is_image
+from tuckermix.selection.auto import (
+    built_in_candidates,
+    fit_with,
+    has_norms,
+    is_image,
+    is_noisy,
+)
 from tuckermix.selection.resampling import set_clusters
 from tuckermix.selection.shared import Features
 
@@ -78,7 +84,8 @@ def known(X: np.ndarray, y: np.ndarray, seed: int) -> dict[str, Any]:
         auto = AutoClustering(n_clusters, random_state=seed).fit(X)
     score = clustering_accuracy
     every, features = {}, Features(X)
-    for name, candidate in built_in_candidates(X.shape[1:], "auto"):
+    about = {} if is_image(X.shape[1:]) else {"noisy": is_noisy(X), "norms": has_norms(X)}
+    for name, candidate in built_in_candidates(X.shape[1:], "auto", **about):
         model = fit_with(set_clusters(clone(candidate), n_clusters, seed), X, features)
         final = model[-1] if isinstance(model, Pipeline) else model
         every[name] = score(y, final.labels_)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import tuckermix
+from tuckermix._names import NORM_ONE
 from tuckermix.cli import _features
 from tuckermix.cli._console import UsageError
 from tuckermix.clustering import TuckerClustering
@@ -207,6 +208,33 @@ def test_the_view_is_chosen(run, tmp_path, textures):
     page = (tmp_path / "out" / "report.html").read_text()
     assert "Why this view" in page
     assert "<b>scattering</b> compares their strokes and edges" in page
+
+
+@pytest.mark.parametrize("scale", ["none", "dataset"])
+def test_tables_are_compared_at_norm_1_unless_scaled(run, tmp_path, scale):
+    X, kind = make_tensor_clusters(
+        120, (40,), 3, noise=0.5, positive=True, random_state=0, return_X_y=True
+    )
+    X = X * np.exp(0.7 * np.random.default_rng(0).standard_normal((120, 1)))
+    np.savez(tmp_path / "spectra.npz", spectra=X)
+    words = (tmp_path / "spectra.npz", "--key", "spectra", "-k", 3, "--features", "auto")
+    code, _, err = run("cluster", *words, "--scale", scale, "-o", tmp_path / "out")
+    assert code == 0
+    summary = json.loads((tmp_path / "out" / "summary.json").read_text())
+    views = {trial["view"] for trial in summary["selection"]}
+    if scale != "none":
+        assert views == {"pixels"}
+        return
+    assert views == {"pixels", NORM_ONE}
+    assert f"3 clusters in the view '{NORM_ONE}'" in err
+    text = (tmp_path / "out" / "labels.csv").read_text()
+    assert clustering_accuracy(kind, [int(row["label"]) for row in table(text)]) > 0.95
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert "Why this view" in page
+    assert f"<b>{NORM_ONE}</b> compares samples whose brightness" in page
+    model = tmp_path / "out" / "model.tuckermix"
+    code, out, _ = run("predict", model, tmp_path / "spectra.npz", "-q")
+    assert (code, out) == (0, text)
 
 
 def test_a_number_and_pixels_choose_nothing(run, tmp_path, archive):

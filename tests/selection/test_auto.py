@@ -13,8 +13,15 @@ from sklearn.preprocessing import FunctionTransformer
 
 import tuckermix
 from tuckermix import AutoClustering, TuckerClustering
+from tuckermix._names import NORM_ONE
 from tuckermix.datasets import make_tensor_clusters
-from tuckermix.selection.auto import built_in_candidates, fit_with, is_image, is_noisy
+from tuckermix.selection.auto import (
+    built_in_candidates,
+    fit_with,
+    has_norms,
+    is_image,
+    is_noisy,
+)
 from tuckermix.selection.resampling import set_clusters
 from tuckermix.selection.shared import Features
 
@@ -102,6 +109,10 @@ def test_candidates_go_by_the_shape():
     noisy = [name for name, _ in built_in_candidates((8, 8), "auto", noisy=True)]
     assert noisy == ["pixels", "pixels, soft edge", "pixels, sharp edge"]
     assert len(built_in_candidates((8, 8, 8), "auto", noisy=True)) == 2
+    for shape in ((40,), (32, 32, 32), (20, 20, 20, 3)):
+        of_amounts = [name for name, _ in built_in_candidates(shape, "auto", norms=True)]
+        assert of_amounts == ["pixels", "pixels, soft edge", NORM_ONE, f"{NORM_ONE}, soft edge"]
+    assert len(built_in_candidates((40,), "pixels", noisy=True, norms=True)) == 5
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -295,3 +306,80 @@ def test_probabilities_of_the_chosen_one(planted, name):
     assert not np.allclose(P, votes.predict_proba(X), atol=0.01)
     with pytest.raises(ValueError, match="candidates that have the parameter calibrate"):
         AutoClustering(candidates=[("k-means", KMeans())], calibrate=True).fit(X)
+
+
+def amounts(shape, seed=0):
+    """Draw four clusters of samples whose brightness differs, the first of them all dark."""
+    X, y = make_tensor_clusters(
+        120, shape, 4, noise=0.5, positive=True, random_state=seed, return_X_y=True
+    )
+    gains = np.exp(0.7 * np.random.default_rng(seed).standard_normal(120))
+    X = X * gains.reshape(-1, *(1,) * len(shape))
+    X[0] = 0.0
+    return X, y
+
+
+def test_amounts_have_norms():
+    X = np.random.default_rng(0).uniform(size=(20, 6))
+    assert has_norms(X)
+    assert has_norms((X > 0.5).astype(np.uint8).reshape(5, 2, 3, 4))
+    assert not has_norms(X - 0.5)
+    assert not has_norms(X.reshape(20, 2, 3))
+
+
+@pytest.mark.parametrize("shape", [(40,), (6, 5, 4)])
+@pytest.mark.parametrize("seed", range(3))
+def test_brightness_is_seen_through(shape, seed):
+    X, y = amounts(shape, seed)
+    model = AutoClustering(4, random_state=0).fit(X)
+    assert model.selection_.view.startswith(NORM_ONE)
+    fixed = TuckerClustering(4, random_state=0).fit(X)
+    found, before = (adjusted_rand_score(one.labels_[1:], y[1:]) for one in (model, fixed))
+    assert found > 0.95
+    assert found >= before
+    np.testing.assert_array_equal(model.predict(X), model.labels_)
+    assert model.centroids_.shape == (4, *shape)
+    one = np.asarray(X[model.labels_ == 0]).mean(axis=0)
+    np.testing.assert_allclose(model.centroids_[0], one, rtol=1e-6)
+
+
+@pytest.mark.parametrize("shape", [(40,), (6, 5, 4)])
+def test_samples_of_norm_1_are_saved_labelled_and_weighed(tmp_path, shape):
+    X, _ = amounts(shape)
+    X[1:5] = np.random.default_rng(1).uniform(0, X.max(), (4, *shape)) ** 4
+    model = AutoClustering(4, outliers="label", calibrate=True, random_state=0).fit(X)
+    assert model.selection_.view.startswith(NORM_ONE)
+    assert (model.labels_[1:5] == -1).all()
+    assert np.mean(model.labels_[5:] == -1) < 0.1
+    P = model.predict_proba(X)
+    np.testing.assert_allclose(P.sum(axis=1), 1.0)
+    tuckermix.save(model, tmp_path / "model")
+    again = tuckermix.load(tmp_path / "model")
+    np.testing.assert_array_equal(again.predict(X), model.labels_)
+    np.testing.assert_array_equal(again.predict_proba(X), P)
+    np.testing.assert_array_equal(again.centroids_, model.centroids_)
+    np.testing.assert_allclose(again.outlier_scores(X), model.outlier_scores(X), rtol=1e-6)
+    assert again.selection_ == model.selection_
+    # What differs in brightness only is the same to it.
+    np.testing.assert_array_equal(model.predict(3.0 * X), model.labels_)
+
+
+def test_samples_of_norm_1_in_torch():
+    torch = pytest.importorskip("torch")
+    X, _ = amounts((6, 5, 4))
+    truth = AutoClustering(4, random_state=0).fit(X)
+    moved = clone(truth).fit(torch.asarray(X))
+    assert moved.selection_.view.startswith(NORM_ONE)
+    assert isinstance(moved.labels_, torch.Tensor)
+    assert adjusted_rand_score(moved.labels_.numpy(), truth.labels_) > 0.99
+
+
+def test_samples_of_norm_1_in_dask(limits):
+    dask = pytest.importorskip("dask.array")
+    X, y = amounts((6, 5, 4))
+    limits(landmarks=60)
+    model = AutoClustering(4, max_samples=100, random_state=0)
+    model.fit(dask.from_array(X, chunks=(30, 6, 5, 4)))
+    assert model.selection_.view.startswith(NORM_ONE)
+    assert adjusted_rand_score(np.asarray(model.labels_)[1:], y[1:]) > 0.9
+    np.testing.assert_array_equal(np.asarray(model.predict(X)), np.asarray(model.labels_))

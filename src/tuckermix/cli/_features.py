@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tuckermix._array_api import is_dask, is_numpy, to_numpy
-from tuckermix._names import FEATURES, LOG_SCATTERING, PIXELS, SCALES
+from tuckermix._names import FEATURES, LOG_SCATTERING, NORM_ONE, PIXELS, SCALES
 from tuckermix._reading import default_limit
 from tuckermix._resources import one_blas_thread
 from tuckermix.cli._console import UsageError
@@ -44,18 +44,21 @@ def choose(model: Any, X: Any, features: str, scale: str, n_clusters: int | None
     -------
     selection : Selection
         What was compared. With --features auto these are the views that a report can show: pixels,
-        scattering and log-scattering.
+        scattering and log-scattering of images; pixels, also of norm 1, of tables and volumes in
+        memory without negative entries that --scale leaves as they are.
     """
     from sklearn.base import clone
 
     from tuckermix.cli._input import floating
     from tuckermix.selection import AutoClustering
-    from tuckermix.selection.auto import PART, is_image
+    from tuckermix.selection.auto import PART, has_norms, is_image
 
-    names = [features]
+    image, names = is_image(tuple(X.shape[1:])), [features]
     if features == AUTO:
-        names = list(FEATURES) if is_image(tuple(X.shape[1:])) else [PIXELS]
-    candidates = [(name, with_features(clone(model), name, scale)) for name in names]
+        names = list(FEATURES) if image else [PIXELS]
+        if not image and scale == NONE and not is_dask(X) and has_norms(X):
+            names.append(NORM_ONE)
+    candidates = [(name, _view(clone(model), name, scale)) for name in names]
     chooser = AutoClustering(
         "auto" if n_clusters is None else n_clusters, candidates=candidates, random_state=seed
     )
@@ -70,7 +73,14 @@ def as_chosen(model: Any, selection: Any, scale: str) -> Any:
     from sklearn.base import clone
 
     chosen = clone(model).set_params(n_clusters=selection.n_clusters)
-    return with_features(chosen, selection.view, scale)
+    return _view(chosen, selection.view, scale)
+
+
+def _view(model: Any, name: str, scale: str) -> Any:
+    """Put before a model what a view that was compared needs."""
+    if name == NORM_ONE:
+        return with_features(model, PIXELS, "unit")
+    return with_features(model, name, scale)
 
 
 def is_pipeline(model: Any) -> bool:

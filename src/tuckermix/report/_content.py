@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tuckermix._array_api import blocks, to_numpy
-from tuckermix._names import LOG_SCATTERING, PIXELS, SCATTERING
+from tuckermix._names import LOG_SCATTERING, NORM_ONE, PIXELS, SCATTERING
 from tuckermix._records import Record
 from tuckermix.metrics import matched_table
 from tuckermix.plots.convergence import history_column, iterations_of
@@ -46,6 +46,7 @@ VIEWS = {
     PIXELS: "images pixel by pixel",
     SCATTERING: "their strokes and edges, which may move a little",
     LOG_SCATTERING: "these by the ratio of their contrast",
+    NORM_ONE: "samples whose brightness, or how much they fill, does not count",
 }
 """What the views of the command line look at, for people."""
 

@@ -13,9 +13,10 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from tuckermix._array_api import Array, to_numpy
+from tuckermix._array_api import Array, get_namespace, to_numpy
 from tuckermix._callbacks import CallbackSupportMixin, with_callbacks
 from tuckermix._declaration import FIT, LABELS, PREDICT, SOFT_LABELS, declare, describe
+from tuckermix._names import NORM_ONE
 from tuckermix._resources import all_or_nothing, explain_shortage, one_blas_thread
 from tuckermix._validation import (
     check_integer,
@@ -27,7 +28,7 @@ from tuckermix._validation import (
     check_tensor,
 )
 from tuckermix.clustering import TuckerClustering
-from tuckermix.features import Scattering
+from tuckermix.features import Scale, Scattering
 from tuckermix.labels.outliers import check_outliers
 from tuckermix.selection.multiview import MultiViewClustering, cluster_means
 from tuckermix.selection.record import Selection
@@ -67,6 +68,10 @@ White noise spreads its energy evenly: planted clusters with noise of one standa
 0.17 there, digits of 8 × 8 pixels 0.07."""
 
 
+MATRICES = 3
+"""The ways of an array of matrices, which are images or small ones."""
+
+
 def is_image(sample_shape: tuple[int, ...]) -> bool:
     """Tell whether samples of a shape are images large enough for wavelets."""
     sides, channels = sample_shape[:2], sample_shape[2:]
@@ -81,8 +86,18 @@ def is_noisy(X: Array) -> bool:
     return float(energies[len(energies) // 2 :].sum()) > NOISY * float(energies.sum())
 
 
+def has_norms(X: Array) -> bool:
+    """Tell whether samples in memory may be compared at norm 1.
+
+    They are tables, volumes or videos of amounts, with no negative entry: spectra differ in
+    brightness, volumes in how much they fill, and twice a sample is more of the same. Where entries
+    have both signs, zero is a convention, and so are directions that are seen from there.
+    """
+    return X.ndim != MATRICES and bool(get_namespace(X).min(X) >= 0)
+
+
 def built_in_candidates(
-    sample_shape: tuple[int, ...], features: str, *, noisy: bool = False
+    sample_shape: tuple[int, ...], features: str, *, noisy: bool = False, norms: bool = False
 ) -> list[tuple[str, Any]]:
     """Return the candidates for samples of a shape.
 
@@ -94,19 +109,29 @@ def built_in_candidates(
         Which views are asked for.
     noisy : bool, default=False
         Whether the samples are mostly noise, see `is_noisy`.
+    norms : bool, default=False
+        Whether samples may be compared at norm 1, see `has_norms`.
 
     Returns
     -------
     candidates : list of (str, estimator)
-        Views of the samples themselves only, where they are no images of at least 16 × 16.
+        Views of the samples themselves only, where they are no images of at least 16 × 16. Tables,
+        volumes and videos of amounts are also compared at norm 1.
     """
     pixels = TuckerClustering()
     soft = TuckerClustering(ridge_edge=SOFT_EDGE, ridge_power=SOFT_POWER)
-    of_pixels = [("pixels", pixels), ("pixels, soft edge", soft)]
-    if noisy and len(sample_shape) <= 2 and not is_image(sample_shape):
-        sharp = TuckerClustering(ridge_edge=SHARP_EDGE, ridge_power=SHARP_POWER)
-        return [*of_pixels, ("pixels, sharp edge", sharp)]
-    if features == "pixels" or not is_image(sample_shape):
+    of_pixels: list[tuple[str, Any]] = [("pixels", pixels), ("pixels, soft edge", soft)]
+    if not is_image(sample_shape):
+        if noisy and len(sample_shape) <= 2:
+            sharp = TuckerClustering(ridge_edge=SHARP_EDGE, ridge_power=SHARP_POWER)
+            of_pixels.append(("pixels, sharp edge", sharp))
+        if norms:
+            of_pixels += [
+                (name.replace("pixels", NORM_ONE), make_pipeline(Scale("unit"), clone(model)))
+                for name, model in of_pixels[:2]
+            ]
+        return of_pixels
+    if features == "pixels":
         return of_pixels
     scattering = make_pipeline(Scattering(), TuckerClustering())
     logarithm = make_pipeline(Scattering(log=True), TuckerClustering())
@@ -160,7 +185,8 @@ class AutoClustering(CallbackSupportMixin, ClusterMixin, BaseEstimator):
     features : {"auto", "pixels", "scattering"}, default="auto"
         Which views are compared: the samples themselves in two weightings, the scattering
         transform and its logarithm, sums of their graphs, or all of these. Samples that are no
-        images of at least 16 × 16 have views of themselves only.
+        images of at least 16 × 16 have views of themselves only; tables, volumes and videos without
+        negative entries are compared at norm 1 too.
     candidates : list of (str, estimator) or None, default=None
         Views of your own in place of those: clusterers with `n_clusters` and `fit_predict`. They
         are cloned. `TuckerClustering`, pipelines that end in it and `MultiViewClustering` are
@@ -394,8 +420,8 @@ class AutoClustering(CallbackSupportMixin, ClusterMixin, BaseEstimator):
             candidates = [(name, _for_tensors(estimator, X)) for name, estimator in given]
         else:
             image = is_image(self.sample_shape_)
-            noisy = not image and is_noisy(part)
-            candidates = built_in_candidates(self.sample_shape_, self.features, noisy=noisy)
+            about = {} if image else {"noisy": is_noisy(part), "norms": has_norms(part)}
+            candidates = built_in_candidates(self.sample_shape_, self.features, **about)
             # A view of few directions finds groups in any noise; those of all directions do not.
             judge = None if image else candidates[0][0]
         resampler = Resampler(part, candidates, rng, judge)
