@@ -22,9 +22,6 @@ SCALES = ("sample", "dataset", "unit")
 PIXELS, SCATTERING, LOG_SCATTERING = FEATURES = ("pixels", "scattering", "log-scattering")
 """The views of a sample that a report can show."""
 
-NORM_ONE = "pixels of norm 1"
-"""A view of tables, volumes and videos that a choice may take: pixels after ``--scale unit``."""
-
 VIEWS = ("auto", "tensors", "pixels", "scattering")
 """What a method on the benchmark is given; "auto" asks the tags of scikit-learn."""
 

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 import tuckermix
-from tuckermix._names import NORM_ONE
 from tuckermix.cli import _features
 from tuckermix.cli._console import UsageError
 from tuckermix.clustering import TuckerClustering
 from tuckermix.datasets import Dataset, make_tensor_clusters, read
 from tuckermix.features import Scale, Scattering
 from tuckermix.metrics import clustering_accuracy
+from tuckermix.selection.auto import NORM_ONE
 
 PIL = pytest.importorskip("PIL.Image")
 

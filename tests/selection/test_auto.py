@@ -13,9 +13,9 @@ from sklearn.preprocessing import FunctionTransformer
 
 import tuckermix
 from tuckermix import AutoClustering, TuckerClustering
-from tuckermix._names import NORM_ONE
 from tuckermix.datasets import make_tensor_clusters
 from tuckermix.selection.auto import (
+    NORM_ONE,
     built_in_candidates,
     fit_with,
     has_norms,

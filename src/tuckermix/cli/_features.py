@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tuckermix._array_api import is_dask, is_numpy, to_numpy
-from tuckermix._names import FEATURES, LOG_SCATTERING, NORM_ONE, PIXELS, SCALES
+from tuckermix._names import FEATURES, LOG_SCATTERING, PIXELS, SCALES
 from tuckermix._reading import default_limit
 from tuckermix._resources import one_blas_thread
 from tuckermix.cli._console import UsageError
@@ -51,7 +51,7 @@ def choose(model: Any, X: Any, features: str, scale: str, n_clusters: int | None
 
     from tuckermix.cli._input import floating
     from tuckermix.selection import AutoClustering
-    from tuckermix.selection.auto import PART, has_norms, is_image
+    from tuckermix.selection.auto import NORM_ONE, PART, has_norms, is_image
 
     image, names = is_image(tuple(X.shape[1:])), [features]
     if features == AUTO:
@@ -78,6 +78,8 @@ def as_chosen(model: Any, selection: Any, scale: str) -> Any:
 
 def _view(model: Any, name: str, scale: str) -> Any:
     """Put before a model what a view that was compared needs."""
+    from tuckermix.selection.auto import NORM_ONE
+
     if name == NORM_ONE:
         return with_features(model, PIXELS, "unit")
     return with_features(model, name, scale)

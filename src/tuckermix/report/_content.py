@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tuckermix._array_api import blocks, to_numpy
-from tuckermix._names import LOG_SCATTERING, NORM_ONE, PIXELS, SCATTERING
+from tuckermix._names import LOG_SCATTERING, PIXELS, SCATTERING
 from tuckermix._records import Record
 from tuckermix.metrics import matched_table
 from tuckermix.plots.convergence import history_column, iterations_of
@@ -19,6 +19,7 @@ from tuckermix.plots.members import typical_members
 from tuckermix.plots.pictures import picture, picture_kind, resized, value_range, views
 from tuckermix.plots.style import COLOURS
 from tuckermix.report import _images, _svg
+from tuckermix.selection.auto import NORM_ONE
 from tuckermix.summary import FitSummary, duration, known, sizes_text, surety
 
 MAX_MARKS = 10_000

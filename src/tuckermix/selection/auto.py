@@ -16,7 +16,6 @@ from sklearn.utils.validation import check_is_fitted
 from tuckermix._array_api import Array, get_namespace, to_numpy
 from tuckermix._callbacks import CallbackSupportMixin, with_callbacks
 from tuckermix._declaration import FIT, LABELS, PREDICT, SOFT_LABELS, declare, describe
-from tuckermix._names import NORM_ONE
 from tuckermix._resources import all_or_nothing, explain_shortage, one_blas_thread
 from tuckermix._validation import (
     check_integer,
@@ -67,6 +66,8 @@ NOISY = 0.1
 White noise spreads its energy evenly: planted clusters with noise of one standard deviation have
 0.17 there, digits of 8 × 8 pixels 0.07."""
 
+NORM_ONE = "pixels of norm 1"
+"""A view of tables, volumes and videos of amounts."""
 
 MATRICES = 3
 """The ways of an array of matrices, which are images or small ones."""
