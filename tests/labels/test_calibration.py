@@ -89,9 +89,7 @@ def test_agreement_is_found_where_it_is_known(rng, truth):
 
     fits: list = []
     knots = learn_agreement(fit_part, n_samples, n_clusters, rng, np.full(9, 0.8))
-    apart = [
-        np.mean(one != two) for (_, one), (_, two) in zip(fits[::2], fits[1::2], strict=True)
-    ]
+    apart = [np.mean(one != two) for (_, one), (_, two) in zip(fits[::2], fits[1::2], strict=True)]
     # First halves, then quarters, which agree no less here.
     halves, quarters = np.mean(apart[:N_SPLITS]), np.mean(apart[N_SPLITS:])
     # Halves of different pairs, on samples of none and of one of them, which are alike here too.
@@ -124,8 +122,7 @@ def test_fits_to_more_samples_agree_more(rng, power):
 
     _, values = learn_agreement(fit_part, n_samples, n_clusters, rng, np.full(9, 0.5))
     assert sizes == [3000] * 2 * N_SPLITS + [1500] * 2 * N_SPLITS
-    expected = 1 - 0.1  # what a fit to all samples would have
-    np.testing.assert_allclose(values, expected, atol=0.02)
+    np.testing.assert_allclose(values, 1 - 0.1, atol=0.02)  # the share for all samples
 
 
 def test_few_samples_have_no_quarters(rng):

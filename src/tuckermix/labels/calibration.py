@@ -169,9 +169,7 @@ def ranks_in(pool: np.ndarray, values: np.ndarray) -> np.ndarray:
     return (below + up_to) / (2 * len(order))
 
 
-def _rising(
-    x: np.ndarray, y: np.ndarray, at: np.ndarray, ends: tuple[float, float]
-) -> np.ndarray:
+def _rising(x: np.ndarray, y: np.ndarray, at: np.ndarray, ends: tuple[float, float]) -> np.ndarray:
     """Return the mean of y, between two ends, as a rising function of x, at other places."""
     rising = IsotonicRegression(y_min=ends[0], y_max=ends[1])
     rising.fit(x, y)
