@@ -5,7 +5,7 @@ be how often B, its clusters matched to A's, gives the same label: the expected 
 (ECE) is the mean distance of both over ten bins, pooled over all splits. Votes stand beside
 probabilities. Accuracy against the classes is another matter: clusters are not classes. Draws are
 from the part of the datasets that is for reports (``--part tuning`` for choices). Results go to
-`calibration.md`.
+`calibration.md`, and to `calibration_tuning.md`.
 """
 
 from __future__ import annotations
@@ -104,10 +104,12 @@ def main() -> None:
         cells = " | ".join(f"{value:.3f}" for value in found.values())
         lines.append(f"| {name} {n_classes} × {each} | {cells} |")
         print(lines[-1], flush=True)
-        about = reporting.environment()
         command = f"TUCKERMIX_DATA=… python -m benchmarks.calibration --splits {options.splits}"
-        heading = reporting.heading(command, f"Pooled over splits of the {options.part} part", about)
-        (options.out / "calibration.md").write_text("\n".join([heading, "", *lines, ""]))
+        command += "" if options.part == REPORTING else f" --part {options.part}"
+        what = f"Pooled over splits of the {options.part} part"
+        heading = reporting.heading(command, what, reporting.environment())
+        file = "calibration.md" if options.part == REPORTING else f"calibration_{options.part}.md"
+        (options.out / file).write_text("\n".join([heading, "", *lines, ""]))
 
 
 if __name__ == "__main__":

@@ -18,11 +18,11 @@ and every probability of a disagreement is lowered as much. Here d_0 and d_1 are
 halves from different divisions, on samples that are in none of both and in one of them. Of disjoint
 halves every sample is in one, and its neighbours go by it: a new sample is a little less sure.
 
-That draws do not disagree more than d_0 is the argument of half-samples. Disjoint halves of one
-draw are opposites, what one has more of the other has less of. Halves that are drawn without regard
-to each other vary around what all n samples say by the variance (2/n - 1/n) σ², as draws of n do
-around the truth; they would disagree as draws do, were a half as good as the whole. It matters
-where halves are hardly better than quarters: where the cut depends on the draw as a whole.
+That draws disagree no more than d_0 is the argument of half-samples, for what varies smoothly.
+Halves that are drawn without regard to each other vary around what all n samples say by the
+variance (2/n - 1/n) σ², as draws of n do around the truth; they would disagree as draws do, were a
+half as good as the whole. Disjoint halves of one draw are opposites, what one has more of the other
+has less of, and disagree more. It matters where halves are hardly better than quarters.
 """
 
 from __future__ import annotations
