@@ -3,8 +3,9 @@
 Two fits A and B on disjoint thirds of a draw label the last third. A's largest probability should
 be how often B, its clusters matched to A's, gives the same label: the expected calibration error
 (ECE) is the mean distance of both over ten bins, pooled over all splits. Votes stand beside
-probabilities. Accuracy against the classes is another matter: clusters are not classes. All draws
-are from the part of the datasets that is for reports. Results go to `calibration.md`.
+probabilities. Accuracy against the classes is another matter: clusters are not classes. Draws are
+from the part of the datasets that is for reports (``--part tuning`` for choices). Results go to
+`calibration.md`, and to `calibration_tuning.md`.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from benchmarks import reporting
 from benchmarks.quality import draw
 from tuckermix import TuckerClustering
 from tuckermix.datasets import DatasetNotFound, load
-from tuckermix.experiments.draws import REPORTING, restrict
+from tuckermix.experiments.draws import PARTS, REPORTING, restrict
 from tuckermix.labels.calibration import matched
 from tuckermix.metrics import clustering_accuracy
 
@@ -87,12 +88,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results")
     parser.add_argument("--splits", type=int, default=20)
+    parser.add_argument("--part", choices=PARTS, default=REPORTING)
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     lines: list[str] = []
     for name, n_classes, each in CASES:
         try:
-            data = restrict(load(name), name, REPORTING)
+            data = restrict(load(name), name, options.part)
         except DatasetNotFound as error:
             print(f"skipped: {error}")
             continue
@@ -103,8 +105,11 @@ def main() -> None:
         lines.append(f"| {name} {n_classes} × {each} | {cells} |")
         print(lines[-1], flush=True)
         command = f"TUCKERMIX_DATA=… python -m benchmarks.calibration --splits {options.splits}"
-        heading = reporting.heading(command, "Pooled over splits", reporting.environment())
-        (options.out / "calibration.md").write_text("\n".join([heading, "", *lines, ""]))
+        command += "" if options.part == REPORTING else f" --part {options.part}"
+        what = f"Pooled over splits of the {options.part} part"
+        heading = reporting.heading(command, what, reporting.environment())
+        file = "calibration.md" if options.part == REPORTING else f"calibration_{options.part}.md"
+        (options.out / file).write_text("\n".join([heading, "", *lines, ""]))
 
 
 if __name__ == "__main__":

@@ -80,6 +80,10 @@ QUARTILES = (0.5, 0.75)
 """What is kept of how much of the samples lies outside the view: of outliers a few per cent may be
 among them."""
 
+TENTHS = (0.1, 0.5, 0.9)
+"""What is kept of how strong samples are. A tenth that is weaker or stronger is a cluster, and no
+group of outliers."""
+
 RENUMBERINGS = 3
 """Rounds of numbering clusters by size. Other numbers break ties of votes otherwise, which may
 change the sizes; one round is nearly always enough."""
@@ -640,6 +644,9 @@ class TuckerClustering(
             model = model.looking_beyond(chosen, edge, self.ridge_power)
             beyond = np.quantile(to_numpy(as_blocks(chosen).map(model.leftovers)), QUARTILES)
             model = replace(model, leftover=(float(beyond[0]), float(beyond[1])))
+            usual = np.quantile(to_numpy(as_blocks(chosen).map(model.strength)), TENTHS)
+            low, middle, high = (float(part) for part in usual)
+            model = replace(model, strengths=(low, middle, high))
         labeller = fit_labels(
             self.assign_labels,
             as_blocks(chosen).map(model.place if way.uses == "points" else model.weigh),

@@ -18,6 +18,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
@@ -95,6 +97,9 @@ class Model(Record):
     leftover : tuple of (float, float) or None
         The median and the upper quartile, over samples from which labels are learned, of the
         squares of their parts outside the view.
+    strengths : tuple of (float, float, float) or None
+        The quantiles 0.1, 0.5 and 0.9, over the same samples, of `strength`; None in files of
+        earlier versions, whose scores do not look at it.
     threshold : float or None
         The outlier score beyond which samples get the label -1; None where all samples have labels
         of clusters.
@@ -109,6 +114,7 @@ class Model(Record):
     view: Array
     labeller: Labeller | None = None
     leftover: tuple[float, float] | None = None
+    strengths: tuple[float, float, float] | None = None
     threshold: float | None = None
 
     @classmethod
@@ -199,13 +205,16 @@ class Model(Record):
             raise ValueError("it lacks a labeller")
         width = int(view.shape[1]) + 1 if self.labeller.uses == "points" else n_components
         self.labeller.check(width, n_clusters)
-        if self.leftover is not None and not (
-            isinstance(self.leftover, tuple)
-            and len(self.leftover) == 2
-            and all(isinstance(part, float) for part in self.leftover)
-            and 0.0 <= self.leftover[0] <= self.leftover[1] < math.inf
-        ):
-            raise ValueError(f"leftover must be two numbers >= 0, rising, not {self.leftover!r}")
+        for name, count, size in (("leftover", "two", 2), ("strengths", "three", 3)):
+            held: Any = getattr(self, name)
+            if held is not None and not (
+                isinstance(held, tuple)
+                and len(held) == size
+                and all(isinstance(part, float) for part in held)
+                and all(low <= high for low, high in pairwise((0.0, *held)))
+                and held[-1] < math.inf
+            ):
+                raise ValueError(f"{name} must be {count} numbers >= 0, rising, not {held!r}")
         if self.threshold is not None and (
             not isinstance(self.threshold, float)
             or not math.isfinite(self.threshold)
@@ -341,6 +350,11 @@ class Model(Record):
         beyond = around - xp.matmul(xp.matmul(around, unit), unit.T)
         return xp.vecdot(outside, outside) + xp.vecdot(beyond, beyond)
 
+    def strength(self, X: Array) -> Array:
+        """Return the mean absolute entry of samples: how bright an image is, how loud a sound."""
+        xp = get_namespace(X)
+        return xp.mean(xp.abs(xp.reshape(X, (X.shape[0], math.prod(X.shape[1:])))), axis=1)
+
     @cached_property
     def reference(self) -> Reference:
         """What is usual among the landmarks; learned when it is first asked for."""
@@ -356,6 +370,7 @@ class Model(Record):
             to_numpy(labeller.landmark_labels),
             self.leftover,
             labeller.n_neighbors,
+            self.strengths,
         )
 
     def outlier_scores(self, X: Array) -> Array:
@@ -365,7 +380,7 @@ class Model(Record):
 
     def _score(self, X: Array, projected: Array, points: Array) -> Array:
         beyond = self.leftovers(X, projected)
-        return self.reference.score(points, self._along_view(points), beyond)
+        return self.reference.score(points, self._along_view(points), beyond, self.strength(X))
 
     def _along_view(self, points: Array) -> Array:
         """Return where points of `place` lie along the view's directions, in units of `spread`."""

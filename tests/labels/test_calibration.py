@@ -11,7 +11,6 @@ from tuckermix.datasets import make_tensor_clusters
 from tuckermix.labels import GraphLabels
 from tuckermix.labels.calibration import (
     CERTAIN,
-    DAMPING,
     N_SPLITS,
     USUAL_RATIO,
     learn_agreement,
@@ -85,16 +84,24 @@ def test_agreement_is_found_where_it_is_known(rng, truth):
         q = truth**0.5
         wrong = (base + rng.integers(1, n_clusters, size=n_samples)) % n_clusters
         names = np.where(rng.random(n_samples) < q, base, wrong)
-        agreements.append(names)
+        fits.append((indices, names))
         return names, np.full(n_samples, 0.8)
 
-    agreements: list = []
+    fits: list = []
     knots = learn_agreement(fit_part, n_samples, n_clusters, rng, np.full(9, 0.8))
-    pairs = zip(agreements[::2], agreements[1::2], strict=True)
-    apart = [np.mean(one != two) for one, two in pairs]
+    apart = [np.mean(one != two) for (_, one), (_, two) in zip(fits[::2], fits[1::2], strict=True)]
     # First halves, then quarters, which agree no less here.
     halves, quarters = np.mean(apart[:N_SPLITS]), np.mean(apart[N_SPLITS:])
-    expected = 1 - min(1, halves / quarters) ** DAMPING * halves
+    # Halves of different pairs, on samples of none and of one of them, which are alike here too.
+    across: dict = {0: [], 1: [], 2: []}
+    for place, (part, one) in enumerate(fits[: 2 * N_SPLITS]):
+        for other, two in fits[: place - place % 2]:
+            held = np.isin(np.arange(n_samples), part) * 1 + np.isin(np.arange(n_samples), other)
+            for within, collected in across.items():
+                collected.append((one != two)[held == within])
+    none, single = (np.concatenate(across[within]).mean() for within in (0, 1))
+    expected = min(1, halves / quarters) * halves * max(1, none / single)
+    expected = 1 - min(expected, none)
     np.testing.assert_allclose(knots[1], min(expected, 1 - CERTAIN), atol=1e-9)
     np.testing.assert_allclose(expected, 1 - halves, atol=0.02)
 
@@ -115,23 +122,60 @@ def test_fits_to_more_samples_agree_more(rng, power):
 
     _, values = learn_agreement(fit_part, n_samples, n_clusters, rng, np.full(9, 0.5))
     assert sizes == [3000] * 2 * N_SPLITS + [1500] * 2 * N_SPLITS
-    expected = 1 - 0.1 * 2**power * 2 ** (-power * DAMPING)
-    np.testing.assert_allclose(values, expected, atol=0.02)
+    np.testing.assert_allclose(values, 1 - 0.1, atol=0.02)  # the share for all samples
 
 
 def test_few_samples_have_no_quarters(rng):
     n_samples, n_clusters = 70, 10
     base = rng.integers(0, n_clusters, size=n_samples)
-    sizes = []
+    sizes, differ = [], []
 
     def fit_part(indices):
         sizes.append(len(indices))
-        wrong = np.arange(n_samples) % 5 < len(sizes) % 2  # every fifth, in one of two fits
+        wrong = rng.random(n_samples) < 0.2
+        differ.append(wrong)
         return np.where(wrong, (base + 1) % n_clusters, base), np.full(n_samples, 0.5)
 
     _, values = learn_agreement(fit_part, n_samples, n_clusters, rng, np.full(9, 0.5))
     assert set(sizes) == {35}
-    np.testing.assert_allclose(values, 1 - USUAL_RATIO * 0.2, atol=1e-9)
+    halves = np.mean([one != two for one, two in zip(differ[::2], differ[1::2], strict=True)])
+    np.testing.assert_allclose(values, 1 - USUAL_RATIO * halves, atol=0.03)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_halves_of_one_draw_are_opposites_and_draws_are_not(seed):
+    """Where a cut hangs on what a part happens to have more of, its other half has less of it."""
+    rng = np.random.default_rng(seed)
+    n_samples = 1000
+    one, other = rng.integers(0, 2, size=(2, n_samples))
+    lean = rng.permutation(np.repeat([-1, 1], n_samples // 2))
+
+    def fit_part(indices):
+        return (one if lean[indices].sum() > 0 else other), np.full(n_samples, 0.5)
+
+    _, values = learn_agreement(fit_part, n_samples, 2, rng, np.full(9, 0.5))
+    differ = np.mean(one != matched(one, other, 2))
+    # The other half cuts otherwise each time, unless both are even; an independent one every other.
+    np.testing.assert_allclose(values, 1 - differ / 2, atol=0.05)
+
+
+def test_new_samples_are_less_sure_than_those_of_a_half(rng):
+    """Fits that never fail on their own samples fail on new ones, which are what is asked for."""
+    n_samples, share = 4000, 0.1
+    base = rng.integers(0, 3, size=n_samples)
+
+    def fit_part(indices):
+        new = ~np.isin(np.arange(n_samples), indices)
+        wrong = new & (rng.random(n_samples) < share)
+        return np.where(wrong, (base + 1) % 3, base), np.full(n_samples, 0.5)
+
+    _, values = learn_agreement(fit_part, n_samples, 3, rng, np.full(9, 0.5))
+    # Every sample is in one of two halves, which differ on a tenth of them, and new to one quarter
+    # or to both; where it is new to both, either may be wrong.
+    in_none = 2 * share * (1 - share)
+    quarters = 0.5 * share + 0.5 * in_none
+    expected = share / quarters * in_none
+    np.testing.assert_allclose(values, 1 - expected, atol=0.01)
 
 
 def test_votes_of_the_whole_are_worth_what_those_of_their_rank_are(rng):

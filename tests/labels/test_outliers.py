@@ -106,6 +106,42 @@ def test_what_lies_outside_the_view_is_seen(seed):
     assert model.outlier_scores(strange)[0] > 3 * model.outlier_scores(X).max()
 
 
+def bright(seed, n_samples=N_SAMPLES):
+    """Draw nonnegative samples around four patterns, all about as bright."""
+    rng = np.random.default_rng(seed)
+    patterns = rng.random((N_CLUSTERS, 9, 8))
+    patterns /= patterns.mean(axis=(1, 2), keepdims=True)
+    X = patterns[np.arange(n_samples) % N_CLUSTERS] * rng.normal(1.0, 0.03, (n_samples, 1, 1))
+    return X + 0.2 * rng.random((n_samples, 9, 8))
+
+
+@pytest.mark.parametrize("kind", ["pale", "strong", "black"])
+def test_what_is_paler_or_stronger_than_all_others_is_seen(seed, kind):
+    """Such samples lie between the others, or beyond them in a direction that all share."""
+    X = bright(seed)
+    middle = X.mean(axis=0)  # between all clusters
+    X[:N_OUTLIERS] += middle - X[:N_OUTLIERS].mean(axis=0)
+    X[:N_OUTLIERS] *= {"pale": 0.6, "strong": 1.6, "black": 0.0}[kind]
+    model = TuckerClustering(N_CLUSTERS, outliers="label", random_state=seed).fit(X)
+    assert np.mean(model.labels_[:N_OUTLIERS] == -1) >= 0.9
+    assert np.mean(model.labels_[N_OUTLIERS:] == -1) <= 0.08
+    scores = model.outlier_scores(X)
+    assert np.isfinite(scores).all()
+    strength = np.abs(X).mean(axis=(1, 2))
+    low, usual, high = np.quantile(strength, (0.1, 0.5, 0.9))
+    np.testing.assert_allclose(model._model_.strengths, (low, usual, high))
+    # Against the formula, where nothing else counts as much; without quantiles nothing is asked.
+    least = 1e-3 * usual
+    above = np.log((strength + least) / (usual + least))
+    above = np.where(
+        above > 0,
+        above / np.log((high + least) / (usual + least)),
+        above / np.log((low + least) / (usual + least)),
+    )
+    before = replace(model._model_, strengths=None).outlier_scores(X)
+    np.testing.assert_allclose(scores, np.maximum(before, above), rtol=1e-9)
+
+
 def test_clusters_are_judged_by_the_directions_of_the_others(rng):
     """Against the singular vectors of the other clusters themselves."""
     q = rng.standard_normal((60, 8)) * np.linspace(3, 0.1, 8)
@@ -252,8 +288,20 @@ def test_the_reference_of_points_alone(rng):
     labels = np.repeat([0, 1], 40)
     reference = learn_reference(points, rows, labels, (0.0, 0.0), 10)
     far = np.array([[1.0, 1.0, 1.0, 1.0]])
-    inner = reference.score(points, rows, np.zeros(80))
-    assert reference.score(far, far[:, 1:], np.zeros(1))[0] > inner.max()
+    inner = reference.score(points, rows, np.zeros(80), np.ones(80))
+    assert reference.score(far, far[:, 1:], np.zeros(1), np.ones(1))[0] > inner.max()
+
+
+def test_a_tenth_on_either_side_is_usual(rng):
+    """A part that is paler or stronger than the others is a cluster, if there are enough of it."""
+    rows = rng.normal(0, 0.1, (40, 3))
+    points = np.concatenate([np.ones((40, 1)), rows], axis=1)
+    given = (points, rows, np.zeros(40, dtype=int), (0.0, 0.0), 10)
+    before = learn_reference(*given).score(points, rows, np.zeros(40), np.ones(40))
+    reference = learn_reference(*given, (0.1, 1.0, 1.5))
+    for strength, least in ((0.1, 1.0), (1.0, 0.0), (1.5, 1.0)):
+        scores = reference.score(points, rows, np.zeros(40), np.full(40, strength))
+        np.testing.assert_allclose(scores, np.maximum(before, least), atol=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -284,6 +332,10 @@ def test_scores_need_landmarks():
     [
         ({"leftover": (2.0, 1.0)}, "leftover must be two numbers"),
         ({"leftover": [1.0, 2.0]}, "leftover must be two numbers"),
+        ({"strengths": (1.0, 3.0, 2.0)}, "strengths must be three numbers"),
+        ({"strengths": (-1.0, 2.0, 3.0)}, "strengths must be three numbers"),
+        ({"strengths": (1.0, 2.0)}, "strengths must be three numbers"),
+        ({"strengths": (1.0, 2.0, float("nan"))}, "strengths must be three numbers"),
         ({"threshold": float("nan")}, "threshold nan is none"),
         ({"threshold": 1.0, "leftover": None}, "threshold 1.0 is none"),
     ],

@@ -7,16 +7,29 @@ the other. `learn_agreement` finds the agreement as a rising function of the win
 
 A half knows less than the whole, in two ways. Votes of the whole are larger: a vote is worth what
 the vote of the same rank is worth in halves. And fits of the whole agree more: with e(s) the share
-of samples on which fits on parts of the share s disagree, quarters foretell how it falls,
+of samples on which fits on disjoint parts of the share s disagree, quarters foretell how it falls,
 
-.. math:: e(1) \approx e(\tfrac12) \left(\frac{e(1/2)}{e(1/4)}\right)^{0.85} ,
+.. math::
 
-and every probability of a disagreement is lowered as much.
+    e(1) \approx \min \left( e(\tfrac12) \, \frac{e(1/2)}{e(1/4)} \, \frac{d_0}{d_1} , \;
+    d_0 \right) ,
+
+and every probability of a disagreement is lowered as much. Here d_0 and d_1 are the disagreement of
+halves from different divisions, on samples that are in none of both and in one of them. Of disjoint
+halves every sample is in one, and its neighbours go by it: a new sample is a little less sure.
+
+That draws disagree no more than d_0 is the argument of half-samples, for what varies smoothly.
+Halves that are drawn without regard to each other vary around what all n samples say by the
+variance (2/n - 1/n) σ², as draws of n do around the truth; they would disagree as draws do, were a
+half as good as the whole. Disjoint halves of one draw are opposites, what one has more of the other
+has less of, and disagree more. It matters where halves are hardly better than quarters.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import combinations, product
+from typing import TypeAlias
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
@@ -32,10 +45,6 @@ CERTAIN = 1e-3
 """No sample is surer than one in a thousand, nor less sure than chance by as much: few splits
 cannot tell more."""
 
-DAMPING = 0.85
-"""The next doubling of the samples gains less than the last one did. On the tuning parts the best
-power is 0.5 for faces under many lights, and 1 for digits."""
-
 USUAL_RATIO = 0.7
 """By how much disagreement falls where quarters are too small to tell, as for ten pictures each of
 twenty persons."""
@@ -45,6 +54,9 @@ LEAST_EACH = 2
 
 N_KNOTS = 33
 """Steps of the stored function: finer than samples of any usual number support."""
+
+Pair: TypeAlias = tuple[tuple[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
+"""Two disjoint parts: the places of their samples, and the labels that each gives to all."""
 
 
 def matched(labels: np.ndarray, others: np.ndarray, n_clusters: int) -> np.ndarray:
@@ -99,15 +111,18 @@ def learn_agreement(
     knots : ndarray of shape (2, n_knots)
         Scores of `GraphLabels.scores`, rising, and the agreement at each; linear between them.
     """
-    scores, agreed = _compare(fit_part, n_samples, 2, n_clusters, rng)
-    ratio = USUAL_RATIO
+    scores, agreed, pairs = _compare(fit_part, n_samples, 2, n_clusters, rng)
+    apart, ratio = 1.0 - agreed.mean(), USUAL_RATIO
     if n_samples >= 4 * LEAST_EACH * n_clusters:
-        _, before = _compare(fit_part, n_samples, 4, n_clusters, rng)
-        fall = (1.0 - agreed.mean()) / max(1.0 - before.mean(), CERTAIN)
-        ratio = min(1.0, fall) ** DAMPING
+        _, before, _ = _compare(fit_part, n_samples, 4, n_clusters, rng)
+        ratio = min(1.0, apart / max(1.0 - before.mean(), CERTAIN))
+    in_none, in_one = _apart_across(pairs, n_clusters)
+    ratio *= max(1.0, in_none / max(in_one, CERTAIN))
+    ratio = min(ratio, in_none / max(apart, CERTAIN))
     at = np.linspace(0.0, 1.0, N_KNOTS)
-    values = _rising(ranks_in(scores, scores), agreed, ranks_in(whole, at), n_clusters)
-    values = np.minimum(1.0 - ratio * (1.0 - values), 1.0 - CERTAIN)
+    ends = (min((1.0 + CERTAIN) / n_clusters, 1.0 - CERTAIN), 1.0 - CERTAIN)
+    values = _rising(ranks_in(scores, scores), agreed, ranks_in(whole, at), ends)
+    values = np.clip(1.0 - ratio * (1.0 - values), *ends)
     return np.stack([at, values])
 
 
@@ -117,9 +132,12 @@ def _compare(
     n_parts: int,
     n_clusters: int,
     rng: np.random.Generator,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Fit pairs of disjoint parts; return the scores of all votes and whether the others agree."""
-    found, agreement = [], []
+) -> tuple[np.ndarray, np.ndarray, list[Pair]]:
+    """Fit pairs of disjoint parts.
+
+    Returns the scores of all votes, whether the others agree, and the pairs.
+    """
+    found, agreement, pairs = [], [], []
     for _ in range(N_SPLITS):
         order = rng.permutation(n_samples)
         one, other = (np.sort(order[place::n_parts]) for place in range(2))
@@ -127,7 +145,21 @@ def _compare(
         same = labels == matched(labels, others, n_clusters)
         found += [scores, other_scores]
         agreement += [same, same]
-    return np.concatenate(found), np.concatenate(agreement).astype(np.float64)
+        pairs.append(((one, labels), (other, others)))
+    return np.concatenate(found), np.concatenate(agreement).astype(np.float64), pairs
+
+
+def _apart_across(pairs: list[Pair], n_clusters: int) -> tuple[float, float]:
+    """Return how often parts of different pairs disagree on samples in none of both, and in one."""
+    differ, count = np.zeros(3), np.zeros(3)
+    for pair, other_pair in combinations(pairs, 2):
+        for (one, labels), (other, others) in product(pair, other_pair):
+            within = np.bincount(np.concatenate([one, other]), minlength=len(labels))
+            apart = labels != matched(labels, others, n_clusters)
+            differ += np.bincount(within, weights=apart, minlength=3)
+            count += np.bincount(within, minlength=3)
+    in_none, in_one, _ = differ / np.maximum(count, 1.0)
+    return float(in_none), float(in_one)
 
 
 def ranks_in(pool: np.ndarray, values: np.ndarray) -> np.ndarray:
@@ -137,9 +169,8 @@ def ranks_in(pool: np.ndarray, values: np.ndarray) -> np.ndarray:
     return (below + up_to) / (2 * len(order))
 
 
-def _rising(x: np.ndarray, y: np.ndarray, at: np.ndarray, n_clusters: int) -> np.ndarray:
-    """Return the mean of y as a rising function of x, at other places."""
-    least = (1 + CERTAIN) / n_clusters
-    rising = IsotonicRegression(y_min=min(least, 1 - CERTAIN), y_max=1 - CERTAIN)
+def _rising(x: np.ndarray, y: np.ndarray, at: np.ndarray, ends: tuple[float, float]) -> np.ndarray:
+    """Return the mean of y, between two ends, as a rising function of x, at other places."""
+    rising = IsotonicRegression(y_min=ends[0], y_max=ends[1])
     rising.fit(x, y)
     return rising.predict(np.clip(at, rising.X_min_, rising.X_max_))

@@ -1,10 +1,12 @@
 r"""How unlike the fitted samples a sample is.
 
-Three things are compared with what is usual among the fitted samples, each on a logarithmic scale:
+Four things are compared with what is usual among the fitted samples, each on a logarithmic scale:
 
 - its distance to its nearest neighbours in the view, relative to theirs;
 - its part within the view that lies outside the directions in which most samples vary;
-- its part outside the view, which the model does not explain at all.
+- its part outside the view, which the model does not explain at all;
+- its strength, the mean of its absolute entries, in both directions: what is paler than all others
+  lies between them, where nothing else finds it.
 
 Outliers that come in groups are each other's neighbours and pull directions towards themselves. So
 what is usual is learned from a *core* of the samples. At first a sample is judged by the directions
@@ -16,7 +18,7 @@ judged anew.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from typing import Any
 
@@ -98,7 +100,9 @@ class Reference(Record):
     floor : float
         What is added to squared parts.
     medians, units : ndarray of shape (3,)
-        Of the logarithms of the three parts.
+        Of the logarithms of the first three parts.
+    strengths : tuple of (float, float, float) or None, default=None
+        The quantiles 0.1, 0.5 and 0.9 of the strengths; None where they are not known.
     """
 
     points: Array
@@ -110,8 +114,9 @@ class Reference(Record):
     floor: float
     medians: np.ndarray
     units: np.ndarray
+    strengths: tuple[float, float, float] | None = None
 
-    def score(self, points: Array, coordinates: Array, leftover: Array) -> Array:
+    def score(self, points: Array, coordinates: Array, leftover: Array, strength: Array) -> Array:
         """Return how unlike the core samples are.
 
         Parameters
@@ -122,15 +127,24 @@ class Reference(Record):
             Where they lie along orthonormal directions of the view.
         leftover : array of shape (n_samples,)
             The squares of their parts outside the view.
+        strength : array of shape (n_samples,)
+            The means of their absolute entries.
 
         Returns
         -------
         scores : array of shape (n_samples,)
-            The largest of the three parts. 0 is usual, 1 is what one in ten of the core exceeds.
+            The largest of the four parts. 0 is usual, 1 is what one in ten of the core exceeds.
         """
         xp = get_namespace(points)
         rest = xp.log(double(leftover) + self.floor)
-        return xp.astype(self._largest([*self._inside(points, coordinates), rest]), points.dtype)
+        scores = self._largest([*self._inside(points, coordinates), rest])
+        if self.strengths is not None:
+            least = max(LEAST_PART * self.strengths[1], float(np.finfo(np.float64).tiny))
+            low, middle, high = (math.log(part + least) for part in self.strengths)
+            above = xp.log(double(strength) + least) - middle
+            scores = xp.maximum(scores, above / max(high - middle, LEAST_SPREAD))
+            scores = xp.maximum(scores, -above / max(middle - low, LEAST_SPREAD))
+        return xp.astype(scores, points.dtype)
 
     def _largest(self, parts: list[Array]) -> Array:
         """Return the largest of the first parts, in their units."""
@@ -183,6 +197,7 @@ def learn_reference(
     labels: np.ndarray,
     leftover: tuple[float, float],
     n_neighbors: int,
+    strengths: tuple[float, float, float] | None = None,
 ) -> Reference:
     """Learn what is usual from samples of which some may be outliers.
 
@@ -198,6 +213,8 @@ def learn_reference(
         The median and the upper quartile of the squares of their parts outside the view.
     n_neighbors : int
         How many neighbours are compared.
+    strengths : tuple of (float, float, float) or None, default=None
+        The quantiles 0.1, 0.5 and 0.9 of their strengths; None leaves strengths out of the scores.
 
     Returns
     -------
@@ -217,7 +234,7 @@ def learn_reference(
         found = _reference_of(points, q, core, leftover, n_neighbors, floor)
         inside = found._inside(points, asarray_like(q, found.spacing))
         scores = to_numpy(found._largest([*inside]))
-    return found
+    return replace(found, strengths=strengths)
 
 
 def _in_units(values: np.ndarray) -> np.ndarray:
