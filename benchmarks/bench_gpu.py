@@ -158,7 +158,7 @@ def stages(model: TuckerClustering, X: torch.Tensor) -> dict[str, float]:
         (Model, "from_decomposition", "simplex"),
         (simplex, "kmeans", "simplex: k-means"),
         (Model, "looking_beyond", "view"),
-        (Model, "leftovers", "leftovers"),
+        (Model, "amounts", "amounts for outliers"),
         (clustering, "fit_labels", "labels"),
         (labellers, "distinct_rows", "labels: copies"),
         (labellers, "graph_partition", "labels: graph"),

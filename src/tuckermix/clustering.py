@@ -642,11 +642,12 @@ class TuckerClustering(
         if way.looks_beyond:
             edge = round(self.ridge_edge * self.n_clusters)
             model = model.looking_beyond(chosen, edge, self.ridge_power)
-            beyond = np.quantile(to_numpy(as_blocks(chosen).map(model.leftovers)), QUARTILES)
-            model = replace(model, leftover=(float(beyond[0]), float(beyond[1])))
-            usual = np.quantile(to_numpy(as_blocks(chosen).map(model.strength)), TENTHS)
-            low, middle, high = (float(part) for part in usual)
-            model = replace(model, strengths=(low, middle, high))
+            beyond, strength = to_numpy(as_blocks(chosen).map(model.amounts)).T
+            usual: dict[str, Any] = {
+                "leftover": tuple(map(float, np.quantile(beyond, QUARTILES))),
+                "strengths": tuple(map(float, np.quantile(strength, TENTHS))),
+            }
+            model = replace(model, **usual)
         labeller = fit_labels(
             self.assign_labels,
             as_blocks(chosen).map(model.place if way.uses == "points" else model.weigh),

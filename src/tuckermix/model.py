@@ -98,8 +98,8 @@ class Model(Record):
         The median and the upper quartile, over samples from which labels are learned, of the
         squares of their parts outside the view.
     strengths : tuple of (float, float, float) or None
-        The quantiles 0.1, 0.5 and 0.9, over the same samples, of `strength`; None in files of
-        earlier versions, whose scores do not look at it.
+        The quantiles 0.1, 0.5 and 0.9, over the same samples, of their strengths, see `amounts`;
+        None in files of earlier versions, whose scores do not look at them.
     threshold : float or None
         The outlier score beyond which samples get the label -1; None where all samples have labels
         of clusters.
@@ -205,7 +205,7 @@ class Model(Record):
             raise ValueError("it lacks a labeller")
         width = int(view.shape[1]) + 1 if self.labeller.uses == "points" else n_components
         self.labeller.check(width, n_clusters)
-        for name, count, size in (("leftover", "two", 2), ("strengths", "three", 3)):
+        for name, word, size in (("leftover", "two", 2), ("strengths", "three", 3)):
             held: Any = getattr(self, name)
             if held is not None and not (
                 isinstance(held, tuple)
@@ -214,7 +214,7 @@ class Model(Record):
                 and all(low <= high for low, high in pairwise((0.0, *held)))
                 and held[-1] < math.inf
             ):
-                raise ValueError(f"{name} must be {count} numbers >= 0, rising, not {held!r}")
+                raise ValueError(f"{name} must be {word} numbers >= 0, rising, not {held!r}")
         if self.threshold is not None and (
             not isinstance(self.threshold, float)
             or not math.isfinite(self.threshold)
@@ -338,8 +338,12 @@ class Model(Record):
             _ = self.labeller.nearest
         return self
 
-    def leftovers(self, X: Array, projected: Array | None = None) -> Array:
-        """Return the squares of the parts of samples outside the view, in units of `spread`."""
+    def amounts(self, X: Array, projected: Array | None = None) -> Array:
+        """Return what outlier scores look at beside points, of shape (n_samples, 2).
+
+        The square of the part of a sample outside the view, in units of `spread`, and its strength,
+        the mean absolute entry: how bright an image is, how loud a sound.
+        """
         xp = get_namespace(X)
         rows = self.project(X) if projected is None else projected
         small = xp.reshape(rows, (rows.shape[0], *self.core.shape[1:]))
@@ -348,12 +352,10 @@ class Model(Record):
         around = (rows - self.mean) / self.spread
         unit = self.view / xp.sqrt(xp.sum(self.view * self.view, axis=0))
         beyond = around - xp.matmul(xp.matmul(around, unit), unit.T)
-        return xp.vecdot(outside, outside) + xp.vecdot(beyond, beyond)
-
-    def strength(self, X: Array) -> Array:
-        """Return the mean absolute entry of samples: how bright an image is, how loud a sound."""
-        xp = get_namespace(X)
-        return xp.mean(xp.abs(xp.reshape(X, (X.shape[0], math.prod(X.shape[1:])))), axis=1)
+        leftover = xp.vecdot(outside, outside) + xp.vecdot(beyond, beyond)
+        # Divided first: a sum of very large entries may be too large.
+        shares = xp.abs(xp.reshape(X, outside.shape)) / outside.shape[1]
+        return xp.stack([leftover, xp.sum(shares, axis=1)], axis=1)
 
     @cached_property
     def reference(self) -> Reference:
@@ -379,8 +381,9 @@ class Model(Record):
         return self._score(X, rows, self.place(X, rows))
 
     def _score(self, X: Array, projected: Array, points: Array) -> Array:
-        beyond = self.leftovers(X, projected)
-        return self.reference.score(points, self._along_view(points), beyond, self.strength(X))
+        amounts = self.amounts(X, projected)
+        along = self._along_view(points)
+        return self.reference.score(points, along, amounts[:, 0], amounts[:, 1])
 
     def _along_view(self, points: Array) -> Array:
         """Return where points of `place` lie along the view's directions, in units of `spread`."""
