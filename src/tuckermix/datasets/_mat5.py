@@ -11,6 +11,7 @@ import math
 import os
 import zlib
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Protocol
 
@@ -53,6 +54,7 @@ PIECE = 2**16
 """Packed bytes to read at a time."""
 
 
+@dataclass(frozen=True)
 class Variable:
     """What the head of a variable says.
 
@@ -70,14 +72,11 @@ class Variable:
         Where its element starts in the file.
     """
 
-    def __init__(
-        self, name: str, shape: tuple[int, ...], dtype: np.dtype | None, kind: str, start: int
-    ) -> None:
-        self.name = name
-        self.shape = shape
-        self.dtype = dtype
-        self.kind = kind
-        self.start = start
+    name: str
+    shape: tuple[int, ...]
+    dtype: np.dtype | None
+    kind: str
+    start: int
 
 
 def is_mat5(path: Path) -> bool:
