@@ -87,7 +87,7 @@ def to_dask(slices: Slices, axis: int, chunks: int | None, stored: int | None, l
             assert stored is not None
             chunks = stored if stored * sample_bytes <= limit else fitting
     taken = min(chunks, shape[axis])
-    remedy = "pass smaller chunks or a larger max_bytes"
+    remedy = "If you trust the file, pass smaller chunks or a larger max_bytes"
     check_fits(f"{taken} of its samples", taken * sample_bytes, limit, remedy)
     if -(-shape[axis] // chunks) > MAX_BLOCKS:
         raise Refusal(

@@ -112,12 +112,8 @@ def _read_one(path: Path, options: Options) -> tuple[np.ndarray, str]:
 
 def _volume(path: Path, options: Options) -> tuple[np.ndarray, str]:
     """Read the voxels with the letters of their axes, turned as a person lies on the back."""
-    if options.pixel_options or options.grey is not None:
-        names = [*options.pixel_options, *(["grey"] if options.grey is not None else [])]
-        raise Refusal(
-            f"{' and '.join(names)} cannot be applied to scans",
-            "Leave the option out, or resample the scans in the program that made them",
-        )
+    remedy = "Leave the option out, or resample the scans in the program that made them"
+    options.refuse(("size", "frames", "grey"), "scans", remedy)
     with open_unpacked(path) as stream:
         header = _header(stream)
         declared = math.prod(header.shape) * (SCALED_BYTES if header.scaled else 0) + header.nbytes

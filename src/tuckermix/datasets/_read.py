@@ -226,26 +226,14 @@ def _read_folder(path: Path, options: Options) -> Dataset:
         return read_zarr(path, options)
     if pairs := find_pairs(path):
         return join([read_idx(pair, options) for pair in pairs], path)
-    unused = [
-        name
-        for name in ("key", "label_key", "sample_axis", "sample_shape", "chunks")
-        if getattr(options, name) not in (None, False)
-    ]
-    if options.lazy is True:
-        unused.append("lazy")
     images, videos = files_in(path, IMAGE_SUFFIXES), files_in(path, VIDEO_SUFFIXES)
     # Arrays and scans beside images are something about them, such as their labels.
     names = [*images, *videos] or files_in(path, NIFTI_SUFFIXES) or files_in(path, NPY_SUFFIXES)
     if not names:
-        known = sorted(suffix for _, suffixes, _ in FILES for suffix in suffixes)
-        raise Refusal(
-            "the folder holds no images or videos, no scans and no arrays",
-            f"Known endings are {', '.join(known)}",
-        )
-    if unused:
-        raise Refusal(
-            f"{' and '.join(unused)} cannot be applied to a folder of files", "Leave the option out"
-        )
+        raise Refusal("the folder holds no images or videos, no scans and no arrays", ENDINGS)
+    inside = ("key", "label_key", "sample_axis", "sample_shape", "chunks", "lazy")
+    given = [name for name in inside if getattr(options, name) not in (False, "auto")]
+    options.refuse(given, "a folder of files", "Leave the option out")
     return read_files(path, names, options)
 
 
@@ -256,6 +244,9 @@ FILES: tuple[tuple[str, frozenset[str], FolderReader], ...] = (
     ("arrays", NPY_SUFFIXES, read_npy_folder),
 )
 """Files that hold one sample each: what they are, how they end, who reads a folder of them."""
+
+ENDINGS = f"Known endings are {', '.join(sorted(end for _, ends, _ in FILES for end in ends))}"
+"""What to do about files that are none of them."""
 
 
 def read_files(folder: Path, names: list[str], options: Options) -> Dataset:
@@ -275,10 +266,7 @@ def read_files(folder: Path, names: list[str], options: Options) -> Dataset:
     for kind, _, reader in FILES:
         if kind in found:
             return reader(folder, names, options)
-    raise Refusal(
-        f"files like {names[0]!r} hold no samples that can be read",
-        f"Known endings are {', '.join(sorted(end for _, ends, _ in FILES for end in ends))}",
-    )
+    raise Refusal(f"files like {names[0]!r} hold no samples that can be read", ENDINGS)
 
 
 def join(parts: list[Dataset], path: Path) -> Dataset:

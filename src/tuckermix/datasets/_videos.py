@@ -84,12 +84,9 @@ def _stack(frames: Iterator[np.ndarray], options: Options, limit: int | None = N
     for frame in frames:
         collected.append(resize(match(frame, options.grey), options.size))
         total += collected[-1].nbytes
-        if total > options.max_bytes:
-            raise Refusal(
-                f"its first {len(collected)} frames take {total} bytes in memory, and the limit "
-                f"is max_bytes={options.max_bytes}",
-                "Pass a smaller size, grey=True, fewer frames, or a larger max_bytes",
-            )
+        remedy = "Pass a smaller size, grey=True, fewer frames, or a larger max_bytes"
+        what = f"its first {len(collected)} frames"
+        check_fits(what, total, options.max_bytes, remedy, verb="take")
         if limit is not None and len(collected) == limit:
             break
     if not collected:

@@ -21,7 +21,7 @@ import numpy as np
 
 from tuckermix._archives import Entry
 from tuckermix._reading import Refusal, check_fits, open_regular, reading, slack
-from tuckermix.datasets._chunks import Index, Region, covering, gather, whole
+from tuckermix.datasets._chunks import TOO_LARGE, Index, Region, covering, gather, whole
 from tuckermix.datasets._container import LABEL_KINDS, STRING, assemble, check_strings
 from tuckermix.datasets._dataset import Dataset
 from tuckermix.datasets._lazy import Slices, to_dask
@@ -291,7 +291,7 @@ def _check(node: Node, limit: int) -> None:
     declared = size_of(node.chunks, STRING if node.dtype.hasobject else node.dtype)
     with reading(node.folder):
         what = f"one chunk of shape {node.chunks}"
-        check_fits(what, declared, limit, "raise max_bytes, or store it anew in smaller chunks")
+        check_fits(what, declared, limit, TOO_LARGE)
         try:
             _stages(node.codecs, node.chunks, node.dtype)
         except UnknownCodec as error:
