@@ -36,7 +36,6 @@ from tuckermix.experiments.summaries import (
     TIED,
     Agreement,
     CellSummary,
-    Difference,
     MetricSummary,
     RowSummary,
     Standing,
@@ -123,11 +122,6 @@ def _row_title(row: RowSummary) -> str:
     return f"{row.name} ({'; '.join(remarks)})" if remarks else row.name
 
 
-def _error(lead: Difference) -> str:
-    """Print a difference with its standard error."""
-    return f"{lead.mean:+.4f} " + ("(one run)" if lead.error is None else f"± {lead.error:.4f}")
-
-
 def _standing_lines(row: RowSummary) -> list[str]:
     """Say in words who is first in a row, one line for each metric."""
     lines = []
@@ -140,7 +134,7 @@ def _standing_lines(row: RowSummary) -> list[str]:
         for ours in our_columns():
             if leads := row.leads(ours, metric):
                 rival = min(leads, key=lambda method: leads[method].mean)
-                parts.append(f"{ours} minus {rival} {_error(leads[rival])}")
+                parts.append(f"{ours} minus {rival} {leads[rival].text}")
         if parts:
             lines.append(f"{metric}: {'; '.join(parts)}")
     return lines
@@ -289,7 +283,7 @@ def _lead_cell(cell: CellSummary, metric: str, ours: str = OURS) -> str:
     lead = None if found is None else found.leads.get(ours)
     if lead is None:
         return "–"
-    return _error(lead) + (" (tie)" if lead.tied else "")
+    return lead.text + (" (tie)" if lead.tied else "")
 
 
 def _lead_sections(summary: TableSummary) -> list[str]:
@@ -632,7 +626,7 @@ def _winners(summaries: list[TableSummary], standing: Standing) -> list[str]:
     best = max(means, key=lambda name: means[name].mean)
     names = [best, *(name for name in means if name != best)]
     lead = means[best].leads[standing.method]
-    return [", ".join(names), f"{means[best].mean:.4f}", _error(lead)]
+    return [", ".join(names), f"{means[best].mean:.4f}", lead.text]
 
 
 def _standing_section(ours: str, found: list[Standing]) -> list[str]:
@@ -647,7 +641,7 @@ def _standing_section(ours: str, found: list[Standing]) -> list[str]:
             f"{one.ours:.4f}",
             one.rival + (f" ({one.missing} runs missing)" if one.missing else ""),
             f"{one.theirs:.4f}",
-            _error(one.lead),
+            one.lead.text,
             str(one.lead.pairs),
             f"**{one.verdict}**" if one.verdict == FIRST else one.verdict,
             ", ".join(one.ties) or "–",

@@ -83,6 +83,11 @@ class Difference(Record):
     pairs: int
 
     @property
+    def text(self) -> str:
+        """The mean with its standard error, for people."""
+        return f"{self.mean:+.4f} " + ("(one run)" if self.error is None else f"± {self.error:.4f}")
+
+    @property
     def ahead(self) -> bool:
         """Whether the first column is more than two standard errors ahead."""
         return self.error is not None and self.mean > STANDARD_ERRORS * self.error + ROUNDING
