@@ -20,7 +20,6 @@ from tuckermix.datasets._axes import (
     take_channels,
 )
 from tuckermix.datasets._dataset import Dataset
-from tuckermix.datasets._folder import stack_files
 from tuckermix.datasets._options import Options
 from tuckermix.datasets._pixels import match, resize
 from tuckermix.datasets._tiff import is_tiff, read_pages
@@ -45,11 +44,6 @@ COPIES = 3
 
 HEAD_BYTES = 30
 """First bytes by which formats are told, and WebP tells its size."""
-
-
-def read_image_folder(path: Path, names: list[str], options: Options) -> Dataset:
-    """Read a folder of images, one sample each; subfolders are classes."""
-    return stack_files(path, names, read_image, options, "images")
 
 
 def read_tiff(path: Path, options: Options) -> Dataset:

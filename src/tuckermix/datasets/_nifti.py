@@ -26,7 +26,6 @@ from tuckermix.datasets._axes import (
     take_channels,
 )
 from tuckermix.datasets._dataset import Dataset
-from tuckermix.datasets._folder import stack_files
 from tuckermix.datasets._options import Options
 
 NIFTI_SUFFIXES = frozenset({".nii", ".nii.gz"})
@@ -99,12 +98,7 @@ def read_nifti(path: Path, options: Options) -> Dataset:
     return Dataset(X=np.ascontiguousarray(X), name=path.name, extra=extra)
 
 
-def read_nifti_folder(path: Path, names: list[str], options: Options) -> Dataset:
-    """Read a folder of scans, one sample each; subfolders are classes."""
-    return stack_files(path, names, _read_one, options, "scans")
-
-
-def _read_one(path: Path, options: Options) -> tuple[np.ndarray, str]:
+def read_scan(path: Path, options: Options) -> tuple[np.ndarray, str]:
     """Read one scan, and how it is drawn."""
     X, axes = take_channels(*arrange(*_volume(path, options)), options.channels)
     return X, kind_of(axes, X.shape)

@@ -23,7 +23,6 @@ from tuckermix._reading import Refusal, open_regular, reading
 from tuckermix.datasets._axes import arrange, chosen_axes, kind_of, take_channels
 from tuckermix.datasets._container import assemble
 from tuckermix.datasets._dataset import Dataset
-from tuckermix.datasets._folder import stack_files
 from tuckermix.datasets._lazy import Slices, to_dask
 from tuckermix.datasets._options import FOR_PICTURES, Options
 
@@ -99,21 +98,8 @@ def read_npy(path: Path, options: Options) -> Dataset:
     return assemble(path, [entry], options)
 
 
-def read_npy_folder(path: Path, names: list[str], options: Options) -> Dataset:
-    """Read a folder of arrays, one sample each; subfolders are classes."""
-    return stack_files(path, names, _read_one, options, "arrays")
-
-
-def _read_one(path: Path, options: Options) -> tuple[np.ndarray, str]:
+def read_sample(path: Path, options: Options) -> tuple[np.ndarray, str]:
     """Read the array of one sample, and how it is drawn."""
-    X = _one_sample(path, options)
-    axes = chosen_axes(options.axes, "", X.shape)
-    X, axes = take_channels(*arrange(X, axes), options.channels)
-    return X, kind_of(axes, X.shape)
-
-
-def _one_sample(path: Path, options: Options) -> np.ndarray:
-    """Read the array of one sample."""
     options.refuse(("size", "frames", "grey"), "stored arrays", FOR_PICTURES)
     stored = _stored(path)
     shape, dtype = stored.shape, stored.dtype
@@ -129,7 +115,10 @@ def _one_sample(path: Path, options: Options) -> np.ndarray:
             f"max_bytes={options.max_bytes} allows",
             "Get the file anew, or raise max_bytes if you trust it",
         )
-    return np.ascontiguousarray(stored.load(), dtype=dtype.newbyteorder("="))
+    X = np.ascontiguousarray(stored.load(), dtype=dtype.newbyteorder("="))
+    axes = chosen_axes(options.axes, "", X.shape)
+    X, axes = take_channels(*arrange(X, axes), options.channels)
+    return X, kind_of(axes, X.shape)
 
 
 def read_npz(path: Path, options: Options) -> Dataset:

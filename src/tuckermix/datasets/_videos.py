@@ -11,7 +11,6 @@ import numpy as np
 from tuckermix._optional import require
 from tuckermix._reading import Refusal, check_fits, open_regular
 from tuckermix.datasets._dataset import Dataset
-from tuckermix.datasets._folder import stack_files
 from tuckermix.datasets._options import Options
 from tuckermix.datasets._pixels import match, resize
 
@@ -35,11 +34,6 @@ SPARE_PIXELS = 2**16
 
 GREY_FORMATS = ("gray", "gray8", "gray10le", "gray12le", "gray16le", "monow", "monob")
 """Pixel formats without colour."""
-
-
-def read_video_folder(path: Path, names: list[str], options: Options) -> Dataset:
-    """Read a folder of videos, one sample each; subfolders are classes."""
-    return stack_files(path, names, read_video, options, "videos")
 
 
 def read_video_file(path: Path, options: Options) -> Dataset:
