@@ -36,6 +36,7 @@ from tuckermix._files import csv_text
 from tuckermix._names import VIEWS
 from tuckermix._records import Record
 from tuckermix._validation import check_integer, check_option
+from tuckermix.datasets import list_datasets
 from tuckermix.experiments.methods import (
     DIGITS,
     METHODS,
@@ -611,8 +612,6 @@ def published_records() -> Path:
 
 def _absent(data: str | os.PathLike[str] | None) -> set[str]:
     """Return the datasets that are known by name and not on this machine."""
-    from tuckermix.datasets import list_datasets
-
     return {info.name for info in list_datasets(data) if info.state == "missing"}
 
 

@@ -11,7 +11,7 @@ import io
 import os
 import re
 import statistics
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -726,20 +726,13 @@ def figure_records(
     figure: Figure, records: Iterable[RunRecord], *, profile: str = PAPER
 ) -> list[RunRecord]:
     """Return the records that a figure shows, in its own order, as far as they are computed."""
-    found = _by_cell(records, figure.experiment, profile)
-    runs = [run for row in figure.rows for one in figure.methods for run in found[row, one]]
-    return [record for record in runs if record.run == 0]
-
-
-def _by_cell(
-    records: Iterable[RunRecord], table: str, profile: str
-) -> dict[tuple[str, str], list[RunRecord]]:
-    """Sort the runs of a table that have scores by row and method."""
-    found: dict[tuple[str, str], list[RunRecord]] = defaultdict(list)
-    for record in records:
-        if (record.profile, record.experiment, record.status) == (profile, table, OK):
-            found[record.row, record.method].append(record)
-    return found
+    found = {record.key: record for record in records if record.status == OK}
+    keys = [
+        (profile, figure.experiment, row, method, 0)
+        for row in figure.rows
+        for method in figure.methods
+    ]
+    return [found[key] for key in keys if key in found]
 
 
 @dataclass(frozen=True)
@@ -792,18 +785,17 @@ def curve_points(
     points : list of Point
         One for each row and method with records.
     """
-    found = _by_cell(records, table.name, profile)
+    summary = summarize(table, records, profile=profile)
     points = []
-    for row in table.rows:
+    for row, shown in zip(table.rows, summary.rows, strict=True):
         for method in figure.methods:
-            here = found[row.name, method]
-            if row.on is None or not here:
+            cell = shown.cells[method]
+            found = cell.metrics.get("AC")
+            if row.on is None or found is None:
                 continue
-            scores = np.asarray([record.ac or 0.0 for record in here])
-            error = scores.std(ddof=1) / len(here) ** 0.5 if len(here) > 1 else 0.0
-            seconds = np.mean([record.cpu_seconds or 0.0 for record in here])
-            numbers = (float(scores.mean()), float(error), float(seconds))
-            points.append(Point(row.on[0], row.on[1], method, len(here), *numbers))
+            error = ((found.variance or 0.0) / cell.done) ** 0.5
+            numbers = (cell.done, found.mean, error, cell.seconds or 0.0)
+            points.append(Point(*row.on, method, *numbers))
     return points
 
 
