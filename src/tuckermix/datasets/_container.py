@@ -89,7 +89,8 @@ def assemble(
             "Name the right arrays with key and label_key, or the axis with sample_axis; "
             "label_key=False reads no labels",
         )
-    return Dataset(X=X, labels=labels, class_names=class_names, name=_title(path), extra=extra)
+    name = os.path.basename(os.path.normpath(path))
+    return Dataset(X=X, labels=labels, class_names=class_names, name=name, extra=extra)
 
 
 def check_declared(entry: Entry, options: Options) -> None:
@@ -291,7 +292,3 @@ def unfold(
     unfolded = flat.reshape((X.shape[0], *reversed(shape)))
     turned = unfolded.transpose((0, *range(len(shape), 0, -1)))
     return np.ascontiguousarray(turned) if isinstance(turned, np.ndarray) else turned
-
-
-def _title(path: Path) -> str:
-    return os.path.basename(os.path.normpath(os.fspath(path)))
