@@ -37,6 +37,7 @@ from tuckermix._names import VIEWS
 from tuckermix._records import Record
 from tuckermix._validation import check_integer, check_option
 from tuckermix.datasets import list_datasets
+from tuckermix.experiments import summaries
 from tuckermix.experiments.methods import (
     DIGITS,
     METHODS,
@@ -49,12 +50,8 @@ from tuckermix.experiments.methods import (
 from tuckermix.experiments.runner import Progress, RunReport, log_progress, run_cells
 from tuckermix.experiments.store import OK, RunRecord, Store, read_records
 from tuckermix.experiments.summaries import (
-    BEHIND,
-    FIRST,
     ROUNDING,
     SHOWN,
-    SINGLE,
-    TIED,
     Difference,
     judged,
     leads_of,
@@ -458,7 +455,7 @@ BESIDE_QUICK = ("k-means", "spectral", "TuckerClustering")
 
 ALONE = "alone"
 """How a method stands in a row of which no other column has a record."""
-VERDICTS = (FIRST, TIED, BEHIND, SINGLE, ALONE)
+VERDICTS = (*summaries.VERDICTS, ALONE)
 
 
 @dataclass(frozen=True)

@@ -34,6 +34,7 @@ from tuckermix.experiments.summaries import (
     SINGLE,
     STANDARD_ERRORS,
     TIED,
+    VERDICTS,
     Agreement,
     CellSummary,
     MetricSummary,
@@ -502,7 +503,6 @@ def page_html(summaries: Iterable[TableSummary], figures: Mapping[str, tuple[str
     return "\n".join([*parts, "</body></html>"]) + "\n"
 
 
-VERDICTS = (FIRST, TIED, BEHIND, SINGLE)
 VERDICT_NOTE = (
     f'Comparisons are rows times AC and NMI. "{FIRST}": ours is more than two standard errors of '
     f'the paired difference ahead of every rival; "{BEHIND}": a rival is so far ahead of it; '
@@ -1024,10 +1024,9 @@ def show(
                 drawn[figure.name] = (figure.title, svg.read_text(encoding="utf-8"))
         texts: dict[str, str] = {}
         for summary in summaries:
-            if "md" in formats:
-                texts[f"{summary.name}.md"] = table_markdown(summary)
-            if "csv" in formats:
-                texts[f"{summary.name}.csv"] = table_csv(summary)
+            for form, render in (("md", table_markdown), ("csv", table_csv)):
+                if form in formats:
+                    texts[f"{summary.name}.{form}"] = render(summary)
         if "md" in formats:
             texts["overview.md"] = overview_markdown(summaries)
         if "csv" in formats:

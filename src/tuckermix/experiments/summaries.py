@@ -60,7 +60,7 @@ STANDARD_ERRORS = 2.0
 ROUNDING = 1e-12
 """Scores that differ by less are equal: they are quotients of small integers and logarithms."""
 
-FIRST, TIED, BEHIND, SINGLE = "first", "tied first", "behind", "single run"
+VERDICTS = FIRST, TIED, BEHIND, SINGLE = "first", "tied first", "behind", "single run"
 """How a method stands in a row. A single run has no standard error and decides nothing."""
 
 

@@ -19,7 +19,7 @@ from tuckermix.plots.pictures import (
     value_range,
     views,
 )
-from tuckermix.plots.style import DRAWN, INK, axes_for, require_matplotlib
+from tuckermix.plots.style import DRAWN, INK, axes_for
 
 TILE_INCHES = 1.15
 """The width of a tile in a new figure: a thumbnail that is large enough to judge."""
@@ -162,8 +162,6 @@ class CentroidDisplay:
         animate : bool, default=False
             Whether videos move: `animation_` then plays them, and must be kept alive or saved.
         """
-        owner = type(self).__name__
-        require_matplotlib(owner)
         centroids = to_numpy(self.centroids)
         kind = picture_kind(centroids.shape[1:], self.kind)
         if animate and kind != "video":
@@ -175,7 +173,8 @@ class CentroidDisplay:
         pictures = views(centroids, kind, limits=value_range(centroids), n_frames=length)
         layout = arranged(pictures[:, :1] if animate else pictures, self._names())
         tiles, columns, _, above = layout
-        ax = axes_for(owner, ax, figure_size(tiles, columns, bool(above), TILE_INCHES))
+        size = figure_size(tiles, columns, bool(above), TILE_INCHES)
+        ax = axes_for(type(self).__name__, ax, size)
         self.image_ = draw_tiles(ax, *layout)
         what = {"volume": ", middle slices", "video": " over time", "channels": ", by channel"}
         ax.set_title(f"The mean of each cluster{what.get(kind, '')}", fontsize=9)

@@ -82,8 +82,8 @@ def png(picture: np.ndarray) -> bytes:
     stream = io.BytesIO()
     if picture.ndim == 2:
         levels = np.rint(np.clip(picture, 0, 1) * (GREY_LEVELS - 1)).astype(np.uint8)
-        image = Image.fromarray(levels, mode=None).convert("L")
-        image = Image.frombytes("P", image.size, levels.tobytes())
+        height, width = picture.shape
+        image = Image.frombytes("P", (width, height), levels.tobytes())
         shades = np.rint(np.linspace(0, 255, GREY_LEVELS)).astype(int)
         image.putpalette(np.repeat(shades, 3).tolist())
         image.save(stream, "PNG", bits=4, optimize=True)
