@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ MAX_BLOCKS = 50_000
 many hold more than a terabyte. A file can declare any number of samples."""
 
 
+@dataclass(frozen=True, eq=False)
 class Slices:
     """Part of a file that is read when it is indexed.
 
@@ -36,18 +38,15 @@ class Slices:
         Its type.
     """
 
-    def __init__(
-        self,
-        fetch: Callable[..., np.ndarray],
-        arguments: tuple[Any, ...],
-        shape: tuple[int, ...],
-        dtype: np.dtype,
-    ) -> None:
-        self.fetch = fetch
-        self.arguments = arguments
-        self.shape = shape
-        self.dtype = dtype
-        self.ndim = len(shape)
+    fetch: Callable[..., np.ndarray]
+    arguments: tuple[Any, ...]
+    shape: tuple[int, ...]
+    dtype: np.dtype
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return len(self.shape)
 
     def __getitem__(self, index: Any) -> np.ndarray:
         return self.fetch(*self.arguments, index)

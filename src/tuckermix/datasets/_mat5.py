@@ -13,7 +13,7 @@ import zlib
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import IO, Protocol
+from typing import IO
 
 import numpy as np
 
@@ -115,12 +115,6 @@ def _load(
     return values.astype(dtype).reshape(shape, order="F")
 
 
-class _Source(Protocol):
-    def read(self, count: int) -> bytes: ...
-
-    def finish(self) -> None: ...
-
-
 class _Plain:
     """The bytes of an element as they lie in the file."""
 
@@ -169,6 +163,9 @@ class _Packed:
             if len(self.unpacker.decompress(self.packed, PIECE)) == PIECE:
                 raise ValueError("more is packed than the values of the variable")
             self.packed = self.unpacker.unconsumed_tail
+
+
+_Source = _Plain | _Packed
 
 
 def _byte_order(head: bytes) -> str | None:
