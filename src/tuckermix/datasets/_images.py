@@ -173,9 +173,7 @@ def _as_array(image: Any) -> np.ndarray:
     elif image.mode in ("P", "PA"):
         image = image.convert("RGB")
         colours = np.asarray(image)
-        if np.array_equal(colours[..., 0], colours[..., 1]) and np.array_equal(
-            colours[..., 0], colours[..., 2]
-        ):
+        if (colours == colours[..., :1]).all():
             image = image.convert("L")  # a palette of greys
     elif image.mode not in ("L", "RGB", "I", "F") and not image.mode.startswith("I;16"):
         image = image.convert("RGB")

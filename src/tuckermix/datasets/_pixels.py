@@ -39,6 +39,13 @@ def grey_array(X: Any) -> Any:
     return (grey.round() if X.dtype.kind in "ui" else grey).astype(X.dtype)
 
 
+def as_grey_values(X: np.ndarray) -> np.ndarray:
+    """Return numbers that are all whole and from 0 to 255 in one byte each, others as they are."""
+    bounds = np.iinfo(np.uint8)
+    fits = bounds.min <= X.min() and X.max() <= bounds.max and np.array_equal(X, np.rint(X))
+    return X.astype(np.uint8) if fits else X
+
+
 def match(image: np.ndarray, grey: bool | None) -> np.ndarray:
     """Give an image (height, width) or (height, width, 3) the number of colours asked for."""
     if grey is True and image.ndim == 3:

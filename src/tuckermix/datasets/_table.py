@@ -15,6 +15,7 @@ from tuckermix._tables import rows_of_text
 from tuckermix.datasets._container import LABEL_NAMES, encode_labels, unfold
 from tuckermix.datasets._dataset import Dataset
 from tuckermix.datasets._options import Options
+from tuckermix.datasets._pixels import as_grey_values
 
 TABLE_SUFFIXES = frozenset({".csv", ".tsv"})
 """File names of tables as text."""
@@ -181,14 +182,8 @@ def from_numbers(path: Path, X: np.ndarray, options: Options) -> Dataset:
         "a table of numbers",
         "Leave the option out; sample_shape gives rows the shape of images",
     )
-    whole = np.iinfo(np.uint8)
-    if (
-        X.dtype == np.float64
-        and whole.min <= X.min()
-        and X.max() <= whole.max
-        and np.array_equal(X, np.rint(X))
-    ):
-        X = X.astype(np.uint8)  # grey values
+    if X.dtype == np.float64:
+        X = as_grey_values(X)
     if options.sample_shape is not None:
         X = unfold(X, options.sample_shape, has="a row has {} numbers")
     return Dataset(X=X, name=path.name)

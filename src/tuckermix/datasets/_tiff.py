@@ -251,11 +251,8 @@ def _directories(stream: BinaryIO, limit: int) -> Iterator[Page]:
         raise ValueError("it does not start like TIFF")
     order = MAGICS[head[:4]]
     wide = b"+" in head[:4]
-    start = (
-        struct.unpack(f"{order}Q", head[8:16])[0]
-        if wide
-        else struct.unpack(f"{order}I", head[4:8])[0]
-    )
+    form, place = ("Q", head[8:16]) if wide else ("I", head[4:8])
+    (start,) = struct.unpack(order + form, place)
     seen: set[int] = set()
     total = n_blocks = 0
     while start:
