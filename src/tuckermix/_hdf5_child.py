@@ -20,6 +20,8 @@ from array import array
 from collections.abc import Callable
 from typing import Any, BinaryIO
 
+import numpy as np
+
 from tuckermix._reading import Refusal
 
 LENGTHS = struct.Struct("<2Q")
@@ -173,7 +175,6 @@ def _type(item: Any) -> tuple[str, int, str]:
     Kinds are "number", "text" (fixed length), "string" (any length) and "other".
     """
     import h5py
-    import numpy as np
 
     try:
         dtype = np.dtype(item.dtype)
@@ -189,7 +190,6 @@ def _type(item: Any) -> tuple[str, int, str]:
 
 def _matlab_class(item: Any) -> str:
     """Read the class that MATLAB noted, if it is a short text as MATLAB writes it."""
-    import numpy as np
     from h5py import h5a
 
     if not h5a.exists(item.id, b"MATLAB_class"):
@@ -210,7 +210,6 @@ def _describe(file: Any, name: str, most: int) -> tuple[Any, Any]:
     how many bytes it takes there, and which filters were left out.
     """
     import h5py
-    import numpy as np
 
     item = file[name]
     if item.external or item.is_virtual:
@@ -271,7 +270,6 @@ def _shift() -> bool:
     Versions differ; a small file in memory shows what this one does.
     """
     import h5py
-    import numpy as np
 
     content = np.arange(64, dtype="u1")
     with h5py.File(
@@ -289,8 +287,6 @@ def _shift() -> bool:
 
 def _read(file: Any, name: str, region: list[list[int]]) -> tuple[Any, Any]:
     """Let the library read numbers or text of fixed length."""
-    import numpy as np
-
     item = file[name]
     values = np.asarray(item[tuple(slice(low, high) for low, high in region)])
     if values.dtype.kind not in PLAIN_KINDS + "S":
@@ -301,8 +297,6 @@ def _read(file: Any, name: str, region: list[list[int]]) -> tuple[Any, Any]:
 
 def _strings(file: Any, name: str, region: list[list[int]]) -> tuple[Any, Any]:
     """Let the library read strings of any length; the bytes are their lengths, then all of them."""
-    import numpy as np
-
     found = np.ravel(file[name][tuple(slice(low, high) for low, high in region)]).tolist()
     encoded = [one.encode() if isinstance(one, str) else bytes(one) for one in found]
     lengths = np.array([len(one) for one in encoded], dtype=np.int64)

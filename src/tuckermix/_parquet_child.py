@@ -10,6 +10,8 @@ import sys
 from collections.abc import Callable
 from typing import Any, BinaryIO
 
+import numpy as np
+
 from tuckermix._hdf5_child import answer_requests
 from tuckermix._reading import Refusal, check_fits
 
@@ -100,7 +102,6 @@ def _is_list(type_: Any) -> bool:
 
 def _read(file: Any, name: str) -> tuple[Any, Any]:
     """Read one column: numbers, lists of equal lengths as an array, or texts."""
-    import numpy as np
     from pyarrow import types
 
     column = file.read(columns=[name], use_threads=False).column(name).combine_chunks()

@@ -107,18 +107,6 @@ def _numcodecs() -> Any:
     return require("numcodecs", "Reading this Zarr store", "io")
 
 
-def _gzip(config: Config, packed: bytes, limit: int) -> bytes:
-    return inflate(packed, limit, GZIP_WBITS)
-
-
-def _zlib(config: Config, packed: bytes, limit: int) -> bytes:
-    return inflate(packed, limit)
-
-
-def _bz2(config: Config, packed: bytes, limit: int) -> bytes:
-    return _stream(bz2.BZ2Decompressor(), packed, limit)
-
-
 def _lzma(config: Config, packed: bytes, limit: int) -> bytes:
     if config.get("format", lzma.FORMAT_XZ) not in (lzma.FORMAT_XZ, lzma.FORMAT_ALONE):
         raise UnknownCodec("lzma without a header")
@@ -225,9 +213,9 @@ CASTAGNOLI = _castagnoli()
 """The checksums of single bytes; 0x82F63B78 is the polynomial with its bits reversed."""
 
 UNPACKERS: dict[str, Callable[[Config, bytes, int], bytes]] = {
-    "gzip": _gzip,
-    "zlib": _zlib,
-    "bz2": _bz2,
+    "gzip": lambda config, packed, limit: inflate(packed, limit, GZIP_WBITS),
+    "zlib": lambda config, packed, limit: inflate(packed, limit),
+    "bz2": lambda config, packed, limit: _stream(bz2.BZ2Decompressor(), packed, limit),
     "lzma": _lzma,
     "blosc": _blosc,
     "zstd": _zstd,
