@@ -11,7 +11,7 @@ import numpy as np
 
 from tuckermix._archives import NUMERIC_KINDS, Entry
 from tuckermix._reading import Refusal, check_fits
-from tuckermix.datasets._axes import arrange, kind_of, sample_letter, take_channels
+from tuckermix.datasets._axes import arrange, kind_of, sample_letter
 from tuckermix.datasets._dataset import Dataset
 from tuckermix.datasets._options import FOR_PICTURES, Options
 from tuckermix.datasets._pixels import grey_array
@@ -252,7 +252,7 @@ def _in_order(X: Any, options: Options, first: str) -> tuple[Any, str]:
     """Bring the axes of samples, the first of which is done, into their order."""
     assert options.axes is not None
     axes = first + options.axes.replace(first, "")
-    X, axes = take_channels(*arrange(X, axes, first), options.channels)
+    X, axes = arrange(X, axes, first, options.channels)
     if isinstance(X, np.ndarray) and not isinstance(X, np.memmap):
         X = np.ascontiguousarray(X)
     return X, kind_of(axes[1:], X.shape[1:])

@@ -11,14 +11,7 @@ import numpy as np
 
 from tuckermix._optional import require
 from tuckermix._reading import Refusal, check_fits, open_regular
-from tuckermix.datasets._axes import (
-    WORDS,
-    arrange,
-    chosen_axes,
-    kind_of,
-    sample_letter,
-    take_channels,
-)
+from tuckermix.datasets._axes import WORDS, arrange, chosen_axes, kind_of, sample_letter
 from tuckermix.datasets._dataset import Dataset
 from tuckermix.datasets._options import Options
 from tuckermix.datasets._pixels import match, resize
@@ -50,8 +43,7 @@ def read_tiff(path: Path, options: Options) -> Dataset:
     """Read a TIFF file whose pages are the samples."""
     X, axes, colour, names = _stack(path, options)
     first = sample_letter(axes, X.shape)
-    X, axes = arrange(X, axes, first)
-    X, axes = take_channels(X, axes, options.channels, names)
+    X, axes = arrange(X, axes, first, options.channels, names)
     fitted = [_fitted(page, axes[1:], colour, options) for page in X]
     X, axes = np.stack([page for page, _ in fitted]), first + fitted[0][1]
     notes = []
@@ -87,8 +79,7 @@ def read_image(path: Path, options: Options) -> tuple[np.ndarray, str]:
                 f"its axes are {axes}, and axes={options.axes!r} was asked for",
                 "Leave axes out: they concern stacks of pages and stored arrays",
             )
-    image, axes = arrange(image, axes)
-    image, axes = take_channels(image, axes, options.channels, names)
+    image, axes = arrange(image, axes, None, options.channels, names)
     image, axes = _fitted(image, axes, colour, options)
     return image, kind_of(axes, image.shape)
 

@@ -17,14 +17,7 @@ import numpy as np
 
 from tuckermix._optional import require
 from tuckermix._reading import Refusal, check_fits, open_unpacked
-from tuckermix.datasets._axes import (
-    WORDS,
-    arrange,
-    chosen_axes,
-    kind_of,
-    sample_letter,
-    take_channels,
-)
+from tuckermix.datasets._axes import WORDS, arrange, chosen_axes, kind_of, sample_letter
 from tuckermix.datasets._dataset import Dataset
 from tuckermix.datasets._options import Options
 
@@ -85,7 +78,7 @@ def read_nifti(path: Path, options: Options) -> Dataset:
     """Read a scan whose times are the samples, or else its slices."""
     X, axes = _volume(path, options)
     first = sample_letter(axes, X.shape)
-    X, axes = take_channels(*arrange(X, axes, first), options.channels)
+    X, axes = arrange(X, axes, first, options.channels)
     note = (
         f"Samples are the {X.shape[0]} entries along {first} ({WORDS[first]}): set axes to say "
         "otherwise, with N for the samples, or name a folder of scans."
@@ -97,7 +90,7 @@ def read_nifti(path: Path, options: Options) -> Dataset:
 
 def read_scan(path: Path, options: Options) -> tuple[np.ndarray, str]:
     """Read one scan, and how it is drawn."""
-    X, axes = take_channels(*arrange(*_volume(path, options)), options.channels)
+    X, axes = arrange(*_volume(path, options), channels=options.channels)
     return X, kind_of(axes, X.shape)
 
 

@@ -20,7 +20,7 @@ from tuckermix._archives import (
     zip_entries,
 )
 from tuckermix._reading import Refusal, open_regular, reading
-from tuckermix.datasets._axes import arrange, chosen_axes, kind_of, take_channels
+from tuckermix.datasets._axes import arrange, chosen_axes, kind_of
 from tuckermix.datasets._container import assemble
 from tuckermix.datasets._dataset import Dataset
 from tuckermix.datasets._lazy import Slices, to_dask
@@ -117,7 +117,7 @@ def read_sample(path: Path, options: Options) -> tuple[np.ndarray, str]:
         )
     X = np.ascontiguousarray(stored.load(), dtype=dtype.newbyteorder("="))
     axes = chosen_axes(options.axes, "", X.shape)
-    X, axes = take_channels(*arrange(X, axes), options.channels)
+    X, axes = arrange(X, axes, channels=options.channels)
     return X, kind_of(axes, X.shape)
 
 
