@@ -98,6 +98,13 @@ class Entry:
         )
 
 
+def npy_entry(
+    name: str, shape: tuple[int, ...], dtype: np.dtype, load: Callable[[], np.ndarray], **more: Any
+) -> Entry:
+    """Describe an array in NumPy's format, in which objects are pickled."""
+    return Entry(name, shape, dtype, load, note=PICKLED if dtype.hasobject else "", **more)
+
+
 @contextmanager
 def open_archive(path: str | os.PathLike[str]) -> Iterator[zipfile.ZipFile]:
     """Open an archive, after a look at the length of its table of contents."""
@@ -161,13 +168,8 @@ def zip_entries(path: str | os.PathLike[str], archive: zipfile.ZipFile) -> Seque
         with archive.open(member) as stream, reading(where):
             shape, fortran, dtype = array_header(stream)
             offset = stream.tell()
-        entry = Entry(
-            name=member.filename.removesuffix(".npy"),
-            shape=shape,
-            dtype=dtype,
-            note=PICKLED if dtype.hasobject else "",
-            load=functools.partial(_load_member, archive, member, offset, shape, fortran, dtype),
-        )
+        load = functools.partial(_load_member, archive, member, offset, shape, fortran, dtype)
+        entry = npy_entry(member.filename.removesuffix(".npy"), shape, dtype, load)
         if entry.numeric and offset + entry.nbytes != member.file_size:
             raise Refusal(
                 f"{entry} needs {offset + entry.nbytes} bytes, and {member.file_size} are stored",

@@ -11,14 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from tuckermix._archives import (
-    NUMERIC_KINDS,
-    PICKLED,
-    Entry,
-    array_header,
-    open_archive,
-    zip_entries,
-)
+from tuckermix._archives import NUMERIC_KINDS, array_header, npy_entry, open_archive, zip_entries
 from tuckermix._reading import Refusal, open_regular, reading
 from tuckermix.datasets._axes import arrange, chosen_axes, kind_of
 from tuckermix.datasets._container import assemble
@@ -79,14 +72,8 @@ def _fetch(stored: _Stored, index: Any) -> np.ndarray:
 def read_npy(path: Path, options: Options) -> Dataset:
     """Read one array, or map it into memory."""
     stored = _stored(path)
-    entry = Entry(
-        name="",
-        shape=stored.shape,
-        dtype=stored.dtype,
-        note=PICKLED if stored.dtype.hasobject else "",
-        load=stored.load,
-        lazy=functools.partial(stored.open, options.max_bytes),
-    )
+    lazy = functools.partial(stored.open, options.max_bytes)
+    entry = npy_entry("", stored.shape, stored.dtype, stored.load, lazy=lazy)
     if entry.numeric and stored.end > os.path.getsize(path):
         raise Refusal(
             f"it is truncated: {entry} needs {stored.end} bytes, and the file has "

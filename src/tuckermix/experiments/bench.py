@@ -41,7 +41,6 @@ from tuckermix.experiments import summaries
 from tuckermix.experiments.methods import (
     DIGITS,
     METHODS,
-    MODERATE,
     Method,
     pixels,
     register_method,
@@ -132,7 +131,6 @@ def own_method(
     return Method(
         title,
         OwnMethod(module, wanted, view, str(home), str(source or "")),
-        cost=MODERATE,
         version=hashlib.sha256(source.read_bytes()).hexdigest()[:DIGITS] if source else "1",
         description=f"{path}, a method of your own",
         on=view,

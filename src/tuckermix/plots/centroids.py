@@ -11,14 +11,7 @@ import numpy as np
 from tuckermix._array_api import to_numpy
 from tuckermix._declaration import describe
 from tuckermix.plots.fitted import centroids_of, fitted
-from tuckermix.plots.pictures import (
-    N_FRAMES,
-    montage,
-    picture_kind,
-    squeezed_shape,
-    value_range,
-    views,
-)
+from tuckermix.plots.pictures import montage, picture_kind, squeezed_shape, value_range, views
 from tuckermix.plots.style import DRAWN, INK, axes_for
 
 TILE_INCHES = 1.15
@@ -169,8 +162,8 @@ class CentroidDisplay:
                 f"animate=True needs videos, but the centroids are shown as {kind}: "
                 "pass kind='video' if axis 1 is time."
             )
-        length = squeezed_shape(centroids.shape[1:])[0] if animate else N_FRAMES
-        pictures = views(centroids, kind, limits=value_range(centroids), n_frames=length)
+        every = {"n_frames": squeezed_shape(centroids.shape[1:])[0]} if animate else {}
+        pictures = views(centroids, kind, limits=value_range(centroids), **every)
         layout = arranged(pictures[:, :1] if animate else pictures, self._names())
         tiles, columns, _, above = layout
         size = figure_size(tiles, columns, bool(above), TILE_INCHES)
