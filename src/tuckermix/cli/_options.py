@@ -35,12 +35,16 @@ def check(option: str, value: str, values: Sequence[str]) -> None:
 
 
 def within(panel: str) -> Callable[..., Any]:
-    """Return what declares an option under a heading of the help; `words` are completed by Tab."""
+    """Return what declares an option under a heading of the help.
 
-    def option(*names: str, words: Sequence[str] = (), **facts: Any) -> Any:
+    Its `words` are completed by Tab, and listed where the help ends in a colon or is left out.
+    """
+
+    def option(*names: str, words: Sequence[str] = (), help: str = "", **facts: Any) -> Any:
         if words:
             facts["autocompletion"] = one_of(*words)
-        return typer.Option(*names, rich_help_panel=panel, **facts)
+            help = help if help.endswith(".") else f"{help} {listed(words)}.".lstrip()
+        return typer.Option(*names, rich_help_panel=panel, help=help, **facts)
 
     return option
 

@@ -114,22 +114,12 @@ def cluster(
         str | None,
         models(metavar="RANKS", help="Core size, e.g. 12x12, or the energy to keep, e.g. 0.95."),
     ] = None,
-    solver: Annotated[
-        str, models(help=f"{options.listed(_names.SOLVERS)}.", words=_names.SOLVERS)
-    ] = "exact",
-    init: Annotated[
-        str, models(help=f"{options.listed(_names.INITS)}.", words=_names.INITS)
-    ] = "hosvd",
+    solver: Annotated[str, models(words=_names.SOLVERS)] = "exact",
+    init: Annotated[str, models(words=_names.INITS)] = "hosvd",
     memberships: Annotated[
-        str,
-        models(
-            help=f"Which simplex gives the mixing weights: {options.listed(_names.SIMPLICES)}.",
-            words=_names.SIMPLICES,
-        ),
+        str, models(help="Which simplex gives the mixing weights:", words=_names.SIMPLICES)
     ] = "anchored",
-    assign_labels: Annotated[
-        str, models(help=f"{options.listed(_names.LABELLINGS)}.", words=_names.LABELLINGS)
-    ] = "graph",
+    assign_labels: Annotated[str, models(words=_names.LABELLINGS)] = "graph",
     calibrate: Annotated[
         bool,
         models(
@@ -174,11 +164,7 @@ def cluster(
         str | None, options.writes(metavar="TEXT", help="Heading of the report.")
     ] = None,
     kind: Annotated[
-        str,
-        options.writes(
-            help=f"How the report draws a sample: {options.listed(_names.KINDS)}.",
-            words=_names.KINDS,
-        ),
+        str, options.writes(help="How the report draws a sample:", words=_names.KINDS)
     ] = "auto",
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
