@@ -133,12 +133,6 @@ def compact(picture: np.ndarray, side: int) -> tuple[bytes, str]:
     return encoded(picture) if side >= PHOTO_SIDE else (png(picture), "image/png")
 
 
-def picture_address(picture: np.ndarray, side: int = CARD_SIDES[1]) -> str:
-    """Return one picture, shrunk to `side` pixels, as a data address."""
-    small = resized(picture[None], side)[0]
-    return data_address(*compact(small, max(small.shape[:2])))
-
-
 def full_address(pictures: np.ndarray) -> str:
     """Return the views of one sample, side by side and as large as they are, as a data address."""
     shown = resized(pictures, FULL_SIDE)
