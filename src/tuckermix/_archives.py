@@ -53,9 +53,6 @@ LENGTHS = {(1, 0): struct.Struct("<H"), (2, 0): struct.Struct("<I")}
 LOCATOR, LOCATOR_MAGIC = struct.Struct("<4sLQL"), b"PK\x06\x07"
 """What stands between the two records and says where the wider one is."""
 
-LOCATOR_BYTES = LOCATOR.size
-"""Its length."""
-
 WIDE_INSTEAD = 2**32 - 1
 """What the narrow record has where the wide one has the number."""
 
@@ -122,7 +119,7 @@ def open_archive(path: str | os.PathLike[str]) -> Iterator[zipfile.ZipFile]:
 def _directory_bytes(stream: BinaryIO) -> int:
     """Read from the end of an archive how long its table of contents is."""
     size = stream.seek(0, os.SEEK_END)
-    tail_start = max(0, size - MAX_COMMENT - END.size - LOCATOR_BYTES - END_64.size)
+    tail_start = max(0, size - MAX_COMMENT - END.size - LOCATOR.size - END_64.size)
     stream.seek(tail_start)
     tail = stream.read()
     stream.seek(0)
@@ -130,13 +127,13 @@ def _directory_bytes(stream: BinaryIO) -> int:
     if found < 0 or len(tail) < found + END.size:
         raise zipfile.BadZipFile("File is not a zip file")
     length = END.unpack_from(tail, found)[5]
-    if found < LOCATOR_BYTES or not tail.startswith(LOCATOR_MAGIC, found - LOCATOR_BYTES):
+    if found < LOCATOR.size or not tail.startswith(LOCATOR_MAGIC, found - LOCATOR.size):
         return length
     # Some versions of Python look for the wide record where the locator points, others right
     # before the locator: the longer claim counts.
-    named = LOCATOR.unpack_from(tail, found - LOCATOR_BYTES)[2]
+    named = LOCATOR.unpack_from(tail, found - LOCATOR.size)[2]
     claims = [0 if length == WIDE_INSTEAD else length]
-    for start in (named, tail_start + found - LOCATOR_BYTES - END_64.size):
+    for start in (named, tail_start + found - LOCATOR.size - END_64.size):
         stream.seek(max(0, min(start, size)))
         record = stream.read(END_64.size)
         if len(record) == END_64.size and record.startswith(END_64_MAGIC):

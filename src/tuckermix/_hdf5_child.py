@@ -22,6 +22,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+from tuckermix._archives import NUMERIC_KINDS
 from tuckermix._reading import Refusal
 
 LENGTHS = struct.Struct("<2Q")
@@ -38,9 +39,6 @@ MAX_ATTRIBUTE = 64
 
 REFERENCE_BYTES = 16
 """Bytes that stand in the place of a string of any length: its length, and where it lies."""
-
-PLAIN_KINDS = "buif"
-"""NumPy's kinds of values that can be read from the bytes of the file as they are."""
 
 LONGEST_TYPE = 200
 """Characters of the name of a type that are passed on."""
@@ -183,7 +181,7 @@ def _type(item: Any) -> tuple[str, int, str]:
     string = h5py.check_string_dtype(dtype)
     if string is not None:
         return ("string", 0, "") if string.length is None else ("text", string.length, "")
-    if dtype.kind in PLAIN_KINDS and dtype.fields is None and dtype.subdtype is None:
+    if dtype.kind in NUMERIC_KINDS and dtype.fields is None and dtype.subdtype is None:
         return "number", 0, dtype.str
     return "other", 0, "" if dtype.hasobject else str(dtype)[:LONGEST_TYPE]
 
@@ -289,7 +287,7 @@ def _read(file: Any, name: str, region: list[list[int]]) -> tuple[Any, Any]:
     """Let the library read numbers or text of fixed length."""
     item = file[name]
     values = np.asarray(item[tuple(slice(low, high) for low, high in region)])
-    if values.dtype.kind not in PLAIN_KINDS + "S":
+    if values.dtype.kind not in NUMERIC_KINDS + "S":
         raise TypeError(f"values of type {values.dtype} are not read")
     values = np.ascontiguousarray(values).reshape(-1)
     return {"dtype": values.dtype.str}, values.view("u1").data

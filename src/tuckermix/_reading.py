@@ -32,6 +32,10 @@ GZIP_MAGIC = b"\x1f\x8b"
 UNCHECKED = 2**20
 """Bytes that may be asked for without a look at how many are left."""
 
+LZMA_MEMORY = 2**26
+"""The most memory, in bytes, that unpacking xz may take for its dictionary: its strongest usual
+setting needs a little less."""
+
 Path = str | os.PathLike[str]
 Shape = tuple[int, ...]
 

@@ -30,6 +30,7 @@ from typing import Any
 
 import numpy as np
 
+from tuckermix._archives import NUMERIC_KINDS
 from tuckermix._array_api import is_array, is_dask, to_numpy
 from tuckermix._records import Record, StopReason
 
@@ -200,7 +201,7 @@ class Encoder:
             strings = array.tolist()
             if array.ndim == 1 and all(isinstance(item, str) for item in strings):
                 return {"strings": strings}
-        if array.dtype.kind not in "buif":
+        if array.dtype.kind not in NUMERIC_KINDS:
             raise TypeError(
                 f"{self.owner}.{name} is an array of {array.dtype}, which cannot be stored: "
                 "use real numbers."

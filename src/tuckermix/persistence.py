@@ -24,7 +24,7 @@ from tuckermix._records import StopReason
 from tuckermix._stored import Decoder, Encoder, bounded_json
 from tuckermix._validation import check_integer, check_stored
 from tuckermix._version import __version__
-from tuckermix.summary import versions
+from tuckermix.summary import NUMERICAL, versions
 
 __all__ = ["FORMAT_VERSION", "ModelFileError", "load", "save"]
 
@@ -71,9 +71,6 @@ TRANSFORMERS = dict.fromkeys(("Scale", "Scattering"), "tuckermix.features")
 PIPELINE = "Pipeline"
 """How a header calls a pipeline of scikit-learn; its steps are described like estimators."""
 
-PACKAGES = ("numpy", "scipy", "scikit-learn")
-"""Packages whose versions are noted in the header."""
-
 ANEW = "Save the model anew"
 """What to do about a file that is damaged."""
 
@@ -115,7 +112,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
             key: {"shape": list(array.shape), "dtype": array.dtype.str}
             for key, array in encoder.arrays.items()
         },
-        "versions": versions(PACKAGES),
+        "versions": versions(NUMERICAL),
     }
     content = json.dumps(header, allow_nan=False, indent=1).encode()
     with atomic_open(path) as stream, zipfile.ZipFile(stream, "w") as archive:

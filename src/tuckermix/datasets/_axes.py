@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -22,9 +21,7 @@ CUT = "TZC"
 more than one entry."""
 
 N_COLOURS = (3, 4)
-"""Numbers of channels that are shown as colours."""
-
-Path = str | os.PathLike[str]
+"""Numbers of channels that are shown as colours: RGB, or RGB with opacity."""
 
 
 def check_axes(axes: str) -> str | None:

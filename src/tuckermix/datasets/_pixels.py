@@ -8,12 +8,10 @@ import numpy as np
 
 from tuckermix._optional import require
 from tuckermix._reading import Refusal
+from tuckermix.datasets._axes import N_COLOURS
 
 GREY_WEIGHTS = (0.299, 0.587, 0.114)
 """Weights of red, green and blue in the grey value: ITU-R BT.601, which image programs use."""
-
-N_COLOURS = (3, 4)
-"""Lengths that the colour axis can have: RGB, or RGB with opacity."""
 
 
 def grey_array(X: Any) -> Any:

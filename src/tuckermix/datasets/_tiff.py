@@ -19,7 +19,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from tuckermix._optional import require
-from tuckermix._reading import Refusal, check_fits, inflate, open_regular, slack
+from tuckermix._reading import LZMA_MEMORY, Refusal, check_fits, inflate, open_regular, slack
 from tuckermix.datasets._tiff_notes import images_noted, noted
 
 MAGICS = {b"II*\0": "<", b"MM\0*": ">", b"II+\0": "<", b"MM\0+": ">"}
@@ -69,9 +69,6 @@ PLAIN, ADOBE_DEFLATE, DEFLATE, PACKBITS, LZMA = OURS = (1, 8, 32946, 32773, 3492
 
 PILLOW = (2, 3, 4, 5, 7, 50000, 50001)
 """Compressions that Pillow decodes: fax, LZW, JPEG, zstd, WebP."""
-
-LZMA_MEMORY = 2**26
-"""The most memory, in bytes, that unpacking xz may take for its dictionary."""
 
 KINDS = {1: "u", 2: "i", 3: "f"}
 """Kinds of numbers by their number in the format."""

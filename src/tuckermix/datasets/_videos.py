@@ -95,11 +95,7 @@ def _check_frame(width: int, height: int, options: Options) -> None:
 def _frames(path: Path, options: Options) -> Iterator[np.ndarray]:
     """Decode the first video stream of a file frame by frame."""
     av = require("av", "Reading videos", "io")
-    settings: dict[str, Any] = {
-        # The stream is handed over open: no name that the file contains is ever opened.
-        "container_options": {"format_whitelist": CONTAINERS, "protocol_whitelist": ""}
-    }
-    with open_regular(path) as raw, _container(av, raw, settings) as container:
+    with open_regular(path) as raw, _container(av, raw) as container:
         if not container.streams.video:
             raise Refusal("it has no pictures", "Name a file that holds a video")
         stream = container.streams.video[0]
@@ -116,10 +112,12 @@ def _frames(path: Path, options: Options) -> Iterator[np.ndarray]:
                 yield frame.to_ndarray(format="rgb24")
 
 
-def _container(av: Any, raw: BinaryIO, settings: dict[str, Any]) -> Any:
+def _container(av: Any, raw: BinaryIO) -> Any:
     """Open a container. FFmpeg refuses tables of 2 GiB and more as if memory had run out."""
+    # The stream is handed over open: no name that the file contains is ever opened.
+    options = {"format_whitelist": CONTAINERS, "protocol_whitelist": ""}
     try:
-        return av.open(raw, mode="r", **settings)
+        return av.open(raw, mode="r", container_options=options)
     except MemoryError as error:
         raise ValueError("it declares a table that does not fit into memory") from error
 

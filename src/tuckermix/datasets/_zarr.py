@@ -19,7 +19,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from tuckermix._archives import Entry
+from tuckermix._archives import NUMERIC_KINDS, Entry
 from tuckermix._reading import Refusal, check_fits, open_regular, reading, slack
 from tuckermix.datasets._chunks import TOO_LARGE, Index, Region, covering, gather, whole
 from tuckermix.datasets._container import LABEL_KINDS, STRING, assemble, check_strings
@@ -398,7 +398,7 @@ def _stages(
             before.append((name, tuple(order), shape, dtype))
             shape = tuple(shape[axis] for axis in order)
         elif name in FILTERS:
-            if dtype.hasobject or dtype.kind not in "buif":
+            if dtype.hasobject or dtype.kind not in NUMERIC_KINDS:
                 raise ValueError(f"{name} is for numbers")
             decoded, stored = filter_dtypes(name, config, dtype)
             before.append((name, config, shape, decoded))

@@ -18,7 +18,7 @@ import numpy as np
 
 from tuckermix._archives import NUMERIC_KINDS
 from tuckermix._optional import require
-from tuckermix._reading import inflate
+from tuckermix._reading import LZMA_MEMORY, inflate
 from tuckermix.datasets._chunks import unshuffled
 
 BLOSC_HEADER = 16
@@ -26,10 +26,6 @@ BLOSC_HEADER = 16
 
 ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 """The first bytes of a frame of zstd."""
-
-LZMA_MEMORY = 2**26
-"""The most memory, in bytes, that unpacking xz may take for its dictionary: its strongest usual
-setting needs a little less."""
 
 GZIP_WBITS = 16 + zlib.MAX_WBITS
 """Says to zlib that a header of gzip comes first."""

@@ -44,7 +44,7 @@ from tuckermix.experiments.store import (
     read_records,
 )
 from tuckermix.experiments.tables import PAPER, QUICK, Cell, Experiment, cells_of, resolve_targets
-from tuckermix.summary import SECONDS_DIGITS, machine, scores, versions
+from tuckermix.summary import NUMERICAL, SECONDS_DIGITS, machine, scores, versions
 
 __all__ = [
     "DEFAULT_DB",
@@ -60,9 +60,6 @@ __all__ = [
 ]
 
 logger = logging.getLogger(__name__)
-
-NUMERICAL_PACKAGES = ("numpy", "scipy", "scikit-learn")
-"""The versions that may change a number of a table."""
 
 POLL_SECONDS = 0.5
 """How often time limits are looked at and the display is refreshed while nothing finishes."""
@@ -425,7 +422,7 @@ def _record(cell: Cell, outcome: Mapping[str, Any], where: str) -> RunRecord:
         dataset=cell.row.dataset,
         seed=cell.seed,
         parameters=cell.parameters(),
-        versions=versions(NUMERICAL_PACKAGES),
+        versions=versions(NUMERICAL),
         machine=where,
         finished=f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
         **outcome,
