@@ -182,12 +182,18 @@ def test_a_refusal_gets_the_name_of_the_file(tmp_path):
     with pytest.raises(ReadError, match=message) as caught, reading(tmp_path / "a"):
         raise refusal
     assert caught.value.__cause__ is refusal
+    assert caught.value.shapes == ()
+    with pytest.raises(ReadError) as caught, reading(tmp_path / "a"):
+        raise Refusal("they differ", "Cut them", ((2, 3), (4, 3)))
+    assert caught.value.shapes == ((2, 3), (4, 3))
 
 
 def test_what_fits_is_taken():
     check_fits("all", 10, 10)
     with pytest.raises(ReadError, match=r"all would take 11 bytes .* max_bytes=10\. If you"):
         check_fits("all", 11, 10)
+    with pytest.raises(ReadError, match=r"it could take 3 bytes .* max_bytes=2\. Cut it\."):
+        check_fits("it", 3, 2, "Cut it", verb="could take")
 
 
 @pytest.mark.parametrize("pack", [bytes, gzip.compress])

@@ -53,9 +53,6 @@ LENGTHS = {(1, 0): struct.Struct("<H"), (2, 0): struct.Struct("<I")}
 LOCATOR, LOCATOR_MAGIC = struct.Struct("<4sLQL"), b"PK\x06\x07"
 """What stands between the two records and says where the wider one is."""
 
-LOCATOR_BYTES = LOCATOR.size
-"""Its length."""
-
 WIDE_INSTEAD = 2**32 - 1
 """What the narrow record has where the wide one has the number."""
 
@@ -98,6 +95,13 @@ class Entry:
         )
 
 
+def npy_entry(
+    name: str, shape: tuple[int, ...], dtype: np.dtype, load: Callable[[], np.ndarray], **more: Any
+) -> Entry:
+    """Describe an array in NumPy's format, in which objects are pickled."""
+    return Entry(name, shape, dtype, load, note=PICKLED if dtype.hasobject else "", **more)
+
+
 @contextmanager
 def open_archive(path: str | os.PathLike[str]) -> Iterator[zipfile.ZipFile]:
     """Open an archive, after a look at the length of its table of contents."""
@@ -115,7 +119,7 @@ def open_archive(path: str | os.PathLike[str]) -> Iterator[zipfile.ZipFile]:
 def _directory_bytes(stream: BinaryIO) -> int:
     """Read from the end of an archive how long its table of contents is."""
     size = stream.seek(0, os.SEEK_END)
-    tail_start = max(0, size - MAX_COMMENT - END.size - LOCATOR_BYTES - END_64.size)
+    tail_start = max(0, size - MAX_COMMENT - END.size - LOCATOR.size - END_64.size)
     stream.seek(tail_start)
     tail = stream.read()
     stream.seek(0)
@@ -123,13 +127,13 @@ def _directory_bytes(stream: BinaryIO) -> int:
     if found < 0 or len(tail) < found + END.size:
         raise zipfile.BadZipFile("File is not a zip file")
     length = END.unpack_from(tail, found)[5]
-    if found < LOCATOR_BYTES or not tail.startswith(LOCATOR_MAGIC, found - LOCATOR_BYTES):
+    if found < LOCATOR.size or not tail.startswith(LOCATOR_MAGIC, found - LOCATOR.size):
         return length
     # Some versions of Python look for the wide record where the locator points, others right
     # before the locator: the longer claim counts.
-    named = LOCATOR.unpack_from(tail, found - LOCATOR_BYTES)[2]
+    named = LOCATOR.unpack_from(tail, found - LOCATOR.size)[2]
     claims = [0 if length == WIDE_INSTEAD else length]
-    for start in (named, tail_start + found - LOCATOR_BYTES - END_64.size):
+    for start in (named, tail_start + found - LOCATOR.size - END_64.size):
         stream.seek(max(0, min(start, size)))
         record = stream.read(END_64.size)
         if len(record) == END_64.size and record.startswith(END_64_MAGIC):
@@ -161,13 +165,8 @@ def zip_entries(path: str | os.PathLike[str], archive: zipfile.ZipFile) -> Seque
         with archive.open(member) as stream, reading(where):
             shape, fortran, dtype = array_header(stream)
             offset = stream.tell()
-        entry = Entry(
-            name=member.filename.removesuffix(".npy"),
-            shape=shape,
-            dtype=dtype,
-            note=PICKLED if dtype.hasobject else "",
-            load=functools.partial(_load_member, archive, member, offset, shape, fortran, dtype),
-        )
+        load = functools.partial(_load_member, archive, member, offset, shape, fortran, dtype)
+        entry = npy_entry(member.filename.removesuffix(".npy"), shape, dtype, load)
         if entry.numeric and offset + entry.nbytes != member.file_size:
             raise Refusal(
                 f"{entry} needs {offset + entry.nbytes} bytes, and {member.file_size} are stored",

@@ -20,6 +20,9 @@ from array import array
 from collections.abc import Callable
 from typing import Any, BinaryIO
 
+import numpy as np
+
+from tuckermix._archives import NUMERIC_KINDS
 from tuckermix._reading import Refusal
 
 LENGTHS = struct.Struct("<2Q")
@@ -36,9 +39,6 @@ MAX_ATTRIBUTE = 64
 
 REFERENCE_BYTES = 16
 """Bytes that stand in the place of a string of any length: its length, and where it lies."""
-
-PLAIN_KINDS = "buif"
-"""NumPy's kinds of values that can be read from the bytes of the file as they are."""
 
 LONGEST_TYPE = 200
 """Characters of the name of a type that are passed on."""
@@ -173,7 +173,6 @@ def _type(item: Any) -> tuple[str, int, str]:
     Kinds are "number", "text" (fixed length), "string" (any length) and "other".
     """
     import h5py
-    import numpy as np
 
     try:
         dtype = np.dtype(item.dtype)
@@ -182,14 +181,13 @@ def _type(item: Any) -> tuple[str, int, str]:
     string = h5py.check_string_dtype(dtype)
     if string is not None:
         return ("string", 0, "") if string.length is None else ("text", string.length, "")
-    if dtype.kind in PLAIN_KINDS and dtype.fields is None and dtype.subdtype is None:
+    if dtype.kind in NUMERIC_KINDS and dtype.fields is None and dtype.subdtype is None:
         return "number", 0, dtype.str
     return "other", 0, "" if dtype.hasobject else str(dtype)[:LONGEST_TYPE]
 
 
 def _matlab_class(item: Any) -> str:
     """Read the class that MATLAB noted, if it is a short text as MATLAB writes it."""
-    import numpy as np
     from h5py import h5a
 
     if not h5a.exists(item.id, b"MATLAB_class"):
@@ -210,7 +208,6 @@ def _describe(file: Any, name: str, most: int) -> tuple[Any, Any]:
     how many bytes it takes there, and which filters were left out.
     """
     import h5py
-    import numpy as np
 
     item = file[name]
     if item.external or item.is_virtual:
@@ -271,7 +268,6 @@ def _shift() -> bool:
     Versions differ; a small file in memory shows what this one does.
     """
     import h5py
-    import numpy as np
 
     content = np.arange(64, dtype="u1")
     with h5py.File(
@@ -289,11 +285,9 @@ def _shift() -> bool:
 
 def _read(file: Any, name: str, region: list[list[int]]) -> tuple[Any, Any]:
     """Let the library read numbers or text of fixed length."""
-    import numpy as np
-
     item = file[name]
     values = np.asarray(item[tuple(slice(low, high) for low, high in region)])
-    if values.dtype.kind not in PLAIN_KINDS + "S":
+    if values.dtype.kind not in NUMERIC_KINDS + "S":
         raise TypeError(f"values of type {values.dtype} are not read")
     values = np.ascontiguousarray(values).reshape(-1)
     return {"dtype": values.dtype.str}, values.view("u1").data
@@ -301,8 +295,6 @@ def _read(file: Any, name: str, region: list[list[int]]) -> tuple[Any, Any]:
 
 def _strings(file: Any, name: str, region: list[list[int]]) -> tuple[Any, Any]:
     """Let the library read strings of any length; the bytes are their lengths, then all of them."""
-    import numpy as np
-
     found = np.ravel(file[name][tuple(slice(low, high) for low, high in region)]).tolist()
     encoded = [one.encode() if isinstance(one, str) else bytes(one) for one in found]
     lengths = np.array([len(one) for one in encoded], dtype=np.int64)

@@ -10,6 +10,9 @@ import sys
 from collections.abc import Callable
 from typing import Any, BinaryIO
 
+import numpy as np
+
+from tuckermix._archives import NUMERIC_KINDS
 from tuckermix._hdf5_child import answer_requests
 from tuckermix._reading import Refusal, check_fits
 
@@ -100,7 +103,6 @@ def _is_list(type_: Any) -> bool:
 
 def _read(file: Any, name: str) -> tuple[Any, Any]:
     """Read one column: numbers, lists of equal lengths as an array, or texts."""
-    import numpy as np
     from pyarrow import types
 
     column = file.read(columns=[name], use_threads=False).column(name).combine_chunks()
@@ -118,7 +120,7 @@ def _read(file: Any, name: str) -> tuple[Any, Any]:
         column, length = _flat(column, name)
         shape.append(length)
     values = column.to_numpy(zero_copy_only=False)
-    if values.dtype.kind not in "buif":
+    if values.dtype.kind not in NUMERIC_KINDS:
         raise Refusal(f"the column {name!r} has gaps", "Fill them, or leave the column out")
     values = np.ascontiguousarray(values)
     return {"dtype": values.dtype.str, "shape": shape}, values.view("u1").data

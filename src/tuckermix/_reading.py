@@ -32,29 +32,44 @@ GZIP_MAGIC = b"\x1f\x8b"
 UNCHECKED = 2**20
 """Bytes that may be asked for without a look at how many are left."""
 
+LZMA_MEMORY = 2**26
+"""The most memory, in bytes, that unpacking xz may take for its dictionary: its strongest usual
+setting needs a little less."""
+
 Path = str | os.PathLike[str]
+Shape = tuple[int, ...]
 
 
 class ReadError(ValueError):
     """A file that cannot be read as samples; the message names the file and the remedy."""
 
+    shapes: tuple[Shape, ...] = ()
+    """The shapes of two samples, where the problem is that they differ."""
+
 
 class Refusal(ReadError):
     """Something that is not read: problem and remedy. `reading` puts the name of the file to it."""
 
-    def __init__(self, problem: str, remedy: str) -> None:
+    def __init__(self, problem: str, remedy: str, shapes: tuple[Shape, ...] = ()) -> None:
         super().__init__(problem, remedy)
+        self.shapes = shapes
 
     def __str__(self) -> str:
         return "{}. {}.".format(*self.args)
 
 
-def check_fits(what: str, nbytes: int, limit: int, remedy: str = "raise max_bytes") -> None:
-    """Refuse what would take more bytes in memory than the limit."""
+def check_fits(
+    what: str,
+    nbytes: int,
+    limit: int,
+    remedy: str = "If you trust the file, raise max_bytes",
+    *,
+    verb: str = "would take",
+) -> None:
+    """Refuse what takes, or would take, more bytes in memory than the limit."""
     if nbytes > limit:
         raise Refusal(
-            f"{what} would take {nbytes} bytes in memory, and the limit is max_bytes={limit}",
-            f"If you trust the file, {remedy}",
+            f"{what} {verb} {nbytes} bytes in memory, and the limit is max_bytes={limit}", remedy
         )
 
 
@@ -184,7 +199,9 @@ def reading(path: Path) -> Iterator[None]:
     try:
         yield
     except Refusal as error:
-        raise read_error(path, *error.args) from error
+        named = read_error(path, *error.args)
+        named.shapes = error.shapes
+        raise named from error
     except (ReadError, ImportError):
         raise
     except FileNotFoundError as error:

@@ -24,11 +24,13 @@ import math
 import numbers
 import re
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any
 
 import numpy as np
 
+from tuckermix._archives import NUMERIC_KINDS
 from tuckermix._array_api import is_array, is_dask, to_numpy
 from tuckermix._records import Record, StopReason
 
@@ -133,6 +135,7 @@ class StoredRecord(Record):
         return f"StoredRecord({inside})"
 
 
+@dataclass
 class Encoder:
     """Write values as JSON and collect the arrays, each once.
 
@@ -144,12 +147,11 @@ class Encoder:
         ``describe(estimator, encoder)`` writes an estimator that another one holds.
     """
 
-    def __init__(self, owner: str, describe: Callable[..., dict[str, Any]] | None = None) -> None:
-        self.owner = owner
-        self.describe = describe
-        self.arrays: dict[str, np.ndarray] = {}
-        self._names: dict[int, str] = {}
-        self._alive: list[Any] = []
+    owner: str
+    describe: Callable[..., dict[str, Any]] | None = None
+    arrays: dict[str, np.ndarray] = field(default_factory=dict, init=False)
+    _names: dict[int, str] = field(default_factory=dict, init=False)
+    _alive: list[Any] = field(default_factory=list, init=False)
 
     def parameter(self, name: str, value: Any) -> Any:
         """Write a parameter; sources of randomness that are no numbers become None."""
@@ -199,7 +201,7 @@ class Encoder:
             strings = array.tolist()
             if array.ndim == 1 and all(isinstance(item, str) for item in strings):
                 return {"strings": strings}
-        if array.dtype.kind not in "buif":
+        if array.dtype.kind not in NUMERIC_KINDS:
             raise TypeError(
                 f"{self.owner}.{name} is an array of {array.dtype}, which cannot be stored: "
                 "use real numbers."
@@ -211,6 +213,7 @@ class Encoder:
         return {"array": key}
 
 
+@dataclass
 class Decoder:
     """Read values back.
 
@@ -222,11 +225,8 @@ class Decoder:
         ``build(described, decoder)`` makes an estimator that another one holds.
     """
 
-    def __init__(
-        self, arrays: dict[str, np.ndarray], build: Callable[..., Any] | None = None
-    ) -> None:
-        self.arrays = arrays
-        self.build = build
+    arrays: dict[str, np.ndarray]
+    build: Callable[..., Any] | None = None
 
     def decode(self, value: Any, depth: int = 0) -> Any:
         """Read what `Encoder.encode` wrote."""

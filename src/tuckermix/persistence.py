@@ -24,7 +24,7 @@ from tuckermix._records import StopReason
 from tuckermix._stored import Decoder, Encoder, bounded_json
 from tuckermix._validation import check_integer, check_stored
 from tuckermix._version import __version__
-from tuckermix.summary import versions
+from tuckermix.summary import NUMERICAL, versions
 
 __all__ = ["FORMAT_VERSION", "ModelFileError", "load", "save"]
 
@@ -71,9 +71,6 @@ TRANSFORMERS = dict.fromkeys(("Scale", "Scattering"), "tuckermix.features")
 PIPELINE = "Pipeline"
 """How a header calls a pipeline of scikit-learn; its steps are described like estimators."""
 
-PACKAGES = ("numpy", "scipy", "scikit-learn")
-"""Packages whose versions are noted in the header."""
-
 ANEW = "Save the model anew"
 """What to do about a file that is damaged."""
 
@@ -107,16 +104,15 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     >>> tuckermix.load("model.tuckermix").predict(X_new)  # doctest: +SKIP
     """
     encoder = Encoder(type(model).__name__, _describe_inner)
-    described = _describe_pipeline(model, encoder) if _is_pipeline(model) else None
     header = {
         "format": FORMAT,
         "version": FORMAT_VERSION,
-        **(described or _describe(model, encoder, CLASSES)),
+        **_describe_whole(model, encoder),
         "arrays": {
             key: {"shape": list(array.shape), "dtype": array.dtype.str}
             for key, array in encoder.arrays.items()
         },
-        "versions": versions(PACKAGES),
+        "versions": versions(NUMERICAL),
     }
     content = json.dumps(header, allow_nan=False, indent=1).encode()
     with atomic_open(path) as stream, zipfile.ZipFile(stream, "w") as archive:
@@ -183,18 +179,21 @@ def _is_pipeline(model: Any) -> bool:
 def _describe_inner(model: Any, encoder: Encoder) -> dict[str, Any]:
     """Describe an estimator that another one holds, fitted or not."""
     owner = encoder.owner
-    fitted = any(key.endswith("_") for key in vars(model)) or _is_pipeline(model)
-    described = (
-        _describe_pipeline(model, encoder, fitted=False)
-        if _is_pipeline(model)
-        else _describe(model, encoder, CLASSES, fitted=fitted)
-    )
+    fitted = not _is_pipeline(model) and any(key.endswith("_") for key in vars(model))
+    described = _describe_whole(model, encoder, fitted=fitted)
     encoder.owner = owner
     return described
 
 
+def _describe_whole(model: Any, encoder: Encoder, *, fitted: bool = True) -> dict[str, Any]:
+    """Describe an estimator or a pipeline."""
+    if _is_pipeline(model):
+        return _describe_pipeline(model, encoder, fitted=fitted)
+    return _describe(model, encoder, CLASSES, fitted=fitted)
+
+
 def _describe(
-    model: Any, encoder: Encoder, classes: dict[str, str], *, fitted: bool = True
+    model: Any, encoder: Encoder, classes: dict[str, str], *, fitted: bool
 ) -> dict[str, Any]:
     """Describe an estimator: class, parameters and fitted values; its arrays go to the encoder."""
     name = type(model).__name__
@@ -216,7 +215,7 @@ def _describe(
     }
 
 
-def _describe_pipeline(model: Any, encoder: Encoder, *, fitted: bool = True) -> dict[str, Any]:
+def _describe_pipeline(model: Any, encoder: Encoder, *, fitted: bool) -> dict[str, Any]:
     """Describe a pipeline: its steps, and fitted values of its own."""
     steps = []
     for place, (label, step) in enumerate(model.steps):

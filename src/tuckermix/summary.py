@@ -36,8 +36,9 @@ __all__ = [
     "versions",
 ]
 
-PACKAGES = ("numpy", "scipy", "scikit-learn", "torch")
-"""What a number may depend on beside this package."""
+NUMERICAL = ("numpy", "scipy", "scikit-learn")
+PACKAGES = (*NUMERICAL, "torch")
+"""What a number may depend on beside this package; the last only where it is used."""
 
 SECONDS_DIGITS = 6
 """Digits of a time behind the point: no clock tells more."""

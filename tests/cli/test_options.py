@@ -3,7 +3,7 @@ import re
 import pytest
 
 from tuckermix.cli._console import UsageError
-from tuckermix.cli._options import check, listed, parse_ranks, plain, sizes
+from tuckermix.cli._options import check, listed, parse_ranks, plain, sizes, within
 
 
 @pytest.mark.parametrize(
@@ -59,6 +59,13 @@ def test_no_help_speaks_of_types(run, command):
     assert code == 0
     assert not re.search(r"<[a-z\[\] ]+>|x>=|[{}]", out)
     assert "COMMAND" not in out
+
+
+def test_words_complete_a_help_that_leaves_them_open():
+    option = within("Heading")
+    assert option(words=("a", "b")).help == "a or b."
+    assert option(help="Which one:", words=("a", "b")).help == "Which one: a or b."
+    assert option(help="What a and b mean.", words=("a", "b")).help == "What a and b mean."
 
 
 def test_values_are_listed_as_people_do():

@@ -6,7 +6,7 @@ import pytest
 import scipy.io
 
 from tuckermix.datasets import ReadError, read
-from tuckermix.datasets._mat5 import is_mat5, list_variables, load_variable
+from tuckermix.datasets._mat5 import entries, is_mat5
 
 
 def save5(path, **arrays):
@@ -30,10 +30,10 @@ def test_agrees_with_scipy(tmp_path, save, seed):
     save(tmp_path / "a.mat", **arrays)
     truth = scipy.io.loadmat(tmp_path / "a.mat")
     assert is_mat5(tmp_path / "a.mat")
-    variables = list(list_variables(tmp_path / "a.mat"))
+    variables = list(entries(tmp_path / "a.mat", 10**6))
     assert [variable.name for variable in variables] == list(arrays)
     for variable in variables:
-        values = load_variable(tmp_path / "a.mat", variable, 10**6)
+        values = variable.load()
         assert values.dtype == truth[variable.name].dtype
         assert np.array_equal(values, truth[variable.name])
 

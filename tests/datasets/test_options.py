@@ -1,6 +1,6 @@
 import pytest
 
-from tuckermix._reading import default_limit
+from tuckermix._reading import Refusal, default_limit
 from tuckermix.datasets import ReadError, read
 from tuckermix.datasets._options import Options
 
@@ -39,7 +39,12 @@ def test_what_was_given_is_kept_in_one_form():
     assert options.size == (3, 3)
     assert options.sample_shape == (2, 2)
     assert options.max_bytes == default_limit()
-    assert options.pixel_options == ["size", "frames"]
     assert Options.checked(size=[2, 3], max_bytes=7).size == (2, 3)
     assert Options.checked(max_bytes=7).max_bytes == 7
-    assert Options.checked().pixel_options == []
+
+
+def test_options_that_do_not_apply_are_refused_by_name():
+    options = Options.checked(size=3, grey=False, frames=4)
+    options.refuse(("axes", "channels"), "tables", "Leave the option out")
+    with pytest.raises(Refusal, match="size and grey cannot be applied to tables. Leave the opt"):
+        options.refuse(("size", "axes", "grey"), "tables", "Leave the option out")

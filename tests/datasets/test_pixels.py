@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tuckermix.datasets import ReadError
-from tuckermix.datasets._pixels import grey_array, match, resize
+from tuckermix.datasets._pixels import as_grey_values, grey_array, match, resize
 
 
 def test_grey():
@@ -17,6 +17,16 @@ def test_grey():
     assert np.allclose(grey_array(same), same[..., 0])
     with pytest.raises(ReadError, match=r"grey=True needs a last axis .* shape \(4, 5\). Leave"):
         grey_array(np.zeros((3, 4, 5)))
+
+
+def test_grey_values_take_one_byte():
+    whole = np.array([[0.0, 3.0], [255.0, 7.0]])
+    kept = as_grey_values(whole)
+    assert kept.dtype == np.uint8
+    assert np.array_equal(kept, whole)
+    for odd in (-1.0, 256.0, 0.5, np.nan):
+        other = np.array([[0.0, odd]])
+        assert as_grey_values(other) is other
 
 
 def test_match():

@@ -46,7 +46,6 @@ class Console:
     def __init__(self, quiet: bool = False) -> None:
         self.quiet = quiet
         self.live = sys.stderr.isatty() and not quiet
-        self.seconds: dict[str, float] = {}
 
     def note(self, text: str) -> None:
         """Say something on stderr."""
@@ -67,8 +66,7 @@ class Console:
                     yield
             else:
                 yield
-        self.seconds[doing] = time.perf_counter() - start
-        self.note(f"{doing}: {self.seconds[doing]:.2f} s")
+        self.note(f"{doing}: {time.perf_counter() - start:.2f} s")
         for warning in caught:
             if issubclass(warning.category, UserWarning | RuntimeWarning):
                 self.note(f"warning: {' '.join(str(warning.message).split())}")

@@ -35,11 +35,6 @@ NAME_COLUMNS = ("name", "file", "filename", "path", "index")
 LABEL_COLUMNS = ("label", "labels", "class", "truth", "target", "y")
 TRUTH_SUFFIXES = (".csv", ".tsv", ".txt", ".npy")
 """A --truth that ends so is meant for a file, whether it is there or not."""
-SHAPES = re.compile(
-    r"its files differ: .* has shape \((\d+), (\d+)(?:, 3)?\) and .* has shape "
-    r"\((\d+), (\d+)(?:, 3)?\)"
-)
-"""What is said of two images, grey or in colour, that are not alike."""
 CONNECT_SECONDS = 10
 """How long to wait for a scheduler: a machine that is there answers in a fraction of it."""
 OWN_LABELS = ("labels", "folders")
@@ -77,10 +72,7 @@ def read_input(
             data = reader(chunks=_chunk_of(data.X))
         return data
     except ReadError as error:
-        said = with_sizes(str(error))
-        if said == str(error):
-            raise
-        raise ReadError(said) from error
+        raise with_sizes(error) from error.__cause__
 
 
 def _in_chunks(data: Dataset, chunks: int | None) -> Dataset:
@@ -98,15 +90,15 @@ def _chunk_of(X: np.ndarray) -> int:
     return max(1, BLOCK_BYTES // max(1, X.nbytes // X.shape[0]))
 
 
-def with_sizes(message: str) -> str:
+def with_sizes(error: ReadError) -> ReadError:
     """Complete the remedy for images that differ: a size, and both where colours differ too."""
-    found = SHAPES.search(message)
-    if found is None or (found[1], found[2]) == (found[3], found[4]):
-        return message
-    size = f"--size {found[1]}x{found[2]}"
-    if "grey=True" in message:
-        return f"{message} Their sizes differ too: add {size}, or another."
-    return message.replace("size=(height, width)", f"{size}, or another,")
+    images = [shape[:2] for shape in error.shapes if len(shape) == 2 or shape[2:] == (3,)]
+    if len(images) < 2 or images[0] == images[1]:
+        return error
+    said, size = str(error), f"--size {images[0][0]}x{images[0][1]}"
+    if "grey=True" in said:
+        return ReadError(f"{said} Their sizes differ too: add {size}, or another.")
+    return ReadError(said.replace("size=(height, width)", f"{size}, or another,"))
 
 
 def label_key_of(truth: str | None) -> str | None:

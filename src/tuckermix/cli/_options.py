@@ -35,14 +35,28 @@ def check(option: str, value: str, values: Sequence[str]) -> None:
 
 
 def within(panel: str) -> Callable[..., Any]:
-    """Return what declares an option under a heading of the help; `words` are completed by Tab."""
+    """Return what declares an option under a heading of the help.
 
-    def option(*names: str, words: Sequence[str] = (), **facts: Any) -> Any:
+    Its `words` are completed by Tab, and listed where the help ends in a colon or is left out.
+    """
+
+    def option(*names: str, words: Sequence[str] = (), help: str = "", **facts: Any) -> Any:
         if words:
             facts["autocompletion"] = one_of(*words)
-        return typer.Option(*names, rich_help_panel=panel, **facts)
+            help = help if help.endswith(".") else f"{help} {listed(words)}.".lstrip()
+        return typer.Option(*names, rich_help_panel=panel, help=help, **facts)
 
     return option
+
+
+def under(context: typer.Context, heading: str) -> dict[str, Any]:
+    """Return the values of the options below a heading of the help, in the order of the help."""
+    names = [
+        str(parameter.name)
+        for parameter in context.command.params
+        if getattr(parameter, "rich_help_panel", None) == heading
+    ]
+    return {name: context.params[name] for name in names}
 
 
 Input = Annotated[
@@ -55,7 +69,8 @@ Input = Annotated[
         show_default=False,
     ),
 ]
-reads, writes = within("Reading"), within("Output")
+READING = "Reading"
+reads, writes = within(READING), within("Output")
 """What concerns INPUT, and what comes out."""
 
 Key = Annotated[str | None, reads(metavar="NAME", help="The array of samples in INPUT.")]
@@ -103,6 +118,9 @@ Data = Annotated[
 ]
 Force = Annotated[bool, typer.Option("--force", help="Replace results that are there already.")]
 
+
+OF_COMMAND = ("chunk", "pixels")
+"""Options on INPUT that the command itself acts on."""
 
 TYPES = {"int": "N", "int range": "N", "float": "NUMBER", "float range": "NUMBER", "str": "WORD"}
 """What stands for a value in the help, in place of the name of a type."""
@@ -159,29 +177,16 @@ class GroupedTargets(Grouped, TyperGroup):
         return [piece for piece in super().collect_usage_pieces(ctx) if piece != below]
 
 
-def reading(
-    key: str | None,
-    sample_axis: int | None,
-    sample_shape: str | None,
-    size: str | None,
-    grey: bool | None,
-    frames: int | None,
-    channels: str | None,
-    axes: str | None,
-    on_error: str,
-) -> dict[str, Any]:
+def reading(context: typer.Context) -> dict[str, Any]:
     """Return the options for reading as arguments of `tuckermix.datasets.read`."""
-    check("--on-error", on_error, ON_ERROR)
-    return {
-        "key": key,
-        "sample_axis": sample_axis,
-        "sample_shape": sizes(sample_shape, "--sample-shape"),
-        "size": sizes(size, "--size"),
-        "grey": grey,
-        "frames": frames,
-        "channels": parse_channels(channels),
-        "axes": axes,
-        "on_error": on_error,
+    given = under(context, READING)
+    check("--on-error", given["on_error"], ON_ERROR)
+    for name in OF_COMMAND:
+        given.pop(name, None)
+    return given | {
+        "sample_shape": sizes(given["sample_shape"], "--sample-shape"),
+        "size": sizes(given["size"], "--size"),
+        "channels": parse_channels(given["channels"]),
     }
 
 

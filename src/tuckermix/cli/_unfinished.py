@@ -24,6 +24,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+from tuckermix._archives import NUMERIC_KINDS
 from tuckermix._array_api import blocks, is_dask
 from tuckermix._files import atomic_open, write_text
 from tuckermix.cli._console import Console
@@ -53,7 +54,6 @@ MAGIC = b"tmx1"
 """A sample that was read: this mark, a sum, the lengths of what describes it and of its values."""
 
 KEY_LENGTH = 16
-NUMERIC = "buif"
 
 READING = ("key", "sample_axis", "sample_shape", "size", "grey", "frames", "channels", "axes")
 """Options on which it depends what is read of one file."""
@@ -216,7 +216,7 @@ class Unfinished:
             start = time.monotonic()
             sample, kind = read_one(path, options)
             now = time.monotonic()
-            if sample.dtype.kind in NUMERIC and now - start > sample.nbytes / RATE:
+            if sample.dtype.kind in NUMERIC_KINDS and now - start > sample.nbytes / RATE:
                 record = _record({"name": name, "kind": kind}, sample)
                 self._keep(now - begin, sample.nbytes, lambda: _append(journal, record))
             return sample, kind
@@ -390,7 +390,7 @@ def _sample(journal: Path, place: int, length: int) -> tuple[np.ndarray, str] | 
             return None
         about = json.loads(body[:text_length])
         dtype = np.dtype(about["dtype"])
-        if dtype.kind not in NUMERIC:
+        if dtype.kind not in NUMERIC_KINDS:
             return None
         values = np.frombuffer(body, dtype, offset=text_length).reshape(about["shape"])
         return values, str(about["kind"])

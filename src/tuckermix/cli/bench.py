@@ -49,11 +49,13 @@ Examples:
   tuckermix bench --method mymethod:MyClustering --rows table5 --runs 5 --csv places.csv
 """
 
-_method = options.within("A method of your own")
+OWN = "A method of your own"
+_method = options.within(OWN)
 """What goes with --method."""
 
 
 def bench(
+    context: typer.Context,
     n_samples: Annotated[int, typer.Option(min=10, help="Samples of 32 × 32.")] = 1000,
     n_clusters: Annotated[int, typer.Option("--n-clusters", "-k", min=2, help="Clusters.")] = 10,
     method: Annotated[
@@ -120,25 +122,7 @@ def bench(
     if view not in VIEWS:
         raise UsageError(f"--as must be one of {', '.join(VIEWS)}. Got {view!r}.")
     if method:
-        return _places(
-            method,
-            name or [],
-            view,
-            csv,
-            as_json=as_json,
-            quiet=quiet,
-            rows=rows or None,
-            data=data,
-            runs=runs,
-            beside=beside,
-            quick=quick,
-            jobs=jobs,
-            db=db,
-            records=records,
-            time_limit=time_limit,
-            retry_failed=retry_failed,
-            refresh=refresh,
-        )
+        return _places(**options.under(context, OWN), as_json=as_json, quiet=quiet)
     given = {"--name": name, "--rows": rows, "--csv": csv, "--beside": beside, "--quick": quick}
     lonely = [option for option, value in given.items() if value]
     if lonely:
@@ -195,13 +179,14 @@ def _times(n_samples: int, n_clusters: int, *, as_json: bool, quiet: bool) -> in
 
 
 def _places(
-    paths: list[str],
-    names: list[str],
+    method: list[str],
+    name: list[str] | None,
     view: str,
     csv: Path | None,
     *,
     as_json: bool,
     quiet: bool,
+    rows: list[str] | None,
     beside: str | None,
     db: Path | None,
     **options: Any,
@@ -214,20 +199,21 @@ def _places(
     from tuckermix.experiments import benchmark, own_method, places_csv
     from tuckermix.experiments.bench import PLACES_DB
 
-    console = Console(quiet)
-    if names and len(names) != len(paths):
+    console, names = Console(quiet), name or []
+    if names and len(names) != len(method):
         raise UsageError(
-            f"--name must be given once for each --method. Got {len(names)} for {len(paths)}."
+            f"--name must be given once for each --method. Got {len(names)} for {len(method)}."
         )
-    own = [own_method(path, name=name, view=view) for path, name in zip_longest(paths, names)]
+    own = [own_method(path, name=one, view=view) for path, one in zip_longest(method, names)]
     named = [one.name for one in own]
-    twice = {name for name in named if named.count(name) > 1}
+    twice = {one for one in named if named.count(one) > 1}
     if twice:
         raise UsageError(f"Two methods are called {min(twice)!r}: tell them apart with --name.")
     with shown_progress(quiet) as progress:
         try:
             result = benchmark(
                 own,
+                rows=rows or None,
                 beside=split_methods(beside),
                 db=PLACES_DB if db is None else db,
                 progress=progress,
@@ -293,10 +279,6 @@ def _stands(one: Place) -> str:
 
 def _line(one: Place, several: bool) -> tuple[str, ...]:
     lead = one.lead
-    difference = "–"
-    if lead is not None:
-        spread = "(one run)" if lead.error is None else f"± {lead.error:.4f}"
-        difference = f"{lead.mean:+.4f} {spread}"
     return (
         *([one.method] if several else []),
         f"{one.table} · {one.row}",
@@ -305,7 +287,7 @@ def _line(one: Place, several: bool) -> tuple[str, ...]:
         f"{one.rank} of {one.columns}",
         one.rival or "–",
         "–" if one.rival_mean is None else f"{one.rival_mean:.4f}",
-        difference,
+        "–" if lead is None else lead.text,
         str(one.draws if lead is None else lead.pairs),
         "–" if one.seconds is None else f"{one.seconds:.2f} s",
         _stands(one),

@@ -37,14 +37,19 @@ Examples:
   tuckermix cluster scans.h5 -k 3 --key volumes -o scans --json --quiet
 """
 
-models, computes = options.within("The model"), options.within("Computing")
+MODEL = "The model"
+models, computes = options.within(MODEL), options.within("Computing")
 """What concerns the model, and the machine."""
+
+BEFORE_MODEL = ("features", "scale")
+"""Options on the model that speak of what comes before it; the others are its parameters."""
 
 SAID = 3
 """Lines on a choice for the terminal: what, the next view, the next number; the report has all."""
 
 
 def cluster(
+    context: typer.Context,
     source: options.Input,
     n_clusters: Annotated[
         int | None,
@@ -109,22 +114,12 @@ def cluster(
         str | None,
         models(metavar="RANKS", help="Core size, e.g. 12x12, or the energy to keep, e.g. 0.95."),
     ] = None,
-    solver: Annotated[
-        str, models(help=f"{options.listed(_names.SOLVERS)}.", words=_names.SOLVERS)
-    ] = "exact",
-    init: Annotated[
-        str, models(help=f"{options.listed(_names.INITS)}.", words=_names.INITS)
-    ] = "hosvd",
+    solver: Annotated[str, models(words=_names.SOLVERS)] = "exact",
+    init: Annotated[str, models(words=_names.INITS)] = "hosvd",
     memberships: Annotated[
-        str,
-        models(
-            help=f"Which simplex gives the mixing weights: {options.listed(_names.SIMPLICES)}.",
-            words=_names.SIMPLICES,
-        ),
+        str, models(help="Which simplex gives the mixing weights:", words=_names.SIMPLICES)
     ] = "anchored",
-    assign_labels: Annotated[
-        str, models(help=f"{options.listed(_names.LABELLINGS)}.", words=_names.LABELLINGS)
-    ] = "graph",
+    assign_labels: Annotated[str, models(words=_names.LABELLINGS)] = "graph",
     calibrate: Annotated[
         bool,
         models(
@@ -169,11 +164,7 @@ def cluster(
         str | None, options.writes(metavar="TEXT", help="Heading of the report.")
     ] = None,
     kind: Annotated[
-        str,
-        options.writes(
-            help=f"How the report draws a sample: {options.listed(_names.KINDS)}.",
-            words=_names.KINDS,
-        ),
+        str, options.writes(help="How the report draws a sample:", words=_names.KINDS)
     ] = "auto",
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
@@ -186,28 +177,15 @@ def cluster(
     from tuckermix.report import require_packages
     from tuckermix.summary import sizes_text
 
-    model = TuckerClustering(
-        8 if n_clusters is None else n_clusters,  # replaced by the chosen number below
-        n_components=n_components,
-        ranks=options.parse_ranks(ranks),
-        solver=solver,
-        init=init,
-        memberships=memberships,
-        assign_labels=assign_labels,
-        calibrate=calibrate,
-        outliers=outliers,
-        n_neighbors=n_neighbors,
-        n_init=n_init,
-        max_iter=max_iter,
-        tol=tol,
-        missing=None if missing == options.NONE else missing,
-        random_state=seed,
-    )
+    given = options.under(context, MODEL)
+    parameters = {name: value for name, value in given.items() if name not in BEFORE_MODEL}
+    parameters["ranks"] = options.parse_ranks(ranks)
+    parameters["missing"] = None if missing == options.NONE else missing
+    known = 8 if n_clusters is None else n_clusters  # replaced by the chosen number below
+    model = TuckerClustering(known, random_state=seed, **parameters)
     model.check_params()  # before minutes of reading
     whole = _features.with_features(model, features or _names.PIXELS, scale)
-    reading = options.reading(
-        key, sample_axis, sample_shape, size, grey, frames, channels, axes, on_error
-    )
+    reading = options.reading(context)
     options.check("--kind", kind, _names.KINDS)
     require_packages()  # before minutes of fitting
     console = Console(quiet)

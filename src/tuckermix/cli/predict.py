@@ -25,6 +25,7 @@ SCHEMA_VERSION = 1
 
 
 def predict(
+    context: typer.Context,
     model_path: Annotated[
         Path,
         typer.Argument(
@@ -66,9 +67,7 @@ def predict(
         raise UsageError(
             f"{out} is there already: name another file with --out, or add --force to replace it."
         )
-    reading = options.reading(
-        key, sample_axis, sample_shape, size, grey, frames, channels, axes, on_error
-    )
+    reading = options.reading(context)
     if model_path.is_dir():
         if not (model_path / _results.MODEL).is_file():
             raise UsageError(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -22,9 +21,7 @@ CUT = "TZC"
 more than one entry."""
 
 N_COLOURS = (3, 4)
-"""Numbers of channels that are shown as colours."""
-
-Path = str | os.PathLike[str]
+"""Numbers of channels that are shown as colours: RGB, or RGB with opacity."""
 
 
 def check_axes(axes: str) -> str | None:
@@ -58,8 +55,14 @@ def chosen_axes(asked: str | None, found: str, shape: Sequence[int]) -> str:
     return asked or found
 
 
-def arrange(X: Any, axes: str, first: str | None = None) -> tuple[Any, str]:
-    """Bring the axes of an array into the order of samples.
+def arrange(
+    X: Any,
+    axes: str,
+    first: str | None = None,
+    channels: Sequence[int | str] | None = None,
+    names: Sequence[str] | None = None,
+) -> tuple[Any, str]:
+    """Bring the axes of an array into the order of samples, and keep some channels.
 
     Parameters
     ----------
@@ -69,19 +72,23 @@ def arrange(X: Any, axes: str, first: str | None = None) -> tuple[Any, str]:
         A letter for each axis.
     first : str or None, default=None
         The axis of the samples, which comes first; None where the array is one sample.
+    channels : sequence of int or str, or None, default=None
+        Which channels to keep, see `take_channels`.
+    names : sequence of str or None, default=None
+        What the file calls them.
 
     Returns
     -------
     X : array
-        The same entries, a view where the library can.
+        The entries, a view where the library can.
     axes : str
         The letters in the new order.
     """
     wanted = [letter for letter in ORDER if letter in axes and letter != first]
     letters = ([] if first is None else [first]) + wanted
-    if letters == list(axes):
-        return X, axes
-    return X.transpose([axes.index(letter) for letter in letters]), "".join(letters)
+    if letters != list(axes):
+        X, axes = X.transpose([axes.index(letter) for letter in letters]), "".join(letters)
+    return take_channels(X, axes, channels, names)
 
 
 def take_channels(

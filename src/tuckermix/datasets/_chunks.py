@@ -13,6 +13,9 @@ MAX_PROBES = 10_000
 """Chunks that are asked for one by one. A file can declare any number of chunks and store none:
 beyond this, the stored ones are listed instead, so that the work follows what is there."""
 
+TOO_LARGE = "If you trust the file, raise max_bytes, or store it anew in smaller chunks"
+"""What to do about chunks that would pass the limit."""
+
 Region = tuple[tuple[int, int], ...]
 """Start and stop along each axis."""
 

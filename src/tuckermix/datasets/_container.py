@@ -11,9 +11,9 @@ import numpy as np
 
 from tuckermix._archives import NUMERIC_KINDS, Entry
 from tuckermix._reading import Refusal, check_fits
-from tuckermix.datasets._axes import arrange, kind_of, sample_letter, take_channels
+from tuckermix.datasets._axes import arrange, kind_of, sample_letter
 from tuckermix.datasets._dataset import Dataset
-from tuckermix.datasets._options import Options
+from tuckermix.datasets._options import FOR_PICTURES, Options
 from tuckermix.datasets._pixels import grey_array
 
 SAMPLE_NAMES = ("images", "X", "x", "data", "fea", "videos", "volumes", "samples", "arr_0")
@@ -58,11 +58,7 @@ def assemble(
     dataset : Dataset
         Samples and labels.
     """
-    if options.pixel_options:
-        raise Refusal(
-            f"{' and '.join(options.pixel_options)} cannot be applied to stored arrays",
-            "These options are for images and videos; leave them out",
-        )
+    options.refuse(("size", "frames"), "stored arrays", FOR_PICTURES)
     samples = _choose_samples(entries, options)
     label_entry = _choose_labels(entries, options, samples)
     labels = class_names = None
@@ -82,7 +78,7 @@ def assemble(
             "Say with axes which axis is which, such as axes='NYXC'",
         )
     if options.sample_shape is not None:
-        X = _unfold(X, options.sample_shape, matlab)
+        X = unfold(X, options.sample_shape, matlab)
     if options.grey:
         X = grey_array(X)
     if labels is not None and labels.size != X.shape[0]:
@@ -93,24 +89,22 @@ def assemble(
             "Name the right arrays with key and label_key, or the axis with sample_axis; "
             "label_key=False reads no labels",
         )
-    return Dataset(X=X, labels=labels, class_names=class_names, name=_title(path), extra=extra)
+    name = os.path.basename(os.path.normpath(path))
+    return Dataset(X=X, labels=labels, class_names=class_names, name=name, extra=extra)
 
 
 def check_declared(entry: Entry, options: Options) -> None:
     """Refuse an array whose declared size passes the limit, before anything is unpacked."""
     lazily = "pass lazy=True to leave it on disk, or " if entry.lazy is not None else ""
-    check_fits(str(entry), entry.nbytes, options.max_bytes, f"{lazily}raise max_bytes")
+    remedy = f"If you trust the file, {lazily}raise max_bytes"
+    check_fits(str(entry), entry.nbytes, options.max_bytes, remedy)
 
 
 def check_strings(name: str, count: int, longest: int, limit: int) -> None:
     """Refuse strings that pass the limit once they are an array, as wide as the longest."""
+    what = f"the {count} strings of {name!r}, one of {longest} characters,"
     declared = count * max(1, longest) * np.dtype("U1").itemsize
-    if declared > limit:
-        raise Refusal(
-            f"the {count} strings of {name!r}, one of {longest} characters, would take {declared} "
-            f"bytes in memory, and the limit is max_bytes={limit}",
-            "Store shorter names, or numbers",
-        )
+    check_fits(what, declared, limit, "Store shorter names, or numbers")
 
 
 def encode_labels(values: Any, name: str) -> tuple[np.ndarray, list[str] | None]:
@@ -258,7 +252,7 @@ def _in_order(X: Any, options: Options, first: str) -> tuple[Any, str]:
     """Bring the axes of samples, the first of which is done, into their order."""
     assert options.axes is not None
     axes = first + options.axes.replace(first, "")
-    X, axes = take_channels(*arrange(X, axes, first), options.channels)
+    X, axes = arrange(X, axes, first, options.channels)
     if isinstance(X, np.ndarray) and not isinstance(X, np.memmap):
         X = np.ascontiguousarray(X)
     return X, kind_of(axes[1:], X.shape[1:])
@@ -282,12 +276,13 @@ def _load(entry: Entry, options: Options, axis: int) -> Any:
     return np.ascontiguousarray(np.moveaxis(X, axis, 0), dtype=native)
 
 
-def _unfold(X: Any, shape: tuple[int, ...], matlab: bool) -> Any:
+def unfold(
+    X: Any, shape: tuple[int, ...], matlab: bool = False, has: str = "a sample has {} entries"
+) -> Any:
     """Give flat samples the shape asked for."""
     if math.prod(shape) != math.prod(X.shape[1:]):
         raise Refusal(
-            f"a sample has {math.prod(X.shape[1:])} entries and sample_shape={shape} has "
-            f"{math.prod(shape)}",
+            f"{has.format(math.prod(X.shape[1:]))} and sample_shape={shape} has {math.prod(shape)}",
             "Set sample_shape so that the numbers agree",
         )
     if not matlab:
@@ -297,7 +292,3 @@ def _unfold(X: Any, shape: tuple[int, ...], matlab: bool) -> Any:
     unfolded = flat.reshape((X.shape[0], *reversed(shape)))
     turned = unfolded.transpose((0, *range(len(shape), 0, -1)))
     return np.ascontiguousarray(turned) if isinstance(turned, np.ndarray) else turned
-
-
-def _title(path: Path) -> str:
-    return os.path.basename(os.path.normpath(os.fspath(path)))

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from tuckermix._names import SKIP
-from tuckermix._reading import ReadError, Refusal, reading
+from tuckermix._reading import ReadError, Refusal, check_fits, reading
 from tuckermix.datasets._dataset import Dataset
 from tuckermix.datasets._options import OneReader, Options
 
@@ -20,6 +20,9 @@ N_COLOURS = 3
 
 LOGGED = 100
 """How often the progress through a folder is logged: once a percent."""
+
+TOTAL_REMEDY = "Pass a smaller size, grey=True, or a larger max_bytes"
+"""What to do about files that would pass the limit together."""
 
 logger = logging.getLogger(__name__)
 
@@ -99,7 +102,8 @@ def stack_files(
             skipped.append((name, str(error).removeprefix(f"Cannot read {path}: ")))
             continue
         if X is None:
-            _check_total(len(names), sample, options)
+            total = f"{len(names)} samples of shape {sample.shape}"
+            check_fits(total, len(names) * sample.nbytes, options.max_bytes, TOTAL_REMEDY)
             X = np.empty((len(names), *sample.shape), dtype=sample.dtype)
         if sample.shape != X.shape[1:]:
             raise _mismatch(read[0], X.shape[1:], name, sample.shape)
@@ -153,15 +157,6 @@ def _classes(
     return np.array([number[label] for label in first], dtype=np.int64), classes, []
 
 
-def _check_total(count: int, sample: np.ndarray, options: Options) -> None:
-    if count * sample.nbytes > options.max_bytes:
-        raise Refusal(
-            f"{count} samples of shape {sample.shape} would take {count * sample.nbytes} bytes in "
-            f"memory, and the limit is max_bytes={options.max_bytes}",
-            "Pass a smaller size, grey=True, or a larger max_bytes",
-        )
-
-
 def _mismatch(first: str, shape: tuple[int, ...], name: str, other: tuple[int, ...]) -> ValueError:
     """Explain how two files differ, and which option makes them alike."""
     colours = {len(shape), len(other)} == {2, 3} and max(shape, other, key=len)[-1] == N_COLOURS
@@ -175,6 +170,5 @@ def _mismatch(first: str, shape: tuple[int, ...], name: str, other: tuple[int, .
         remedy = f"Take {more!r} out of the folder, or save its pages as single images"
     if len(shape) == len(other) >= 3 and shape[0] != other[0] and shape[1:] == other[1:]:
         remedy = "Pass frames=... to take as many from each"
-    return Refusal(
-        f"its files differ: {first!r} has shape {shape} and {name!r} has shape {other}", remedy
-    )
+    problem = f"its files differ: {first!r} has shape {shape} and {name!r} has shape {other}"
+    return Refusal(problem, remedy, (shape, other))

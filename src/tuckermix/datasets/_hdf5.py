@@ -20,7 +20,7 @@ import numpy as np
 
 from tuckermix._archives import Entry
 from tuckermix._reading import Refusal, check_fits, inflate, open_regular, reading, slack
-from tuckermix.datasets._chunks import Index, Region, covering, gather, unshuffled, whole
+from tuckermix.datasets._chunks import TOO_LARGE, Index, Region, covering, gather, unshuffled, whole
 from tuckermix.datasets._container import STRING, assemble, check_strings
 from tuckermix.datasets._dataset import Dataset
 from tuckermix.datasets._lazy import Slices, to_dask
@@ -218,7 +218,7 @@ def _describe(library: Library, name: str, limit: int) -> _Stored:
     shape, chunks = tuple(said["shape"]), said["chunks"] and tuple(said["chunks"])
     chunk_bytes = math.prod(chunks) * said["value_bytes"] if chunks else 0
     what = f"one chunk of {'/' + name!r} with shape {chunks}"
-    check_fits(what, chunk_bytes, limit, "raise max_bytes, or store it anew in smaller chunks")
+    check_fits(what, chunk_bytes, limit, TOO_LARGE)
     strange = [number for number, _ in said["filters"] if number not in FILTERS]
     if strange:
         raise Refusal(
@@ -361,12 +361,9 @@ def _check_native(stored: _Stored, packed: bytes, limit: int) -> None:
     else:
         settings = dict(stored.filters)[LZF]
         claimed = settings[2] if len(settings) > 2 else nbytes
-        if len(packed) * LZF_RATIO > limit:
-            raise Refusal(
-                f"a chunk of {'/' + stored.name!r}, packed with lzf, could take "
-                f"{len(packed) * LZF_RATIO} bytes in memory, and the limit is max_bytes={limit}",
-                "If you trust the file, raise max_bytes, or store it anew with gzip",
-            )
+        what = f"a chunk of {'/' + stored.name!r}, packed with lzf,"
+        remedy = "If you trust the file, raise max_bytes, or store it anew with gzip"
+        check_fits(what, len(packed) * LZF_RATIO, limit, remedy, verb="could take")
     if claimed > nbytes:
         raise ValueError(f"a chunk of {nbytes} bytes claims {claimed}")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -43,7 +44,7 @@ def read_idx(path: Path, options: Options) -> Dataset:
                 f"there is no file {options.label_key!r} beside it",
                 "For idx files label_key is the name of the file of labels",
             )
-        options = Options(**{**options.__dict__, "label_key": "labels"})
+        options = replace(options, label_key="labels")
     if label_path is not None and options.label_key is not False:
         entries.append(idx_entry(label_path, "labels"))
     return assemble(path, entries, options)

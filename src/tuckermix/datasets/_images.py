@@ -11,16 +11,8 @@ import numpy as np
 
 from tuckermix._optional import require
 from tuckermix._reading import Refusal, check_fits, open_regular
-from tuckermix.datasets._axes import (
-    WORDS,
-    arrange,
-    chosen_axes,
-    kind_of,
-    sample_letter,
-    take_channels,
-)
+from tuckermix.datasets._axes import WORDS, arrange, chosen_axes, kind_of, sample_letter
 from tuckermix.datasets._dataset import Dataset
-from tuckermix.datasets._folder import stack_files
 from tuckermix.datasets._options import Options
 from tuckermix.datasets._pixels import match, resize
 from tuckermix.datasets._tiff import is_tiff, read_pages
@@ -47,17 +39,11 @@ HEAD_BYTES = 30
 """First bytes by which formats are told, and WebP tells its size."""
 
 
-def read_image_folder(path: Path, names: list[str], options: Options) -> Dataset:
-    """Read a folder of images, one sample each; subfolders are classes."""
-    return stack_files(path, names, read_image, options, "images")
-
-
 def read_tiff(path: Path, options: Options) -> Dataset:
     """Read a TIFF file whose pages are the samples."""
     X, axes, colour, names = _stack(path, options)
     first = sample_letter(axes, X.shape)
-    X, axes = arrange(X, axes, first)
-    X, axes = take_channels(X, axes, options.channels, names)
+    X, axes = arrange(X, axes, first, options.channels, names)
     fitted = [_fitted(page, axes[1:], colour, options) for page in X]
     X, axes = np.stack([page for page, _ in fitted]), first + fitted[0][1]
     notes = []
@@ -93,8 +79,7 @@ def read_image(path: Path, options: Options) -> tuple[np.ndarray, str]:
                 f"its axes are {axes}, and axes={options.axes!r} was asked for",
                 "Leave axes out: they concern stacks of pages and stored arrays",
             )
-    image, axes = arrange(image, axes)
-    image, axes = take_channels(image, axes, options.channels, names)
+    image, axes = arrange(image, axes, None, options.channels, names)
     image, axes = _fitted(image, axes, colour, options)
     return image, kind_of(axes, image.shape)
 
@@ -179,9 +164,7 @@ def _as_array(image: Any) -> np.ndarray:
     elif image.mode in ("P", "PA"):
         image = image.convert("RGB")
         colours = np.asarray(image)
-        if np.array_equal(colours[..., 0], colours[..., 1]) and np.array_equal(
-            colours[..., 0], colours[..., 2]
-        ):
+        if (colours == colours[..., :1]).all():
             image = image.convert("L")  # a palette of greys
     elif image.mode not in ("L", "RGB", "I", "F") and not image.mode.startswith("I;16"):
         image = image.convert("RGB")

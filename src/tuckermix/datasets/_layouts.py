@@ -16,6 +16,7 @@ from tuckermix.datasets._dataset import Dataset
 from tuckermix.datasets._folder import files_in, natural_key, stack_files
 from tuckermix.datasets._images import IMAGE_SUFFIXES, read_image
 from tuckermix.datasets._options import OneReader, Options
+from tuckermix.datasets._pixels import as_grey_values
 from tuckermix.datasets._read import join, read
 from tuckermix.datasets._videos import VIDEO_SUFFIXES, read_video
 
@@ -49,11 +50,7 @@ def column_images(shape: tuple[int, int], path: Path) -> Dataset:
     data = read(path)
     if data.X.ndim == 2:
         data = read(path, sample_shape=shape)
-    if data.X.dtype.kind == "f" and np.array_equal(data.X, np.rint(data.X)):
-        low, high = data.X.min(), data.X.max()
-        if low >= 0 and high <= np.iinfo(np.uint8).max:  # grey values, stored as double
-            data = replace(data, X=data.X.astype(np.uint8))
-    return data
+    return replace(data, X=as_grey_values(data.X)) if data.X.dtype.kind == "f" else data
 
 
 def idx_folder(path: Path) -> Dataset:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ MAX_BLOCKS = 50_000
 many hold more than a terabyte. A file can declare any number of samples."""
 
 
+@dataclass(frozen=True, eq=False)
 class Slices:
     """Part of a file that is read when it is indexed.
 
@@ -36,18 +38,15 @@ class Slices:
         Its type.
     """
 
-    def __init__(
-        self,
-        fetch: Callable[..., np.ndarray],
-        arguments: tuple[Any, ...],
-        shape: tuple[int, ...],
-        dtype: np.dtype,
-    ) -> None:
-        self.fetch = fetch
-        self.arguments = arguments
-        self.shape = shape
-        self.dtype = dtype
-        self.ndim = len(shape)
+    fetch: Callable[..., np.ndarray]
+    arguments: tuple[Any, ...]
+    shape: tuple[int, ...]
+    dtype: np.dtype
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return len(self.shape)
 
     def __getitem__(self, index: Any) -> np.ndarray:
         return self.fetch(*self.arguments, index)
@@ -87,7 +86,7 @@ def to_dask(slices: Slices, axis: int, chunks: int | None, stored: int | None, l
             assert stored is not None
             chunks = stored if stored * sample_bytes <= limit else fitting
     taken = min(chunks, shape[axis])
-    remedy = "pass smaller chunks or a larger max_bytes"
+    remedy = "If you trust the file, pass smaller chunks or a larger max_bytes"
     check_fits(f"{taken} of its samples", taken * sample_bytes, limit, remedy)
     if -(-shape[axis] // chunks) > MAX_BLOCKS:
         raise Refusal(

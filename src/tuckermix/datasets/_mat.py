@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import functools
 from pathlib import Path
 
-import numpy as np
-
-from tuckermix._archives import Entry
 from tuckermix._reading import open_regular
 from tuckermix.datasets import _mat4, _mat5
 from tuckermix.datasets._container import assemble
@@ -28,19 +24,6 @@ def read_mat(path: Path, options: Options) -> Dataset:
         with Library(path, options.max_bytes) as library:
             entries = hdf5_entries(library, options, matlab=True)
             return assemble(path, entries, options, matlab=True)
-    return assemble(path, mat_entries(path, options), options, matlab=True)
-
-
-def mat_entries(path: Path, options: Options) -> list[Entry]:
-    """List the variables of a file of version 4 to 7; only their heads are read here."""
     version = _mat5 if _mat5.is_mat5(path) else _mat4
-    return [
-        Entry(
-            name=variable.name,
-            shape=variable.shape,
-            dtype=np.dtype(object) if variable.dtype is None else variable.dtype,
-            load=functools.partial(version.load_variable, path, variable, options.max_bytes),
-            note=variable.kind,
-        )
-        for variable in version.list_variables(path)
-    ]
+    found = list(version.entries(path, options.max_bytes))
+    return assemble(path, found, options, matlab=True)

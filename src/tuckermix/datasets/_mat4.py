@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import IO
 
 import numpy as np
 
+from tuckermix._archives import Entry
 from tuckermix._reading import Refusal, open_regular
-from tuckermix.datasets._mat5 import MAX_ELEMENTS, MAX_NAME, Variable
+from tuckermix.datasets._mat5 import MAX_ELEMENTS, MAX_NAME
 
 HEAD_BYTES = 20
 """Five integers of four bytes: the type, rows, columns, whether complex, length of the name."""
@@ -30,34 +32,33 @@ ORDERS = {0: "<", 1: ">"}
 """Byte orders, by the thousands of the type; the others belong to machines long gone."""
 
 
-def list_variables(path: Path) -> Iterator[Variable]:
-    """Yield the variables of a file; no values are read."""
+def entries(path: Path, limit: int) -> Iterator[Entry]:
+    """Yield the variables of a file, unread; later at most `limit` bytes of each are read."""
     size = os.path.getsize(path)
     with open_regular(path) as stream:
         start = 0
         for _ in range(MAX_ELEMENTS):
             if start >= size:
                 return
-            variable, _, _, end = _head(stream, start, size)
-            yield variable
-            start = end
+            entry, start = _entry(path, stream, start, size, limit)
+            yield entry
     raise ValueError(f"it has more than {MAX_ELEMENTS} variables")
 
 
-def load_variable(path: Path, variable: Variable, limit: int) -> np.ndarray:
-    """Read the values of a numeric variable, which the caller has compared with `limit`."""
+def _load(
+    path: Path, start: int, shape: tuple[int, int], stored: np.dtype, limit: int
+) -> np.ndarray:
+    """Read the values that start at a place; the caller has compared their size with `limit`."""
     with open_regular(path) as stream:
-        _, stored, values_start, _ = _head(stream, variable.start, os.path.getsize(path))
-        stream.seek(values_start)
-        count = variable.shape[0] * variable.shape[1]
-        content = stream.read(min(limit, count * stored.itemsize))
+        stream.seek(start)
+        content = stream.read(min(limit, shape[0] * shape[1] * stored.itemsize))
     # Stored column by column.
-    values = np.frombuffer(content, dtype=stored).reshape(variable.shape[::-1]).T
+    values = np.frombuffer(content, dtype=stored).reshape(shape[::-1]).T
     return values.astype(stored.newbyteorder("="), copy=False)
 
 
-def _head(stream: IO[bytes], start: int, size: int) -> tuple[Variable, np.dtype, int, int]:
-    """Read the head of a matrix: what it is, its stored type, where its values start and end."""
+def _entry(path: Path, stream: IO[bytes], start: int, size: int, limit: int) -> tuple[Entry, int]:
+    """Read the head of a matrix: what it is, and where it ends."""
     stream.seek(start)
     head = stream.read(HEAD_BYTES)
     whole = len(head) == HEAD_BYTES
@@ -79,8 +80,9 @@ def _head(stream: IO[bytes], start: int, size: int) -> tuple[Variable, np.dtype,
     name = stream.read(name_length).rstrip(b"\0").decode("latin-1")
     if imaginary and not kind:
         kind = "a MATLAB complex array"
-    dtype = None if kind else stored.newbyteorder("=")
-    return Variable(name, (n_rows, n_columns), dtype, kind, start), stored, values_start, end
+    shape, dtype = (n_rows, n_columns), np.dtype(object) if kind else stored.newbyteorder("=")
+    load = partial(_load, path, values_start, shape, stored, limit)
+    return Entry(name, shape, dtype, load, note=kind), end
 
 
 def _plausible(numbers: list[int], order: str) -> bool:

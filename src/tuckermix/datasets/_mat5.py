@@ -11,11 +11,13 @@ import math
 import os
 import zlib
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
-from typing import IO, Protocol
+from typing import IO
 
 import numpy as np
 
+from tuckermix._archives import Entry
 from tuckermix._reading import open_regular
 
 HEADER_BYTES = 128
@@ -53,41 +55,27 @@ PIECE = 2**16
 """Packed bytes to read at a time."""
 
 
-class Variable:
-    """What the head of a variable says.
-
-    Attributes
-    ----------
-    name : str
-        Its name.
-    shape : tuple of int
-        Its shape in MATLAB.
-    dtype : dtype or None
-        Its type, or None where it holds no real numbers.
-    kind : str
-        What it is, for messages.
-    start : int
-        Where its element starts in the file.
-    """
-
-    def __init__(
-        self, name: str, shape: tuple[int, ...], dtype: np.dtype | None, kind: str, start: int
-    ) -> None:
-        self.name = name
-        self.shape = shape
-        self.dtype = dtype
-        self.kind = kind
-        self.start = start
-
-
 def is_mat5(path: Path) -> bool:
     """Tell whether a file is of version 5 to 7, by its byte order mark."""
     with open_regular(path) as stream:
         return _byte_order(stream.read(HEADER_BYTES)) is not None
 
 
-def list_variables(path: Path) -> Iterator[Variable]:
-    """Yield the variables of a file; of packed ones only the head is unpacked."""
+def entries(path: Path, limit: int) -> Iterator[Entry]:
+    """Yield the variables of a file; of packed ones only the head is unpacked.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    limit : int
+        The most bytes that the stored values of one may take.
+
+    Yields
+    ------
+    entry : Entry
+        A variable, in MATLAB's shape and type.
+    """
     size = os.path.getsize(path)
     with open_regular(path) as stream:
         order = _byte_order(stream.read(HEADER_BYTES)) or "<"
@@ -100,48 +88,31 @@ def list_variables(path: Path) -> Iterator[Variable]:
             if start + TAG_BYTES + length > size:
                 raise EOFError(f"an element of {length} bytes at byte {start} is cut off")
             if kind in (COMPRESSED, MATRIX):
-                yield _head(_open(stream, kind, length, order), order, start)
+                name, shape, dtype, note = _head(_open(stream, kind, length, order), order)
+                load = partial(_load, path, start, shape, dtype, limit)
+                yield Entry(name, shape, dtype, load, note=note)
             start += TAG_BYTES + length
     raise ValueError(f"it has more than {MAX_ELEMENTS} elements")
 
 
-def load_variable(path: Path, variable: Variable, limit: int) -> np.ndarray:
-    """Read the values of a numeric variable.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    variable : Variable
-        One that `list_variables` gave, with a dtype.
-    limit : int
-        The most bytes that its stored values may take.
-
-    Returns
-    -------
-    values : ndarray
-        The values, in MATLAB's shape and type.
-    """
+def _load(
+    path: Path, start: int, shape: tuple[int, ...], dtype: np.dtype, limit: int
+) -> np.ndarray:
+    """Read the values of the numeric variable whose element starts at a place."""
     with open_regular(path) as stream:
         order = _byte_order(stream.read(HEADER_BYTES)) or "<"
-        stream.seek(variable.start)
+        stream.seek(start)
         kind, length = _tag(_exactly(stream, TAG_BYTES), order)
         source = _open(stream, kind, length, order)
-        _head(source, order, variable.start)
+        name = _head(source, order)[0]
         kind, length, content = _element(source, order, limit, last=True)
         if kind not in STORED:
-            raise ValueError(f"values of {variable.name!r} have the unknown type {kind}")
+            raise ValueError(f"values of {name!r} have the unknown type {kind}")
         values = np.frombuffer(content, dtype=order + STORED[kind])
-        if values.size != math.prod(variable.shape):
-            raise ValueError(f"{variable.name!r} has {values.size} values for {variable.shape}")
+        if values.size != math.prod(shape):
+            raise ValueError(f"{name!r} has {values.size} values for {shape}")
         source.finish()
-    return values.astype(variable.dtype).reshape(variable.shape, order="F")
-
-
-class _Source(Protocol):
-    def read(self, count: int) -> bytes: ...
-
-    def finish(self) -> None: ...
+    return values.astype(dtype).reshape(shape, order="F")
 
 
 class _Plain:
@@ -194,6 +165,9 @@ class _Packed:
             self.packed = self.unpacker.unconsumed_tail
 
 
+_Source = _Plain | _Packed
+
+
 def _byte_order(head: bytes) -> str | None:
     return {b"IM": "<", b"MI": ">"}.get(head[HEADER_BYTES - 2 :])
 
@@ -243,8 +217,8 @@ def _element(
     return kind, length, content
 
 
-def _head(source: _Source, order: str, start: int) -> Variable:
-    """Read flags, shape and name of a matrix."""
+def _head(source: _Source, order: str) -> tuple[str, tuple[int, ...], np.dtype, str]:
+    """Read name, shape and type of a matrix, and what it is where that is no array of numbers."""
     _, length, flags = _element(source, order, TAG_BYTES)
     if length != TAG_BYTES:
         raise ValueError(f"the flags of a matrix have {length} bytes")
@@ -259,6 +233,5 @@ def _head(source: _Source, order: str, start: int) -> Variable:
     code = word & 0xFF
     if code not in CLASSES or word & COMPLEX_FLAG:
         kind = "complex array" if code in CLASSES else OTHER_CLASSES.get(code, "object")
-        return Variable(name, shape, None, f"a MATLAB {kind}", start)
-    dtype = np.dtype(bool) if word & LOGICAL_FLAG else np.dtype(CLASSES[code])
-    return Variable(name, shape, dtype, "", start)
+        return name, shape, np.dtype(object), f"a MATLAB {kind}"
+    return name, shape, np.dtype(bool if word & LOGICAL_FLAG else CLASSES[code]), ""

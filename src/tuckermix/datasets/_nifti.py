@@ -1,8 +1,8 @@
 """NIfTI, the format of brain scans, gzipped or not: its header is checked here before nibabel.
 
 A header declares sizes and where the voxels begin, and a gzipped file can declare any. So the
-header is read and held against the limit first; nibabel gets the header and just the bytes of the
-voxels, without the extensions that may stand between them.
+header is held against the limit first; nibabel gets the header and just the bytes of the voxels,
+without the extensions that may stand between them.
 """
 
 from __future__ import annotations
@@ -17,16 +17,8 @@ import numpy as np
 
 from tuckermix._optional import require
 from tuckermix._reading import Refusal, check_fits, open_unpacked
-from tuckermix.datasets._axes import (
-    WORDS,
-    arrange,
-    chosen_axes,
-    kind_of,
-    sample_letter,
-    take_channels,
-)
+from tuckermix.datasets._axes import WORDS, arrange, chosen_axes, kind_of, sample_letter
 from tuckermix.datasets._dataset import Dataset
-from tuckermix.datasets._folder import stack_files
 from tuckermix.datasets._options import Options
 
 NIFTI_SUFFIXES = frozenset({".nii", ".nii.gz"})
@@ -58,10 +50,8 @@ class Header:
 
     Attributes
     ----------
-    content : bytes
-        The header itself.
-    order : str
-        Its byte order.
+    fields : nibabel header
+        All that it says.
     shape : tuple of int
         The sizes of the axes, those of length one at the end left out.
     dtype : dtype
@@ -72,8 +62,7 @@ class Header:
         Whether they are to be multiplied and shifted.
     """
 
-    content: bytes
-    order: str
+    fields: Any
     shape: tuple[int, ...]
     dtype: np.dtype
     offset: int
@@ -89,7 +78,7 @@ def read_nifti(path: Path, options: Options) -> Dataset:
     """Read a scan whose times are the samples, or else its slices."""
     X, axes = _volume(path, options)
     first = sample_letter(axes, X.shape)
-    X, axes = take_channels(*arrange(X, axes, first), options.channels)
+    X, axes = arrange(X, axes, first, options.channels)
     note = (
         f"Samples are the {X.shape[0]} entries along {first} ({WORDS[first]}): set axes to say "
         "otherwise, with N for the samples, or name a folder of scans."
@@ -99,31 +88,22 @@ def read_nifti(path: Path, options: Options) -> Dataset:
     return Dataset(X=np.ascontiguousarray(X), name=path.name, extra=extra)
 
 
-def read_nifti_folder(path: Path, names: list[str], options: Options) -> Dataset:
-    """Read a folder of scans, one sample each; subfolders are classes."""
-    return stack_files(path, names, _read_one, options, "scans")
-
-
-def _read_one(path: Path, options: Options) -> tuple[np.ndarray, str]:
+def read_scan(path: Path, options: Options) -> tuple[np.ndarray, str]:
     """Read one scan, and how it is drawn."""
-    X, axes = take_channels(*arrange(*_volume(path, options)), options.channels)
+    X, axes = arrange(*_volume(path, options), channels=options.channels)
     return X, kind_of(axes, X.shape)
 
 
 def _volume(path: Path, options: Options) -> tuple[np.ndarray, str]:
     """Read the voxels with the letters of their axes, turned as a person lies on the back."""
-    if options.pixel_options or options.grey is not None:
-        names = [*options.pixel_options, *(["grey"] if options.grey is not None else [])]
-        raise Refusal(
-            f"{' and '.join(names)} cannot be applied to scans",
-            "Leave the option out, or resample the scans in the program that made them",
-        )
+    remedy = "Leave the option out, or resample the scans in the program that made them"
+    options.refuse(("size", "frames", "grey"), "scans", remedy)
     with open_unpacked(path) as stream:
         header = _header(stream)
         declared = math.prod(header.shape) * (SCALED_BYTES if header.scaled else 0) + header.nbytes
         sizes = " x ".join(map(str, header.shape))
         check_fits(f"its {sizes} voxels", declared, options.max_bytes)
-        stream.read(header.offset - len(header.content))
+        stream.read(header.offset - header.fields.sizeof_hdr)
         content = stream.read(header.nbytes)
     if len(content) < header.nbytes:
         raise EOFError(f"{header.nbytes} bytes of voxels are declared, and {len(content)} are here")
@@ -144,19 +124,13 @@ def _header(stream: IO[bytes]) -> Header:
     content = head + stream.read(length - 4)
     if len(content) < length:
         raise EOFError("it ends within its header")
-
-    def numbers(form: str, start: int) -> tuple[Any, ...]:
-        return struct.unpack_from(order + form, content, start)
-
-    if length == FIRST:
-        magic, dims, (datatype,) = content[344:348], numbers("8h", 40), numbers("h", 70)
-        (offset,), (slope, shift) = numbers("f", 108), numbers("2f", 112)
-        alone = magic == b"n+1\0"
-    else:
-        magic, dims, (datatype,) = content[4:12], numbers("8q", 16), numbers("h", 12)
-        (offset,), (slope, shift) = numbers("q", 168), numbers("2d", 176)
-        alone = magic[:4] == b"n+2\0"
-    if not alone:
+    nibabel = require("nibabel", "Reading NIfTI", "io")
+    kind = nibabel.Nifti1Header if length == FIRST else nibabel.Nifti2Header
+    fields = kind(content, endianness=order, check=False)
+    dims, datatype = tuple(fields["dim"].tolist()), int(fields["datatype"])
+    names = ("vox_offset", "scl_slope", "scl_inter")
+    offset, slope, shift = (float(fields[name]) for name in names)
+    if fields["magic"].item() != (b"n+1" if length == FIRST else b"n+2"):
         raise Refusal(
             "its voxels lie in another file, or it is of the older format Analyze",
             "Save it as one file ending in .nii or .nii.gz",
@@ -181,14 +155,12 @@ def _header(stream: IO[bytes]) -> Header:
         raise ValueError(f"its voxels begin at the impossible place {offset}")
     scaled = bool(math.isfinite(slope) and slope != 0 and (slope, shift) != (1, 0))
     dtype = np.dtype(order + DTYPES[datatype])
-    return Header(content, order, tuple(shape), dtype, int(offset), scaled)
+    return Header(fields, tuple(shape), dtype, int(offset), scaled)
 
 
 def _by_nibabel(header: Header, content: bytes) -> np.ndarray:
     """Let nibabel scale the voxels and turn their axes to right, front and top."""
-    nibabel = require("nibabel", "Reading NIfTI", "io")
-    kind = nibabel.Nifti1Image if len(header.content) == FIRST else nibabel.Nifti2Image
-    fields = kind.header_class(header.content, check=False)
+    nibabel, fields = require("nibabel", "Reading NIfTI", "io"), header.fields
     voxels = np.frombuffer(content, dtype=header.dtype).reshape(header.shape, order="F")
     slope, shift = fields.get_slope_inter() if header.scaled else (None, None)
     if slope is not None:

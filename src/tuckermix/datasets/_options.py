@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,9 +10,12 @@ from typing import Any
 import numpy as np
 
 from tuckermix._names import ON_ERROR, STOP
-from tuckermix._reading import default_limit
+from tuckermix._reading import Refusal, default_limit
 from tuckermix._validation import check_integer
 from tuckermix.datasets._axes import ORDER, check_axes
+
+FOR_PICTURES = "These options are for images and videos; leave them out"
+"""What to do about options that do not concern stored arrays."""
 
 OneReader = Callable[[Path, "Options"], tuple[np.ndarray, str]]
 """Reads one file of a folder, given its path and the options: the sample, and how it is drawn."""
@@ -71,10 +74,11 @@ class Options:
             given["sample_shape"] = shape
         return cls(**given)
 
-    @property
-    def pixel_options(self) -> list[str]:
-        """The options that only folders of images and videos take and that were given."""
-        return [name for name in ("size", "frames") if getattr(self, name) is not None]
+    def refuse(self, names: Sequence[str], what: str, remedy: str) -> None:
+        """Refuse those of the named options that were given: they cannot be applied to `what`."""
+        given = [name for name in names if getattr(self, name) is not None]
+        if given:
+            raise Refusal(f"{' and '.join(given)} cannot be applied to {what}", remedy)
 
 
 def _pair(size: Any) -> tuple[int, int] | None:

@@ -8,12 +8,10 @@ import numpy as np
 
 from tuckermix._optional import require
 from tuckermix._reading import Refusal
+from tuckermix.datasets._axes import N_COLOURS
 
 GREY_WEIGHTS = (0.299, 0.587, 0.114)
 """Weights of red, green and blue in the grey value: ITU-R BT.601, which image programs use."""
-
-N_COLOURS = (3, 4)
-"""Lengths that the colour axis can have: RGB, or RGB with opacity."""
 
 
 def grey_array(X: Any) -> Any:
@@ -37,6 +35,13 @@ def grey_array(X: Any) -> Any:
         )
     grey = sum(weight * X[..., channel] for channel, weight in enumerate(GREY_WEIGHTS))
     return (grey.round() if X.dtype.kind in "ui" else grey).astype(X.dtype)
+
+
+def as_grey_values(X: np.ndarray) -> np.ndarray:
+    """Return numbers that are all whole and from 0 to 255 in one byte each, others as they are."""
+    bounds = np.iinfo(np.uint8)
+    fits = bounds.min <= X.min() and X.max() <= bounds.max and np.array_equal(X, np.rint(X))
+    return X.astype(np.uint8) if fits else X
 
 
 def match(image: np.ndarray, grey: bool | None) -> np.ndarray:

@@ -13,21 +13,20 @@ import numpy as np
 
 from tuckermix._reading import Refusal, check_regular, open_regular, reading
 from tuckermix.datasets._dataset import Dataset
-from tuckermix.datasets._folder import files_in
+from tuckermix.datasets._folder import files_in, stack_files
 from tuckermix.datasets._hdf5 import read_hdf5
 from tuckermix.datasets._idx import find_pairs, is_idx, read_idx
-from tuckermix.datasets._images import IMAGE_SUFFIXES, TIFF_SUFFIXES, read_image_folder, read_tiff
+from tuckermix.datasets._images import IMAGE_SUFFIXES, TIFF_SUFFIXES, read_image, read_tiff
 from tuckermix.datasets._mat import read_mat
-from tuckermix.datasets._nifti import NIFTI_SUFFIXES, read_nifti, read_nifti_folder
-from tuckermix.datasets._npy import NPY_SUFFIXES, read_npy, read_npy_folder, read_npz
+from tuckermix.datasets._nifti import NIFTI_SUFFIXES, read_nifti, read_scan
+from tuckermix.datasets._npy import NPY_SUFFIXES, read_npy, read_npz, read_sample
 from tuckermix.datasets._options import OneReader, Options
 from tuckermix.datasets._parquet import PARQUET_SUFFIXES, read_parquet
 from tuckermix.datasets._table import TABLE_SUFFIXES, read_table
-from tuckermix.datasets._videos import VIDEO_SUFFIXES, read_video_file, read_video_folder
+from tuckermix.datasets._videos import VIDEO_SUFFIXES, read_video, read_video_file
 from tuckermix.datasets._zarr import is_zarr, read_zarr
 
 Reader = Callable[[Path, Options], Dataset]
-FolderReader = Callable[[Path, list[str], Options], Dataset]
 
 READERS: dict[str, Reader] = {
     ".npy": read_npy,
@@ -226,36 +225,27 @@ def _read_folder(path: Path, options: Options) -> Dataset:
         return read_zarr(path, options)
     if pairs := find_pairs(path):
         return join([read_idx(pair, options) for pair in pairs], path)
-    unused = [
-        name
-        for name in ("key", "label_key", "sample_axis", "sample_shape", "chunks")
-        if getattr(options, name) not in (None, False)
-    ]
-    if options.lazy is True:
-        unused.append("lazy")
     images, videos = files_in(path, IMAGE_SUFFIXES), files_in(path, VIDEO_SUFFIXES)
     # Arrays and scans beside images are something about them, such as their labels.
     names = [*images, *videos] or files_in(path, NIFTI_SUFFIXES) or files_in(path, NPY_SUFFIXES)
     if not names:
-        known = sorted(suffix for _, suffixes, _ in FILES for suffix in suffixes)
-        raise Refusal(
-            "the folder holds no images or videos, no scans and no arrays",
-            f"Known endings are {', '.join(known)}",
-        )
-    if unused:
-        raise Refusal(
-            f"{' and '.join(unused)} cannot be applied to a folder of files", "Leave the option out"
-        )
+        raise Refusal("the folder holds no images or videos, no scans and no arrays", ENDINGS)
+    inside = ("key", "label_key", "sample_axis", "sample_shape", "chunks", "lazy")
+    given = [name for name in inside if getattr(options, name) not in (False, "auto")]
+    options.refuse(given, "a folder of files", "Leave the option out")
     return read_files(path, names, options)
 
 
-FILES: tuple[tuple[str, frozenset[str], FolderReader], ...] = (
-    ("images", IMAGE_SUFFIXES, read_image_folder),
-    ("videos", VIDEO_SUFFIXES, read_video_folder),
-    ("scans", NIFTI_SUFFIXES, read_nifti_folder),
-    ("arrays", NPY_SUFFIXES, read_npy_folder),
+FILES: tuple[tuple[str, frozenset[str], OneReader], ...] = (
+    ("images", IMAGE_SUFFIXES, read_image),
+    ("videos", VIDEO_SUFFIXES, read_video),
+    ("scans", NIFTI_SUFFIXES, read_scan),
+    ("arrays", NPY_SUFFIXES, read_sample),
 )
-"""Files that hold one sample each: what they are, how they end, who reads a folder of them."""
+"""Files that hold one sample each: what they are, how they end, who reads one of them."""
+
+ENDINGS = f"Known endings are {', '.join(sorted(end for _, ends, _ in FILES for end in ends))}"
+"""What to do about files that are none of them."""
 
 
 def read_files(folder: Path, names: list[str], options: Options) -> Dataset:
@@ -272,13 +262,10 @@ def read_files(folder: Path, names: list[str], options: Options) -> Dataset:
             f"it holds {one}, like {first!r}, and {two}, like {second!r}",
             "Put them into folders of their own",
         )
-    for kind, _, reader in FILES:
+    for kind, _, read_one in FILES:
         if kind in found:
-            return reader(folder, names, options)
-    raise Refusal(
-        f"files like {names[0]!r} hold no samples that can be read",
-        f"Known endings are {', '.join(sorted(end for _, ends, _ in FILES for end in ends))}",
-    )
+            return stack_files(folder, names, read_one, options, kind)
+    raise Refusal(f"files like {names[0]!r} hold no samples that can be read", ENDINGS)
 
 
 def join(parts: list[Dataset], path: Path) -> Dataset:

@@ -22,9 +22,6 @@ from tuckermix.datasets._layouts import Layout
 VARIABLE = "TUCKERMIX_DATA"
 """The environment variable that names the folder of datasets."""
 
-PIECE = 2**20
-"""Bytes to hash at a time."""
-
 
 class DatasetNotFound(FileNotFoundError):
     """A known dataset that is not on this machine; the message says what to get and where from."""
@@ -246,11 +243,8 @@ def _verified(known: KnownDataset, path: Path) -> bool:
     expected = known.sha256.get(path.name.lower())
     if expected is None or not path.is_file():
         return False
-    digest = hashlib.sha256()
     with open(path, "rb") as stream:
-        while piece := stream.read(PIECE):
-            digest.update(piece)
-    return digest.hexdigest() == expected
+        return hashlib.file_digest(stream, "sha256").hexdigest() == expected
 
 
 def _finished(known: KnownDataset, data: Dataset) -> Dataset:

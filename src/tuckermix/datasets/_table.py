@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import math
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -11,11 +10,12 @@ from pathlib import Path
 
 import numpy as np
 
-from tuckermix._reading import Refusal
+from tuckermix._reading import Refusal, check_fits
 from tuckermix._tables import rows_of_text
-from tuckermix.datasets._container import LABEL_NAMES, encode_labels
+from tuckermix.datasets._container import LABEL_NAMES, encode_labels, unfold
 from tuckermix.datasets._dataset import Dataset
 from tuckermix.datasets._options import Options
+from tuckermix.datasets._pixels import as_grey_values
 
 TABLE_SUFFIXES = frozenset({".csv", ".tsv"})
 """File names of tables as text."""
@@ -124,12 +124,7 @@ def _parsed(head: list[str], rows: Iterator[list[str]], options: Options) -> Tab
             cells.append(row[head.index(name)].strip())
             held += TEXT_BYTES + len(cells[-1])
         held += numbers[-1].nbytes
-        if held > options.max_bytes:
-            raise Refusal(
-                f"its first {number - 1} rows take {held} bytes in memory, and the limit is "
-                f"max_bytes={options.max_bytes}",
-                "If you trust the file, raise max_bytes",
-            )
+        check_fits(f"its first {number - 1} rows", held, options.max_bytes, verb="take")
     if not numbers:
         raise Refusal("it has a heading and no rows", "Store one row for each sample")
     return Table(texts, [head[place] for place in places], np.stack(numbers))
@@ -182,32 +177,15 @@ def _is_number(cell: str) -> bool:
 
 def from_numbers(path: Path, X: np.ndarray, options: Options) -> Dataset:
     """Take each row of numbers as a sample."""
-    used = [
-        name
-        for name in ("size", "grey", "frames", "channels", "axes", "sample_axis", "chunks")
-        if getattr(options, name) is not None
-    ]
-    if used:
-        raise Refusal(
-            f"{' and '.join(used)} cannot be applied to a table of numbers",
-            "Leave the option out; sample_shape gives rows the shape of images",
-        )
-    whole = np.iinfo(np.uint8)
-    if (
-        X.dtype == np.float64
-        and whole.min <= X.min()
-        and X.max() <= whole.max
-        and np.array_equal(X, np.rint(X))
-    ):
-        X = X.astype(np.uint8)  # grey values
+    options.refuse(
+        ("size", "grey", "frames", "channels", "axes", "sample_axis", "chunks"),
+        "a table of numbers",
+        "Leave the option out; sample_shape gives rows the shape of images",
+    )
+    if X.dtype == np.float64:
+        X = as_grey_values(X)
     if options.sample_shape is not None:
-        if math.prod(options.sample_shape) != math.prod(X.shape[1:]):
-            raise Refusal(
-                f"a row has {math.prod(X.shape[1:])} numbers and "
-                f"sample_shape={options.sample_shape} has {math.prod(options.sample_shape)}",
-                "Set sample_shape so that the numbers agree",
-            )
-        X = X.reshape(-1, *options.sample_shape)
+        X = unfold(X, options.sample_shape, has="a row has {} numbers")
     return Dataset(X=X, name=path.name)
 
 

@@ -19,7 +19,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from tuckermix._optional import require
-from tuckermix._reading import Refusal, check_fits, inflate, open_regular, slack
+from tuckermix._reading import LZMA_MEMORY, Refusal, check_fits, inflate, open_regular, slack
 from tuckermix.datasets._tiff_notes import images_noted, noted
 
 MAGICS = {b"II*\0": "<", b"MM\0*": ">", b"II+\0": "<", b"MM\0+": ">"}
@@ -69,9 +69,6 @@ PLAIN, ADOBE_DEFLATE, DEFLATE, PACKBITS, LZMA = OURS = (1, 8, 32946, 32773, 3492
 
 PILLOW = (2, 3, 4, 5, 7, 50000, 50001)
 """Compressions that Pillow decodes: fax, LZW, JPEG, zstd, WebP."""
-
-LZMA_MEMORY = 2**26
-"""The most memory, in bytes, that unpacking xz may take for its dictionary."""
 
 KINDS = {1: "u", 2: "i", 3: "f"}
 """Kinds of numbers by their number in the format."""
@@ -251,11 +248,8 @@ def _directories(stream: BinaryIO, limit: int) -> Iterator[Page]:
         raise ValueError("it does not start like TIFF")
     order = MAGICS[head[:4]]
     wide = b"+" in head[:4]
-    start = (
-        struct.unpack(f"{order}Q", head[8:16])[0]
-        if wide
-        else struct.unpack(f"{order}I", head[4:8])[0]
-    )
+    form, place = ("Q", head[8:16]) if wide else ("I", head[4:8])
+    (start,) = struct.unpack(order + form, place)
     seen: set[int] = set()
     total = n_blocks = 0
     while start:

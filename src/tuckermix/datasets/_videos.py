@@ -11,7 +11,6 @@ import numpy as np
 from tuckermix._optional import require
 from tuckermix._reading import Refusal, check_fits, open_regular
 from tuckermix.datasets._dataset import Dataset
-from tuckermix.datasets._folder import stack_files
 from tuckermix.datasets._options import Options
 from tuckermix.datasets._pixels import match, resize
 
@@ -35,11 +34,6 @@ SPARE_PIXELS = 2**16
 
 GREY_FORMATS = ("gray", "gray8", "gray10le", "gray12le", "gray16le", "monow", "monob")
 """Pixel formats without colour."""
-
-
-def read_video_folder(path: Path, names: list[str], options: Options) -> Dataset:
-    """Read a folder of videos, one sample each; subfolders are classes."""
-    return stack_files(path, names, read_video, options, "videos")
 
 
 def read_video_file(path: Path, options: Options) -> Dataset:
@@ -84,12 +78,9 @@ def _stack(frames: Iterator[np.ndarray], options: Options, limit: int | None = N
     for frame in frames:
         collected.append(resize(match(frame, options.grey), options.size))
         total += collected[-1].nbytes
-        if total > options.max_bytes:
-            raise Refusal(
-                f"its first {len(collected)} frames take {total} bytes in memory, and the limit "
-                f"is max_bytes={options.max_bytes}",
-                "Pass a smaller size, grey=True, fewer frames, or a larger max_bytes",
-            )
+        remedy = "Pass a smaller size, grey=True, fewer frames, or a larger max_bytes"
+        what = f"its first {len(collected)} frames"
+        check_fits(what, total, options.max_bytes, remedy, verb="take")
         if limit is not None and len(collected) == limit:
             break
     if not collected:
@@ -104,11 +95,7 @@ def _check_frame(width: int, height: int, options: Options) -> None:
 def _frames(path: Path, options: Options) -> Iterator[np.ndarray]:
     """Decode the first video stream of a file frame by frame."""
     av = require("av", "Reading videos", "io")
-    settings: dict[str, Any] = {
-        # The stream is handed over open: no name that the file contains is ever opened.
-        "container_options": {"format_whitelist": CONTAINERS, "protocol_whitelist": ""}
-    }
-    with open_regular(path) as raw, _container(av, raw, settings) as container:
+    with open_regular(path) as raw, _container(av, raw) as container:
         if not container.streams.video:
             raise Refusal("it has no pictures", "Name a file that holds a video")
         stream = container.streams.video[0]
@@ -125,10 +112,12 @@ def _frames(path: Path, options: Options) -> Iterator[np.ndarray]:
                 yield frame.to_ndarray(format="rgb24")
 
 
-def _container(av: Any, raw: BinaryIO, settings: dict[str, Any]) -> Any:
+def _container(av: Any, raw: BinaryIO) -> Any:
     """Open a container. FFmpeg refuses tables of 2 GiB and more as if memory had run out."""
+    # The stream is handed over open: no name that the file contains is ever opened.
+    options = {"format_whitelist": CONTAINERS, "protocol_whitelist": ""}
     try:
-        return av.open(raw, mode="r", **settings)
+        return av.open(raw, mode="r", container_options=options)
     except MemoryError as error:
         raise ValueError("it declares a table that does not fit into memory") from error
 

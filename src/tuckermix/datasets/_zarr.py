@@ -19,9 +19,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from tuckermix._archives import Entry
+from tuckermix._archives import NUMERIC_KINDS, Entry
 from tuckermix._reading import Refusal, check_fits, open_regular, reading, slack
-from tuckermix.datasets._chunks import Index, Region, covering, gather, whole
+from tuckermix.datasets._chunks import TOO_LARGE, Index, Region, covering, gather, whole
 from tuckermix.datasets._container import LABEL_KINDS, STRING, assemble, check_strings
 from tuckermix.datasets._dataset import Dataset
 from tuckermix.datasets._lazy import Slices, to_dask
@@ -82,6 +82,10 @@ class Node:
     separator: str  # what stands between the numbers of a chunk in its name
     prefix: str  # what stands before them
     codecs: tuple[Any, ...]  # what was done to the values, in the order in which it was done
+
+    def __post_init__(self) -> None:
+        if self.separator not in (".", "/"):
+            raise ValueError("the numbers of a chunk are separated by neither '.' nor '/'")
 
     @property
     def folder(self) -> str:
@@ -206,12 +210,13 @@ def _version_2(root: str, name: str, metadata: dict[str, Any]) -> Node:
     if code == "|O" and [name_of(codec)[0] for codec in filters[:1]] == ["vlen-utf8"]:
         dtype = np.dtype(object)
     elif isinstance(code, str) and code != "|O":
-        dtype = np.dtype(code)
+        dtype = np.dtype(code) if np.dtype(code).kind in LABEL_KINDS else None
         codecs.append({"name": "bytes", "configuration": {"order": metadata.get("order", "C")}})
     if metadata.get("compressor") is not None:
         codecs.append(metadata["compressor"])
     separator = metadata.get("dimension_separator", ".")
-    return _node(root, name, shape, chunks, dtype, code, metadata, separator, "", codecs)
+    fill = _fill(metadata.get("fill_value"), dtype)
+    return Node(root, name, shape, chunks, dtype, str(code), fill, separator, "", tuple(codecs))
 
 
 def _version_3(root: str, name: str, metadata: dict[str, Any]) -> Node:
@@ -243,31 +248,14 @@ def _version_3(root: str, name: str, metadata: dict[str, Any]) -> Node:
             dtype = np.dtype(f"U{length // 4}")
         elif type_name in ("null_terminated_bytes", "fixed_length_ascii"):
             dtype = np.dtype(f"S{length}")
-    return _node(root, name, shape, chunks, dtype, type_name, metadata, separator, prefix, codecs)
+    fill = _fill(metadata.get("fill_value"), dtype)
+    return Node(root, name, shape, chunks, dtype, type_name, fill, separator, prefix, tuple(codecs))
 
 
-def _node(
-    root: str,
-    name: str,
-    shape: tuple[int, ...],
-    chunks: tuple[int, ...],
-    dtype: np.dtype | None,
-    says: Any,
-    metadata: dict[str, Any],
-    separator: Any,
-    prefix: str,
-    codecs: list[Any],
-) -> Node:
-    if separator not in (".", "/"):
-        raise ValueError("the numbers of a chunk are separated by neither '.' nor '/'")
-    if dtype is not None and dtype.kind not in LABEL_KINDS + "O":
-        dtype = None
-    fill = None if dtype is None else _fill(metadata.get("fill_value"), dtype)
-    return Node(root, name, shape, chunks, dtype, str(says), fill, separator, prefix, tuple(codecs))
-
-
-def _fill(value: Any, dtype: np.dtype) -> Any:
+def _fill(value: Any, dtype: np.dtype | None) -> Any:
     """Return the value of chunks that are not stored."""
+    if dtype is None:
+        return None
     if dtype.kind in "SUO":
         return value if isinstance(value, str) and dtype.kind != "S" else ""
     if value is None or value == "":
@@ -291,7 +279,7 @@ def _check(node: Node, limit: int) -> None:
     declared = size_of(node.chunks, STRING if node.dtype.hasobject else node.dtype)
     with reading(node.folder):
         what = f"one chunk of shape {node.chunks}"
-        check_fits(what, declared, limit, "raise max_bytes, or store it anew in smaller chunks")
+        check_fits(what, declared, limit, TOO_LARGE)
         try:
             _stages(node.codecs, node.chunks, node.dtype)
         except UnknownCodec as error:
@@ -410,7 +398,7 @@ def _stages(
             before.append((name, tuple(order), shape, dtype))
             shape = tuple(shape[axis] for axis in order)
         elif name in FILTERS:
-            if dtype.hasobject or dtype.kind not in "buif":
+            if dtype.hasobject or dtype.kind not in NUMERIC_KINDS:
                 raise ValueError(f"{name} is for numbers")
             decoded, stored = filter_dtypes(name, config, dtype)
             before.append((name, config, shape, decoded))

@@ -18,7 +18,7 @@ import numpy as np
 
 from tuckermix._archives import NUMERIC_KINDS
 from tuckermix._optional import require
-from tuckermix._reading import inflate
+from tuckermix._reading import LZMA_MEMORY, inflate
 from tuckermix.datasets._chunks import unshuffled
 
 BLOSC_HEADER = 16
@@ -26,10 +26,6 @@ BLOSC_HEADER = 16
 
 ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 """The first bytes of a frame of zstd."""
-
-LZMA_MEMORY = 2**26
-"""The most memory, in bytes, that unpacking xz may take for its dictionary: its strongest usual
-setting needs a little less."""
 
 GZIP_WBITS = 16 + zlib.MAX_WBITS
 """Says to zlib that a header of gzip comes first."""
@@ -105,18 +101,6 @@ def _too_long(length: int, limit: int) -> ValueError:
 
 def _numcodecs() -> Any:
     return require("numcodecs", "Reading this Zarr store", "io")
-
-
-def _gzip(config: Config, packed: bytes, limit: int) -> bytes:
-    return inflate(packed, limit, GZIP_WBITS)
-
-
-def _zlib(config: Config, packed: bytes, limit: int) -> bytes:
-    return inflate(packed, limit)
-
-
-def _bz2(config: Config, packed: bytes, limit: int) -> bytes:
-    return _stream(bz2.BZ2Decompressor(), packed, limit)
 
 
 def _lzma(config: Config, packed: bytes, limit: int) -> bytes:
@@ -225,9 +209,9 @@ CASTAGNOLI = _castagnoli()
 """The checksums of single bytes; 0x82F63B78 is the polynomial with its bits reversed."""
 
 UNPACKERS: dict[str, Callable[[Config, bytes, int], bytes]] = {
-    "gzip": _gzip,
-    "zlib": _zlib,
-    "bz2": _bz2,
+    "gzip": lambda config, packed, limit: inflate(packed, limit, GZIP_WBITS),
+    "zlib": lambda config, packed, limit: inflate(packed, limit),
+    "bz2": lambda config, packed, limit: _stream(bz2.BZ2Decompressor(), packed, limit),
     "lzma": _lzma,
     "blosc": _blosc,
     "zstd": _zstd,

@@ -36,10 +36,11 @@ from tuckermix._files import csv_text
 from tuckermix._names import VIEWS
 from tuckermix._records import Record
 from tuckermix._validation import check_integer, check_option
+from tuckermix.datasets import list_datasets
+from tuckermix.experiments import summaries
 from tuckermix.experiments.methods import (
     DIGITS,
     METHODS,
-    MODERATE,
     Method,
     pixels,
     register_method,
@@ -48,12 +49,8 @@ from tuckermix.experiments.methods import (
 from tuckermix.experiments.runner import Progress, RunReport, log_progress, run_cells
 from tuckermix.experiments.store import OK, RunRecord, Store, read_records
 from tuckermix.experiments.summaries import (
-    BEHIND,
-    FIRST,
     ROUNDING,
     SHOWN,
-    SINGLE,
-    TIED,
     Difference,
     judged,
     leads_of,
@@ -134,7 +131,6 @@ def own_method(
     return Method(
         title,
         OwnMethod(module, wanted, view, str(home), str(source or "")),
-        cost=MODERATE,
         version=hashlib.sha256(source.read_bytes()).hexdigest()[:DIGITS] if source else "1",
         description=f"{path}, a method of your own",
         on=view,
@@ -457,7 +453,7 @@ BESIDE_QUICK = ("k-means", "spectral", "TuckerClustering")
 
 ALONE = "alone"
 """How a method stands in a row of which no other column has a record."""
-VERDICTS = (FIRST, TIED, BEHIND, SINGLE, ALONE)
+VERDICTS = (*summaries.VERDICTS, ALONE)
 
 
 @dataclass(frozen=True)
@@ -611,8 +607,6 @@ def published_records() -> Path:
 
 def _absent(data: str | os.PathLike[str] | None) -> set[str]:
     """Return the datasets that are known by name and not on this machine."""
-    from tuckermix.datasets import list_datasets
-
     return {info.name for info in list_datasets(data) if info.state == "missing"}
 
 

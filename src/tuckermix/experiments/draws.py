@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tuckermix import datasets
 from tuckermix._declaration import describe
 from tuckermix._records import Record
 from tuckermix._validation import check_option
@@ -116,14 +117,10 @@ def register_dataset(entry: DatasetEntry, *, replace: bool = False) -> DatasetEn
 
 
 def _named(name: str, data_home: Any) -> Any:
-    from tuckermix import datasets
-
     return datasets.load(name, data_home=data_home)
 
 
 def _textures(n_classes: int, per_class: int, size: int, data_home: Any) -> Any:
-    from tuckermix import datasets
-
     return datasets.make_dynamic_textures(
         n_samples=n_classes * per_class,
         n_classes=n_classes,
@@ -134,8 +131,6 @@ def _textures(n_classes: int, per_class: int, size: int, data_home: Any) -> Any:
 
 
 def _planted(ways: int, data_home: Any) -> Any:
-    from tuckermix import datasets
-
     return datasets.make_tensor_clusters(
         PLANTED_CLUSTERS * PLANTED_POOL,
         PLANTED_SHAPES[ways],

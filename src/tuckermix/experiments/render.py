@@ -11,7 +11,7 @@ import io
 import os
 import re
 import statistics
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -34,9 +34,9 @@ from tuckermix.experiments.summaries import (
     SINGLE,
     STANDARD_ERRORS,
     TIED,
+    VERDICTS,
     Agreement,
     CellSummary,
-    Difference,
     MetricSummary,
     RowSummary,
     Standing,
@@ -123,11 +123,6 @@ def _row_title(row: RowSummary) -> str:
     return f"{row.name} ({'; '.join(remarks)})" if remarks else row.name
 
 
-def _error(lead: Difference) -> str:
-    """Print a difference with its standard error."""
-    return f"{lead.mean:+.4f} " + ("(one run)" if lead.error is None else f"± {lead.error:.4f}")
-
-
 def _standing_lines(row: RowSummary) -> list[str]:
     """Say in words who is first in a row, one line for each metric."""
     lines = []
@@ -140,7 +135,7 @@ def _standing_lines(row: RowSummary) -> list[str]:
         for ours in our_columns():
             if leads := row.leads(ours, metric):
                 rival = min(leads, key=lambda method: leads[method].mean)
-                parts.append(f"{ours} minus {rival} {_error(leads[rival])}")
+                parts.append(f"{ours} minus {rival} {leads[rival].text}")
         if parts:
             lines.append(f"{metric}: {'; '.join(parts)}")
     return lines
@@ -289,7 +284,7 @@ def _lead_cell(cell: CellSummary, metric: str, ours: str = OURS) -> str:
     lead = None if found is None else found.leads.get(ours)
     if lead is None:
         return "–"
-    return _error(lead) + (" (tie)" if lead.tied else "")
+    return lead.text + (" (tie)" if lead.tied else "")
 
 
 def _lead_sections(summary: TableSummary) -> list[str]:
@@ -508,7 +503,6 @@ def page_html(summaries: Iterable[TableSummary], figures: Mapping[str, tuple[str
     return "\n".join([*parts, "</body></html>"]) + "\n"
 
 
-VERDICTS = (FIRST, TIED, BEHIND, SINGLE)
 VERDICT_NOTE = (
     f'Comparisons are rows times AC and NMI. "{FIRST}": ours is more than two standard errors of '
     f'the paired difference ahead of every rival; "{BEHIND}": a rival is so far ahead of it; '
@@ -632,7 +626,7 @@ def _winners(summaries: list[TableSummary], standing: Standing) -> list[str]:
     best = max(means, key=lambda name: means[name].mean)
     names = [best, *(name for name in means if name != best)]
     lead = means[best].leads[standing.method]
-    return [", ".join(names), f"{means[best].mean:.4f}", _error(lead)]
+    return [", ".join(names), f"{means[best].mean:.4f}", lead.text]
 
 
 def _standing_section(ours: str, found: list[Standing]) -> list[str]:
@@ -647,7 +641,7 @@ def _standing_section(ours: str, found: list[Standing]) -> list[str]:
             f"{one.ours:.4f}",
             one.rival + (f" ({one.missing} runs missing)" if one.missing else ""),
             f"{one.theirs:.4f}",
-            _error(one.lead),
+            one.lead.text,
             str(one.lead.pairs),
             f"**{one.verdict}**" if one.verdict == FIRST else one.verdict,
             ", ".join(one.ties) or "–",
@@ -732,20 +726,13 @@ def figure_records(
     figure: Figure, records: Iterable[RunRecord], *, profile: str = PAPER
 ) -> list[RunRecord]:
     """Return the records that a figure shows, in its own order, as far as they are computed."""
-    found = _by_cell(records, figure.experiment, profile)
-    runs = [run for row in figure.rows for one in figure.methods for run in found[row, one]]
-    return [record for record in runs if record.run == 0]
-
-
-def _by_cell(
-    records: Iterable[RunRecord], table: str, profile: str
-) -> dict[tuple[str, str], list[RunRecord]]:
-    """Sort the runs of a table that have scores by row and method."""
-    found: dict[tuple[str, str], list[RunRecord]] = defaultdict(list)
-    for record in records:
-        if (record.profile, record.experiment, record.status) == (profile, table, OK):
-            found[record.row, record.method].append(record)
-    return found
+    found = {record.key: record for record in records if record.status == OK}
+    keys = [
+        (profile, figure.experiment, row, method, 0)
+        for row in figure.rows
+        for method in figure.methods
+    ]
+    return [found[key] for key in keys if key in found]
 
 
 @dataclass(frozen=True)
@@ -798,18 +785,17 @@ def curve_points(
     points : list of Point
         One for each row and method with records.
     """
-    found = _by_cell(records, table.name, profile)
+    summary = summarize(table, records, profile=profile)
     points = []
-    for row in table.rows:
+    for row, shown in zip(table.rows, summary.rows, strict=True):
         for method in figure.methods:
-            here = found[row.name, method]
-            if row.on is None or not here:
+            cell = shown.cells[method]
+            found = cell.metrics.get("AC")
+            if row.on is None or found is None:
                 continue
-            scores = np.asarray([record.ac or 0.0 for record in here])
-            error = scores.std(ddof=1) / len(here) ** 0.5 if len(here) > 1 else 0.0
-            seconds = np.mean([record.cpu_seconds or 0.0 for record in here])
-            numbers = (float(scores.mean()), float(error), float(seconds))
-            points.append(Point(row.on[0], row.on[1], method, len(here), *numbers))
+            error = ((found.variance or 0.0) / cell.done) ** 0.5
+            numbers = (cell.done, found.mean, error, cell.seconds or 0.0)
+            points.append(Point(*row.on, method, *numbers))
     return points
 
 
@@ -1038,10 +1024,9 @@ def show(
                 drawn[figure.name] = (figure.title, svg.read_text(encoding="utf-8"))
         texts: dict[str, str] = {}
         for summary in summaries:
-            if "md" in formats:
-                texts[f"{summary.name}.md"] = table_markdown(summary)
-            if "csv" in formats:
-                texts[f"{summary.name}.csv"] = table_csv(summary)
+            for form, render in (("md", table_markdown), ("csv", table_csv)):
+                if form in formats:
+                    texts[f"{summary.name}.{form}"] = render(summary)
         if "md" in formats:
             texts["overview.md"] = overview_markdown(summaries)
         if "csv" in formats:

@@ -44,7 +44,7 @@ from tuckermix.experiments.store import (
     read_records,
 )
 from tuckermix.experiments.tables import PAPER, QUICK, Cell, Experiment, cells_of, resolve_targets
-from tuckermix.summary import SECONDS_DIGITS, machine, scores, versions
+from tuckermix.summary import NUMERICAL, SECONDS_DIGITS, machine, scores, versions
 
 __all__ = [
     "DEFAULT_DB",
@@ -60,9 +60,6 @@ __all__ = [
 ]
 
 logger = logging.getLogger(__name__)
-
-NUMERICAL_PACKAGES = ("numpy", "scipy", "scikit-learn")
-"""The versions that may change a number of a table."""
 
 POLL_SECONDS = 0.5
 """How often time limits are looked at and the display is refreshed while nothing finishes."""
@@ -254,7 +251,6 @@ class Worker:
     """
 
     def __init__(self, **options: Any) -> None:
-        self.cell: Cell | None = None
         self.started: float | None = None
         context = multiprocessing.get_context("spawn")
         self.connection, theirs = context.Pipe()
@@ -265,7 +261,7 @@ class Worker:
 
     def submit(self, cell: Cell) -> None:
         """Hand over a cell."""
-        self.cell, self.started = cell, None
+        self.started = None
         self.connection.send(cell)
 
     @property
@@ -426,7 +422,7 @@ def _record(cell: Cell, outcome: Mapping[str, Any], where: str) -> RunRecord:
         dataset=cell.row.dataset,
         seed=cell.seed,
         parameters=cell.parameters(),
-        versions=versions(NUMERICAL_PACKAGES),
+        versions=versions(NUMERICAL),
         machine=where,
         finished=f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
         **outcome,
@@ -472,7 +468,7 @@ def _in_processes(
 ) -> Iterator[tuple[Cell, dict[str, Any]]]:
     """Yield cells with their outcomes as they finish."""
     queue = list(reversed(cells))
-    workers: list[Worker] = []
+    workers: dict[Worker, Cell] = {}
     begin = time.monotonic()
     try:
         while queue or workers:
@@ -480,14 +476,12 @@ def _in_processes(
                 return
             while queue and len(workers) < jobs:
                 worker = Worker(**options)
-                worker.submit(queue.pop())
-                workers.append(worker)
+                workers[worker] = queue.pop()
+                worker.submit(workers[worker])
             ready = wait([worker.connection for worker in workers], timeout=POLL_SECONDS)
             if not ready:
-                notify([worker.cell for worker in workers if worker.cell is not None])
-            for worker in list(workers):
-                cell = worker.cell
-                assert cell is not None  # a worker without a cell is not in the list
+                notify(list(workers.values()))
+            for worker, cell in list(workers.items()):
                 outcome = worker.collect() if worker.connection in ready else None
                 if outcome is None and time_limit is not None and worker.elapsed > time_limit:
                     worker.stop()
@@ -500,9 +494,10 @@ def _in_processes(
                     continue
                 # The next cell starts before this one is written: nobody waits for the disk.
                 if queue and worker.process.is_alive():
-                    worker.submit(queue.pop())
+                    workers[worker] = queue.pop()
+                    worker.submit(workers[worker])
                 else:
-                    workers.remove(worker)
+                    del workers[worker]
                     worker.stop()
                 yield cell, outcome
     finally:

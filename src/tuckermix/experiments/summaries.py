@@ -60,7 +60,7 @@ STANDARD_ERRORS = 2.0
 ROUNDING = 1e-12
 """Scores that differ by less are equal: they are quotients of small integers and logarithms."""
 
-FIRST, TIED, BEHIND, SINGLE = "first", "tied first", "behind", "single run"
+VERDICTS = FIRST, TIED, BEHIND, SINGLE = "first", "tied first", "behind", "single run"
 """How a method stands in a row. A single run has no standard error and decides nothing."""
 
 
@@ -81,6 +81,11 @@ class Difference(Record):
     mean: float
     error: float | None
     pairs: int
+
+    @property
+    def text(self) -> str:
+        """The mean with its standard error, for people."""
+        return f"{self.mean:+.4f} " + ("(one run)" if self.error is None else f"± {self.error:.4f}")
 
     @property
     def ahead(self) -> bool:

@@ -11,15 +11,8 @@ import numpy as np
 from tuckermix._array_api import to_numpy
 from tuckermix._declaration import describe
 from tuckermix.plots.fitted import centroids_of, fitted
-from tuckermix.plots.pictures import (
-    N_FRAMES,
-    montage,
-    picture_kind,
-    squeezed_shape,
-    value_range,
-    views,
-)
-from tuckermix.plots.style import DRAWN, INK, axes_for, require_matplotlib
+from tuckermix.plots.pictures import montage, picture_kind, squeezed_shape, value_range, views
+from tuckermix.plots.style import DRAWN, INK, axes_for
 
 TILE_INCHES = 1.15
 """The width of a tile in a new figure: a thumbnail that is large enough to judge."""
@@ -162,8 +155,6 @@ class CentroidDisplay:
         animate : bool, default=False
             Whether videos move: `animation_` then plays them, and must be kept alive or saved.
         """
-        owner = type(self).__name__
-        require_matplotlib(owner)
         centroids = to_numpy(self.centroids)
         kind = picture_kind(centroids.shape[1:], self.kind)
         if animate and kind != "video":
@@ -171,11 +162,12 @@ class CentroidDisplay:
                 f"animate=True needs videos, but the centroids are shown as {kind}: "
                 "pass kind='video' if axis 1 is time."
             )
-        length = squeezed_shape(centroids.shape[1:])[0] if animate else N_FRAMES
-        pictures = views(centroids, kind, limits=value_range(centroids), n_frames=length)
+        every = {"n_frames": squeezed_shape(centroids.shape[1:])[0]} if animate else {}
+        pictures = views(centroids, kind, limits=value_range(centroids), **every)
         layout = arranged(pictures[:, :1] if animate else pictures, self._names())
         tiles, columns, _, above = layout
-        ax = axes_for(owner, ax, figure_size(tiles, columns, bool(above), TILE_INCHES))
+        size = figure_size(tiles, columns, bool(above), TILE_INCHES)
+        ax = axes_for(type(self).__name__, ax, size)
         self.image_ = draw_tiles(ax, *layout)
         what = {"volume": ", middle slices", "video": " over time", "channels": ", by channel"}
         ax.set_title(f"The mean of each cluster{what.get(kind, '')}", fontsize=9)

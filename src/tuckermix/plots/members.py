@@ -13,7 +13,7 @@ from tuckermix._validation import check_integer
 from tuckermix.plots.centroids import draw_tiles, figure_size
 from tuckermix.plots.fitted import as_fitted, centroids_of, distances_to, labels_of, rows_of
 from tuckermix.plots.pictures import picture, value_range
-from tuckermix.plots.style import DRAWN, INK, Display, axes_for, require_matplotlib
+from tuckermix.plots.style import DRAWN, INK, Display, axes_for
 
 TILE_INCHES = 0.55
 HEAD_INCHES = 0.2
@@ -160,8 +160,6 @@ class MemberDisplay(Display):
 
     def _draw(self, ax: Any) -> Any:
         """Draw one row for each cluster: its centroid, the typical, the doubtful."""
-        owner = type(self).__name__
-        require_matplotlib(owner)
         centroids = np.asarray(self.centroids)
         n_typical = max(len(chosen) for chosen in self.typical)
         n_doubtful = max((len(chosen) for chosen in self.doubtful), default=0)
@@ -183,7 +181,7 @@ class MemberDisplay(Display):
         columns = n_typical + n_doubtful + 3
         height, width = tiles.shape[1:3]
         wide, high = figure_size(tiles, columns, False, TILE_INCHES)
-        ax = axes_for(owner, ax, (wide, high + HEAD_INCHES))
+        ax = axes_for(type(self).__name__, ax, (wide, high + HEAD_INCHES))
         names = [str(cluster) for cluster in range(len(centroids))]
         self.image_ = draw_tiles(ax, tiles, columns, names, [])
         step = width + max(1, round(max(height, width) / 12))

@@ -165,7 +165,7 @@ def cards(subject: Subject) -> list[Card]:
                 size=len(members),
                 share=len(members) / len(labels),
                 confidence=float(confidence[members].mean()) if len(members) else 0.0,
-                centroid=[_images.picture_address(view, side) for view in shown[cluster]],
+                centroid=[_images.contact_sheet(view[None], side) for view in shown[cluster]],
                 typical=describe(typical[cluster]),
                 doubtful=describe(doubtful[cluster]),
                 truth=_majority(truth, members),

@@ -82,8 +82,8 @@ def png(picture: np.ndarray) -> bytes:
     stream = io.BytesIO()
     if picture.ndim == 2:
         levels = np.rint(np.clip(picture, 0, 1) * (GREY_LEVELS - 1)).astype(np.uint8)
-        image = Image.fromarray(levels, mode=None).convert("L")
-        image = Image.frombytes("P", image.size, levels.tobytes())
+        height, width = picture.shape
+        image = Image.frombytes("P", (width, height), levels.tobytes())
         shades = np.rint(np.linspace(0, 255, GREY_LEVELS)).astype(int)
         image.putpalette(np.repeat(shades, 3).tolist())
         image.save(stream, "PNG", bits=4, optimize=True)
@@ -131,12 +131,6 @@ def encoded(picture: np.ndarray, quality: int = JPEG_QUALITY) -> tuple[bytes, st
 def compact(picture: np.ndarray, side: int) -> tuple[bytes, str]:
     """Encode a picture, or a sheet of pictures of this side, in the way that suits its size."""
     return encoded(picture) if side >= PHOTO_SIDE else (png(picture), "image/png")
-
-
-def picture_address(picture: np.ndarray, side: int = CARD_SIDES[1]) -> str:
-    """Return one picture, shrunk to `side` pixels, as a data address."""
-    small = resized(picture[None], side)[0]
-    return data_address(*compact(small, max(small.shape[:2])))
 
 
 def full_address(pictures: np.ndarray) -> str:

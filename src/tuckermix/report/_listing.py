@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -162,13 +163,12 @@ def linked(
     missing = [index for index, name in enumerate(names) if not _is_file(root, str(name))]
     if len(missing) == len(names):
         return None, []
-    if page is None:
-        return root.resolve().as_uri().rstrip("/") + "/", missing
-    try:
-        relative = os.path.relpath(root.resolve(), Path(page).resolve())
-    except ValueError:  # another drive
-        return root.resolve().as_uri().rstrip("/") + "/", missing
-    return quote(os.fsencode(relative.replace(os.sep, "/"))) + "/", missing
+    base = root.resolve().as_uri().rstrip("/")
+    if page is not None:
+        with suppress(ValueError):  # another drive
+            relative = os.path.relpath(root.resolve(), Path(page).resolve())
+            base = quote(os.fsencode(relative.replace(os.sep, "/")))
+    return f"{base}/", missing
 
 
 def _is_file(root: Path, name: str) -> bool:
