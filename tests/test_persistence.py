@@ -612,3 +612,22 @@ def test_hostile_pipelines(tmp_path, pipeline, change, message):
             archive.writestr(name, content)
     with pytest.raises(ModelFileError, match=message):
         tuckermix.load(tmp_path / "model")
+
+
+def test_an_interrupt_between_two_steps_of_an_entry_is_an_interrupt(tmp_path, monkeypatch):
+    model = TuckerClustering(2, random_state=0).fit(np.random.default_rng(0).normal(size=(20, 4)))
+    path = tmp_path / "model"
+    tuckermix.save(model, path)
+    before, begun = path.read_bytes(), []
+    opened = zipfile.ZipFile.open
+
+    def cut_short(archive, *args, **options):
+        begun.append(opened(archive, *args, **options))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(zipfile.ZipFile, "open", cut_short)
+    with pytest.raises(KeyboardInterrupt):
+        tuckermix.save(model, path)
+    assert begun
+    assert [file.name for file in tmp_path.iterdir()] == ["model"]
+    assert path.read_bytes() == before

@@ -115,12 +115,27 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
         "versions": versions(NUMERICAL),
     }
     content = json.dumps(header, allow_nan=False, indent=1).encode()
-    with atomic_open(path) as stream, zipfile.ZipFile(stream, "w") as archive:
+    with atomic_open(path) as stream, _NewArchive(stream, "w") as archive:
         archive.writestr(zipfile.ZipInfo(HEADER, TIMESTAMP), content)
         for key, array in encoder.arrays.items():
             member = zipfile.ZipInfo(f"{key}.npy", TIMESTAMP)
             with archive.open(member, "w", force_zip64=True) as target:
                 np.lib.format.write_array(target, array, allow_pickle=False)
+
+
+class _NewArchive(zipfile.ZipFile):
+    """An archive that is left as it is where writing is cut short: nobody will see it.
+
+    Ctrl-C may strike where an entry is begun and not yet handed out. Closing the archive would then
+    complain of the open entry, in place of the interrupt.
+    """
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        try:
+            if kind is None:
+                self.close()
+        finally:
+            self.fp = None  # nor is it closed when it is cleared away
 
 
 def load(path: str | os.PathLike[str], *, max_bytes: int | None = None) -> Any:

@@ -46,5 +46,5 @@ def test_what_was_given_is_kept_in_one_form():
 def test_options_that_do_not_apply_are_refused_by_name():
     options = Options.checked(size=3, grey=False, frames=4)
     options.refuse(("axes", "channels"), "tables", "Leave the option out")
-    with pytest.raises(Refusal, match="size and grey cannot be applied to tables. Leave the opt"):
+    with pytest.raises(Refusal, match=r"size and grey cannot be applied to tables\. Leave the opt"):
         options.refuse(("size", "axes", "grey"), "tables", "Leave the option out")
