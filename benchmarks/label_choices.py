@@ -96,6 +96,18 @@ def shapes(seed: int) -> Iterator[tuple[Any, Any]]:
 WEIGHED: Callable[..., Any] = graph.adjacency
 
 
+def textures(n_classes: int, each: int, seed: int) -> tuple[Any, Any]:
+    """Draw videos of the part for choices."""
+    return make_dynamic_textures(
+        n_classes * each,
+        n_classes,
+        shape=20,
+        n_frames=20,
+        random_state=part_seed(TUNING, seed),
+        return_X_y=True,
+    )
+
+
 def without_density(indices: Any, squares: Any, n_directions: int) -> Any:
     """Give no weight to how dense the samples lie."""
     return WEIGHED(indices, squares, 10**9)
@@ -189,17 +201,7 @@ def columns() -> Iterator[tuple[str, list[Sample], Any]]:
         drawn = [draw(data, n_classes, each, SEED + seed) for seed in range(n_draws)]
         yield f"{name} {n_classes}", [(X, y, None) for X, y in drawn], clustering_accuracy
     n_classes, each, n_draws = TEXTURES
-    videos = [
-        make_dynamic_textures(
-            n_classes * each,
-            n_classes,
-            shape=20,
-            n_frames=20,
-            random_state=part_seed(TUNING, SEED + seed),
-            return_X_y=True,
-        )
-        for seed in range(n_draws)
-    ]
+    videos = [textures(n_classes, each, SEED + seed) for seed in range(n_draws)]
     yield f"textures {n_classes}", [(X, y, None) for X, y in videos], clustering_accuracy
     points = [pair for seed in range(SHAPE_SEEDS) for pair in shapes(seed)]
     yield "shapes", [(X, y, X.shape[1]) for X, y in points], adjusted_rand_score
