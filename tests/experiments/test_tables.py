@@ -119,7 +119,9 @@ def test_a_slow_method_gets_five_runs():
     assert table.runs_of(table.rows[0], "DRCC (searched)") == 0
     rows = EXPERIMENTS["table5"]
     assert rows.runs_of(rows.row("ORL"), "PCA-Multinomial") == 20
-    assert rows.runs_of(rows.row("YaleB, 10 persons"), "PCA-Multinomial") == 5
+    assert rows.runs_of(rows.row("YaleB, 10 persons"), "PCA-Multinomial") == 20
+    assert table.runs_of(table.row("K=8"), "PCA-Multinomial") == 20
+    assert table.runs_of(table.row("K=18"), "PCA-Multinomial") == 5
     assert EXPERIMENTS["table3"].runs_of(EXPERIMENTS["table3"].rows[0], "PGM") == 20
     yale = EXPERIMENTS["table5"].row("YaleB")
     assert EXPERIMENTS["table5"].runs_of(yale, "PGM") == 1
@@ -299,9 +301,10 @@ def test_the_whole_of_the_paper_has_the_expected_number_of_cells():
     everywhere = {"table1": 22, "table2": 20, "table3": 160, "table4": 140, "table5": 41}
     everywhere |= {"table6": 65, "beyond": 147, "sizes": 75, "cores": 35, "curves": 230}
     assert {name: counts[name, "TuckerClustering"] for name in everywhere} == everywhere
-    slow = {"table2": 5, "table3": 40, "table4": 35, "table5": 11, "beyond": 36}
+    # Five draws of the two rows of digits where a fit takes more than twenty seconds.
+    slow = {"table2": 20, "table3": 130, "table4": 140, "table5": 41, "beyond": 141}
     assert {name: counts[name, "EnSC"] for name in slow} == slow
-    assert (counts["table4", "PGM"], counts["table3", "PGM"]) == (21, 160)
+    assert (counts["table4", "PGM"], counts["table3", "PGM"]) == (57, 160)
     # The minute's search for an upper bound stands in five rows, all of MNIST in six columns.
     assert sum(count for (_, name), count in counts.items() if name == "DRCC (searched)") == 20
     large = [cell for cell in cells if cell.row.name == "MNIST, 70,000"]

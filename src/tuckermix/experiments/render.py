@@ -142,17 +142,24 @@ def _standing_lines(row: RowSummary) -> list[str]:
 
 
 def _runs_line(summary: TableSummary) -> str:
-    """Say how many runs there are, and who has fewer."""
-    counts: dict[int, list[str]] = {}
+    """Say how many runs there are, and who has fewer, and where."""
+    usual = {
+        row.name: max((cell.expected for cell in row.cells.values()), default=0)
+        for row in summary.rows
+    }
+    fewer: dict[int, list[str]] = {}
     for method in summary.methods:
-        most = max((row.cells[method].expected for row in summary.rows), default=0)
-        counts.setdefault(most, []).append(method)
-    usual = max(counts, default=0)
-    text = f"Runs of a row: {usual} at most"
-    for count, names in sorted(counts.items()):
-        if count != usual:
-            text += f"; {count} for {', '.join(names)}"
-    if len(counts) > 1:
+        expected = {row.name: row.cells[method].expected for row in summary.rows}
+        asked = [name for name, count in expected.items() if count]
+        for count in sorted(set(expected.values()) - {0}):
+            rows = [name for name in asked if expected[name] == count < usual[name]]
+            if rows:
+                where = "" if len(rows) == len(asked) else f" ({', '.join(rows)})"
+                fewer.setdefault(count, []).append(method + where)
+    text = f"Runs of a row: {max(usual.values(), default=0)} at most"
+    for count, names in sorted(fewer.items()):
+        text += f"; {count} for {', '.join(names)}"
+    if fewer:
         text += ", which are dear"
     return f"{text}. All methods see the same draws; they are compared on those that both have."
 
