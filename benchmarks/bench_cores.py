@@ -4,7 +4,8 @@ Run it on a machine that does nothing else::
 
     python benchmarks/bench_cores.py --out benchmarks/results
 
-Each number of processors has a process of its own, pinned to as many. Times are medians, of three
+Each number of processors has a process of its own, pinned to as many, of different cores as long
+as there are any: two processors of one core share what computes. Times are medians, of three
 runs where one takes a second or more, after a small fit that loads what fits need. The ratios that
 matter are between rows of one run: a fit of all MNIST digits beside ``KMeans(n_init=1)``, the model
 without labels in units of one product of the samples with a thin matrix on all threads of BLAS,
@@ -54,10 +55,11 @@ def main() -> None:
     if options.child:
         print(json.dumps(measure(options.samples, options.peers)))
         return
-    allowed = sorted(os.sched_getaffinity(0))
+    allowed, n_cores = by_core(sorted(os.sched_getaffinity(0)))
     wanted = [int(part) for part in options.cores.split(",") if part]
     counts = sorted({min(n, len(allowed)) for n in (wanted or [1, 2, len(allowed)])})
     document: dict = {"processor": processor(), "rows": [], "peers": []}
+    document |= {"processors": len(allowed), "physical_cores": n_cores}
     options.out.mkdir(parents=True, exist_ok=True)
     for count in counts:
         began = time.perf_counter()
@@ -71,6 +73,21 @@ def main() -> None:
         (options.out / "cores.json").write_text(json.dumps(document, indent=1) + "\n")
         (options.out / "cores.md").write_text(tables(document))
     print(tables(document))
+
+
+def by_core(processors: list[int]) -> tuple[list[int], int]:
+    """Return processors with one of each core first, and the number of cores.
+
+    Where the system does not say which processors share a core, each counts as one.
+    """
+    turns: dict[str, int] = {}
+    order = []
+    for number in processors:
+        path = Path(f"/sys/devices/system/cpu/cpu{number}/topology/thread_siblings_list")
+        core = path.read_text().strip() if path.exists() else str(number)
+        order.append((turns.setdefault(core, 0), number))
+        turns[core] += 1
+    return [number for _, number in sorted(order)], len(turns)
 
 
 def pinned(cores: list[int], samples: int | None, *, peers: bool) -> dict:
@@ -251,6 +268,7 @@ def tables(document: dict) -> str:
     shown = [key for key in COLUMNS if key in first]
     lines = [
         f"Processor: {document['processor']}. Medians, and how many times as fast as on one core.",
+        f"{document['processors']} processors of {document['physical_cores']} cores.",
         f"{first.get('n_digits', 0):,} digits of MNIST in float32; {first.get('n_scattered', 0):,}",
         "of them through the scattering transform.",
         "",

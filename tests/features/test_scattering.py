@@ -10,7 +10,9 @@ from tuckermix.features import Scattering
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
-@parametrize_with_checks([Scattering(), Scattering(J=2, order=1, log=True)])
+@parametrize_with_checks(
+    [Scattering(), Scattering(J=2, order=1, log=True), Scattering(J=2, relative=True)]
+)
 def test_scikit_learn_accepts_it(estimator, check):
     check(estimator)
 
@@ -172,12 +174,35 @@ def test_the_logarithm_of_signed_values(rng):
     assert np.isfinite(Scattering(J=2, log=True).fit_transform(X)).all()
 
 
-@pytest.mark.parametrize("log", [False, True])
+@pytest.mark.parametrize("size", [1.0, 1e-150, 1e150])
+def test_relative_coefficients(images, size):
+    plain = Scattering(J=2).fit_transform(images)
+    scattering = Scattering(J=2, relative=True).fit(size * images)
+    found = scattering.transform(size * images)
+    largest = np.abs(plain).max(axis=(2, 3))
+    np.testing.assert_allclose(found * largest[:, :, None, None], plain, rtol=1e-9, atol=1e-15)
+    np.testing.assert_allclose(np.abs(found).max(axis=(2, 3)), 1.0, rtol=1e-15)
+
+
 @pytest.mark.parametrize("shape", [(32, 32), (40,), (12, 10, 2)])
-def test_libraries_agree(rng, xp, log, shape):
+def test_relative_coefficients_of_each_channel_and_of_known_ones(rng, shape):
+    X = rng.normal(size=(5, *shape))
+    X[2] = 0.0  # a blank sample stays blank
+    scattering = Scattering(J=2, relative=True).fit(X)
+    found = scattering.transform(X)
+    cells = (2,) if len(shape) == 1 else (2, 3)
+    largest = np.abs(found).max(axis=cells)
+    np.testing.assert_allclose(np.delete(largest, 2, axis=0), 1.0, rtol=1e-15)
+    assert not found[2].any()
+    np.testing.assert_array_equal(scattering.from_plain(Scattering(J=2).fit_transform(X)), found)
+
+
+@pytest.mark.parametrize("option", [{}, {"log": True}, {"relative": True}])
+@pytest.mark.parametrize("shape", [(32, 32), (40,), (12, 10, 2)])
+def test_libraries_agree(rng, xp, option, shape):
     X = rng.random((9, *shape))
-    expected = Scattering(J=2, log=log).fit_transform(X)
-    found = Scattering(J=2, log=log).fit_transform(xp.asarray(X))
+    expected = Scattering(J=2, **option).fit_transform(X)
+    found = Scattering(J=2, **option).fit_transform(xp.asarray(X))
     assert type(found) is type(xp.asarray(X))
     assert np.allclose(np.asarray(found), expected, rtol=1e-10, atol=1e-12)
 
@@ -233,6 +258,7 @@ def test_what_is_refused(rng):
         ("L", 1.5, "'L' parameter of Scattering must be an integer >= 1"),
         ("order", 3, "'order' parameter of Scattering must be 1 or 2"),
         ("log", "yes", "'log' parameter of Scattering must be True or False"),
+        ("relative", 1, "'relative' parameter of Scattering must be True or False"),
         ("border", "wrap", "'border' parameter of Scattering must be one of 'mirror'"),
         ("space", (1, 2, 3), "no wavelets for volumes; name two axes"),
         ("space", (), "must name one or two axes"),
@@ -243,3 +269,5 @@ def test_what_is_refused(rng):
     ):
         with pytest.raises(ValueError, match=text):
             Scattering(**{name: value}).fit(X)
+    with pytest.raises(ValueError, match="takes logarithms or relative coefficients: not both"):
+        Scattering(log=True, relative=True).fit(X)

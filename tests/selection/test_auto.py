@@ -66,7 +66,7 @@ def test_it_acts_as_the_chosen_one(planted):
     np.testing.assert_array_equal(shares, model.best_estimator_.predict_proba(X))
     assert model.centroids_.shape == (4, 16, 16)
     assert {trial.n_clusters for trial in model.selection_.trials} == {4}
-    assert len(model.selection_.views) == 6
+    assert len(model.selection_.views) == len(built_in_candidates((16, 16), "auto"))
 
 
 @pytest.mark.parametrize("name", [name for name, _ in built_in_candidates((16, 16), "auto")])
@@ -100,8 +100,9 @@ def test_candidates_go_by_the_shape():
     def names(shape, features="auto"):
         return [name for name, _ in built_in_candidates(shape, features)]
 
-    assert len(names((28, 28))) == len(names((28, 28, 3))) == 6
-    assert names((28, 28), "pixels") == ["pixels", "pixels, soft edge"]
+    assert len(names((28, 28))) == len(names((28, 28, 3))) == 9
+    near = f"{NORM_ONE}, few neighbours"
+    assert names((28, 28), "pixels") == ["pixels", "pixels, soft edge", near]
     assert all("scattering" in name for name in names((28, 28), "scattering"))
     for shape in ((40,), (8, 8), (28, 10), (32, 32, 32), (20, 20, 20, 3)):
         assert not is_image(shape)

@@ -30,6 +30,7 @@ def transforms(monkeypatch):
 def pipelines():
     yield make_pipeline(Scattering(J=2))
     yield make_pipeline(Scattering(J=2, log=True))
+    yield make_pipeline(Scattering(J=2, relative=True))
     yield make_pipeline(Scattering(J=1))
     yield make_pipeline(Scale(), Scattering(J=2, log=True))
 
@@ -49,6 +50,7 @@ def test_a_transform_and_its_logarithm_are_computed_once(images, transforms):
     features = Features(images)
     for _ in range(2):
         features.fit_transform(make_pipeline(Scattering(J=2, log=True)))
+        features.fit_transform(make_pipeline(Scattering(J=2, relative=True)))
         features.fit_transform(Pipeline([("another name", Scattering(J=2))]))
     assert transforms == [False]
 

@@ -58,6 +58,9 @@ class Scattering(TransformerMixin, BaseEstimator):
     log : bool, default=False
         Whether to return log(S / m + 0.001), with m the median over the fitted samples of the mean
         low-pass coefficient: contrast then counts by its ratio.
+    relative : bool, default=False
+        Whether to return each path of a sample in units of its largest cell: where a path is strong
+        then counts, and not how strong it is. Not together with `log`.
     border : {"mirror", "zero", "periodic"}, default="mirror"
         What lies beyond the border: the image mirrored, nothing, or the image again.
     space : None, int or tuple of int, default=None
@@ -106,6 +109,7 @@ class Scattering(TransformerMixin, BaseEstimator):
     L: int = field(default=8, kw_only=False)
     order: int = field(default=2, kw_only=False)
     log: bool = field(default=False, kw_only=False)
+    relative: bool = False
     border: str = "mirror"
     space: Any = None
     n_jobs: int | None = None
@@ -141,7 +145,7 @@ class Scattering(TransformerMixin, BaseEstimator):
             (scale, then angle), then by the second.
         """
         X = check_samples(self, X, reset=False)
-        setting = self._setting(X.ndim)
+        setting = self._setting(X.ndim) | {"relative": bool(self.relative)}
         log_scale = self.scale_ if self.log else None
         return over_chunks(X, partial(_coefficients, log_scale=log_scale, **setting))
 
@@ -160,6 +164,23 @@ class Scattering(TransformerMixin, BaseEstimator):
         """
         return _logarithm(coefficients, self.scale_)
 
+    def from_plain(self, coefficients: Array) -> Array:
+        """Return what `transform` returns, from what it returns without `log` and `relative`.
+
+        Parameters
+        ----------
+        coefficients : array of shape (n_samples, n_paths, c_1[, c_2], ...)
+            Coefficients of samples, in memory.
+
+        Returns
+        -------
+        coefficients : array of the same shape
+            The same array where neither is asked for.
+        """
+        if self.relative:
+            return _relative(coefficients, len(self._space(len(self.sample_shape_) + 1)))
+        return self.logarithm(coefficients) if self.log else coefficients
+
     def _check_params(self) -> None:
         name = type(self).__name__
         for size in ("J", "L", "order"):
@@ -168,10 +189,15 @@ class Scattering(TransformerMixin, BaseEstimator):
             raise ValueError(
                 f"The 'order' parameter of {name} must be 1 or 2. Got {self.order!r} instead."
             )
-        if not isinstance(self.log, bool | np.bool_):
-            raise ValueError(
-                f"The 'log' parameter of {name} must be True or False. Got {self.log!r} instead."
-            )
+        for switch in ("log", "relative"):
+            value = getattr(self, switch)
+            if not isinstance(value, bool | np.bool_):
+                raise ValueError(
+                    f"The {switch!r} parameter of {name} must be True or False. Got {value!r} "
+                    "instead."
+                )
+        if self.log and self.relative:
+            raise ValueError(f"{name} takes logarithms or relative coefficients: not both.")
         check_option(self.border, "border", name, BORDERS)
 
     def _check_state(self) -> None:
@@ -257,6 +283,13 @@ def _take_logarithm(S: np.ndarray, scale: float) -> None:
     np.log(S, out=S)
 
 
+def _relative(S: Array, n_space: int) -> Array:
+    """Divide each path of each channel by its largest cell; the cells are the axes from 2 on."""
+    xp = get_namespace(S)
+    largest = xp.max(xp.abs(S), axis=tuple(range(2, 2 + n_space)), keepdims=True)
+    return S / xp.where(largest > 0, largest, xp.ones_like(largest))
+
+
 def _mean_intensity(X: Array, *, space: tuple[int, ...], **setting: Any) -> Array:
     """Return the mean absolute low-pass coefficient of each sample."""
     cascade = _cascade(X, space, setting)
@@ -272,12 +305,17 @@ def _mean_intensity(X: Array, *, space: tuple[int, ...], **setting: Any) -> Arra
 
 
 def _coefficients(
-    X: Array, *, space: tuple[int, ...], log_scale: float | None, **setting: Any
+    X: Array,
+    *,
+    space: tuple[int, ...],
+    log_scale: float | None,
+    relative: bool,
+    **setting: Any,
 ) -> Array:
     """Return the coefficients of samples in memory, (n, n_paths, c_1[, c_2], channels ...)."""
     layout = layout_for(tuple(int(X.shape[axis]) for axis in space), **setting)
     if is_numpy(X) and layout.matrices:
-        return _planned_coefficients(X, space, log_scale, layout)
+        return _planned_coefficients(X, space, log_scale, relative, layout)
     cascade = _cascade(X, space, setting)
 
     def transform(block: Array) -> Array:
@@ -290,6 +328,8 @@ def _coefficients(
         S = S * xp.reshape(peak, (-1, *(1,) * (S.ndim - 1)))
         if log_scale is not None:
             S = _logarithm(S, log_scale)
+        elif relative:
+            S = _relative(S, len(space))
         if not channels:
             return S
         S = xp.reshape(S, (block.shape[0], *channels, *S.shape[1:]))
@@ -301,7 +341,11 @@ def _coefficients(
 
 
 def _planned_coefficients(
-    X: np.ndarray, space: tuple[int, ...], log_scale: float | None, layout: Layout
+    X: np.ndarray,
+    space: tuple[int, ...],
+    log_scale: float | None,
+    relative: bool,
+    layout: Layout,
 ) -> np.ndarray:
     """Return the same from NumPy: threads write blocks to their place in one array."""
     others = [axis for axis in range(1, X.ndim) if axis not in space]
@@ -319,6 +363,8 @@ def _planned_coefficients(
         plan(images, coefficients)
         if log_scale is not None:
             _take_logarithm(S[part], log_scale)
+        elif relative:
+            S[part] = _relative(S[part], len(space))
 
     # Of one size, but for the last: a plan for each size takes memory and time.
     n_blocks = -(-len(X) * math.prod(channels) // plans.block_size)

@@ -69,6 +69,10 @@ White noise spreads its energy evenly: planted clusters with noise of one standa
 NORM_ONE = "pixels of norm 1"
 """A view of tables, volumes and videos of amounts."""
 
+NEAR: dict[str, Any] = {"ridge_edge": 6.0, "ridge_power": 0.5, "n_neighbors": 8, "ranks": 0.99}
+"""A view of images at norm 1, of many directions and few neighbours: an image that is nearly black
+has little but its direction, and few others of its person are like it."""
+
 MATRICES = 3
 """The ways of an array of matrices, which are images or small ones."""
 
@@ -120,8 +124,11 @@ def built_in_candidates(
         volumes and videos of amounts are also compared at norm 1.
     """
     pixels = TuckerClustering()
-    soft = TuckerClustering(ridge_edge=SOFT_EDGE, ridge_power=SOFT_POWER)
-    of_pixels: list[tuple[str, Any]] = [("pixels", pixels), ("pixels, soft edge", soft)]
+    soft: dict[str, Any] = {"ridge_edge": SOFT_EDGE, "ridge_power": SOFT_POWER}
+    of_pixels: list[tuple[str, Any]] = [
+        ("pixels", pixels),
+        ("pixels, soft edge", TuckerClustering(**soft)),
+    ]
     if not is_image(sample_shape):
         if noisy and len(sample_shape) <= 2:
             sharp = TuckerClustering(ridge_edge=SHARP_EDGE, ridge_power=SHARP_POWER)
@@ -132,20 +139,26 @@ def built_in_candidates(
                 for name, model in of_pixels[:2]
             ]
         return of_pixels
+    near = make_pipeline(Scale("unit"), TuckerClustering(**NEAR))
+    of_pixels.append((f"{NORM_ONE}, few neighbours", near))
     if features == "pixels":
         return of_pixels
     scattering = make_pipeline(Scattering(), TuckerClustering())
     logarithm = make_pipeline(Scattering(log=True), TuckerClustering())
-    both = MultiViewClustering([("scattering", scattering), ("log-scattering", logarithm)])
-    of_waves = [
+    relative = make_pipeline(Scattering(relative=True), TuckerClustering(**soft))
+    soft_logarithm = make_pipeline(Scattering(log=True), TuckerClustering(**soft))
+    of_waves: list[tuple[str, Any]] = [
         ("scattering", scattering),
         ("log-scattering", logarithm),
-        ("scattering + log-scattering", both),
+        ("relative scattering", relative),
     ]
-    if features == "scattering":
-        return of_waves
-    mixed = MultiViewClustering([("pixels", pixels), ("log-scattering", logarithm)])
-    return [*of_pixels, *of_waves[:2], ("pixels + log-scattering", mixed), *of_waves[2:]]
+    plain_sum = [("scattering", scattering), ("log-scattering", logarithm)]
+    soft_sum = [("relative scattering", relative), ("log-scattering", soft_logarithm)]
+    sums = [MultiViewClustering(plain_sum), MultiViewClustering(soft_sum)]
+    if features == "auto":
+        of_waves = [*of_pixels, *of_waves]
+        sums.insert(0, MultiViewClustering([("pixels", pixels), ("log-scattering", logarithm)]))
+    return of_waves + [(" + ".join(name for name, _ in total.views), total) for total in sums]
 
 
 def _flatten(X: Any) -> Any:
@@ -184,10 +197,11 @@ class AutoClustering(CallbackSupportMixin, ClusterMixin, BaseEstimator):
     n_clusters : int or "auto", default="auto"
         The number of clusters; "auto" tries 2 to min(n_samples / 5, 100).
     features : {"auto", "pixels", "scattering"}, default="auto"
-        Which views are compared: the samples themselves in two weightings, the scattering
-        transform and its logarithm, sums of their graphs, or all of these. Samples that are no
-        images of at least 16 × 16 have views of themselves only; tables, volumes and videos without
-        negative entries are compared at norm 1 too.
+        Which views are compared: the samples themselves in two weightings and, for images, at norm
+        1 with few neighbours; the scattering transform, its logarithm and its relative
+        coefficients; sums of their graphs; or all of these. Samples that are no images of at least
+        16 × 16 have views of themselves only; tables, volumes and videos without negative entries
+        are compared at norm 1 too.
     candidates : list of (str, estimator) or None, default=None
         Views of your own in place of those: clusterers with `n_clusters` and `fit_predict`. They
         are cloned. `TuckerClustering`, pipelines that end in it and `MultiViewClustering` are

@@ -54,8 +54,7 @@ class Features:
         if not self._keeps or len(transformers.steps) > 1 or type(first) is not Scattering:
             return transformers.fit_transform(self.X)
         first.fit(self.X)
-        plain = clone(first).set_params(log=False)
+        plain = clone(first).set_params(log=False, relative=False)
         if repr(plain) not in self._kept:
             self._kept[repr(plain)] = plain.fit_transform(self.X)
-        coefficients = self._kept[repr(plain)]
-        return first.logarithm(coefficients) if first.log else coefficients
+        return first.from_plain(self._kept[repr(plain)])
