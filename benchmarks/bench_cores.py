@@ -6,7 +6,7 @@ Run it on a machine that does nothing else::
 
 Each number of processors has a process of its own, pinned to as many, of different cores as long
 as there are any: two processors of one core share what computes. Times are medians, of three
-runs where one takes a second or more, after a small fit that loads what fits need. The ratios that
+runs where one takes a second or more, after a first one that does not count. The ratios that
 matter are between rows of one run: a fit of all MNIST digits beside ``KMeans(n_init=1)``, the model
 without labels in units of one product of the samples with a thin matrix on all threads of BLAS,
 predictions, a small fit (24 faces of PIE), eight of these in eight threads beside eight in a row,
@@ -127,13 +127,12 @@ def processor() -> str:
 
 
 def timed(function, least: float = 0.5, most: int = 7) -> float:
-    """Return the median time of some runs after a first one, which counts where runs are long."""
+    """Return the median time of some runs after a first one, which does not count."""
     began = time.perf_counter()
     function()
     first = time.perf_counter() - began
-    long = first >= LONG
-    times = [first] if long else []
-    for _ in range(FEW - 1 if long else max(1, min(most, int(least / first) + 1))):
+    times = []
+    for _ in range(FEW if first >= LONG else max(1, min(most, int(least / first) + 1))):
         began = time.perf_counter()
         function()
         times.append(time.perf_counter() - began)
