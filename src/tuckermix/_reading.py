@@ -36,6 +36,9 @@ LZMA_MEMORY = 2**26
 """The most memory, in bytes, that unpacking xz may take for its dictionary: its strongest usual
 setting needs a little less."""
 
+ANEW = "Get the file anew"
+"""What helps with a file that lacks something."""
+
 Path = str | os.PathLike[str]
 Shape = tuple[int, ...]
 
@@ -50,7 +53,7 @@ class ReadError(ValueError):
 class Refusal(ReadError):
     """Something that is not read: problem and remedy. `reading` puts the name of the file to it."""
 
-    def __init__(self, problem: str, remedy: str, shapes: tuple[Shape, ...] = ()) -> None:
+    def __init__(self, problem: str, remedy: str = ANEW, shapes: tuple[Shape, ...] = ()) -> None:
         super().__init__(problem, remedy)
         self.shapes = shapes
 
@@ -73,7 +76,7 @@ def check_fits(
         )
 
 
-def read_error(path: Path, problem: str, remedy: str) -> ReadError:
+def read_error(path: Path, problem: str, remedy: str = ANEW) -> ReadError:
     """Build the error for the file `path`."""
     return ReadError(f"Cannot read {os.fspath(path)}: {problem}. {remedy}.")
 

@@ -183,7 +183,7 @@ def videos(n_frames: int, size: tuple[int, int], path: Path) -> Dataset:
 def _clip_array(shape: tuple[int, ...], path: Path, options: Options) -> tuple[np.ndarray, str]:
     clip = read(path, label_key=False).X
     if clip.shape != shape:
-        raise Refusal(f"it has shape {clip.shape} and not {shape}", "Get the file anew")
+        raise Refusal(f"it has shape {clip.shape} and not {shape}")
     return clip, "video"
 
 

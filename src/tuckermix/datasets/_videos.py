@@ -84,7 +84,7 @@ def _stack(frames: Iterator[np.ndarray], options: Options, limit: int | None = N
         if limit is not None and len(collected) == limit:
             break
     if not collected:
-        raise Refusal("it has no frames", "Get the file anew")
+        raise Refusal("it has no frames")
     return np.stack(collected)
 
 
