@@ -74,16 +74,12 @@ def labels_text(
     """
     columns = [f"p{cluster}" for cluster in range(proba.shape[1])]
     columns += [] if scores is None else ["outlier_score"]
-    head = ["index" if names is None else "name", "label", "confidence", *columns]
-    named = range(len(labels)) if names is None else sample_names(names, len(labels))
-    written = np.char.mod("%.6g", proba)
-    # Outliers, of label -1, are in no cluster: the largest soft label says how near they come.
-    largest = np.where(labels < 0, proba.argmax(axis=1), labels)
-    confidence = written[np.arange(len(labels)), largest].tolist()
-    if scores is not None:
-        written = np.concatenate([written, np.char.mod("%.4g", scores)[:, None]], axis=1)
-    rows = zip(named, labels.tolist(), confidence, written.tolist(), strict=True)
-    return csv_text([head, *([name, label, sure, *row] for name, label, sure, row in rows)])
+    rows = [["index" if names is None else "name", "label", "confidence", *columns]]
+    for sample in labels_values(names, proba, labels, scores):
+        name, label, sure, shares, *score = sample.values()
+        written = [f"{share:.6g}" for share in (sure, *shares)]
+        rows.append([name, label, *written, *(f"{value:.4g}" for value in score)])
+    return csv_text(rows)
 
 
 def outlier_scores(model: Any, X: Any) -> np.ndarray | None:
@@ -102,6 +98,7 @@ def labels_values(
     named = range(len(labels)) if names is None else sample_names(names, len(labels))
     who = "index" if names is None else "name"
     rounded = [[float(f"{value:.6g}") for value in row] for row in proba]
+    # Outliers, of label -1, are in no cluster: the largest soft label says how near they come.
     sure = np.where(labels < 0, proba.argmax(axis=1), labels)
     values = [
         {who: name, "label": label, "confidence": row[largest], "probabilities": row}
