@@ -24,8 +24,8 @@ SCHEMA_VERSION = 1
 """Of what --json writes."""
 
 
+@options.grouped
 def predict(
-    context: typer.Context,
     model_path: Annotated[
         Path,
         typer.Argument(
@@ -39,15 +39,8 @@ def predict(
         Path | None, typer.Option("--out", "-o", help="File for the labels; else stdout.")
     ] = None,
     force: options.Force = False,
-    key: options.Key = None,
-    sample_axis: options.SampleAxis = None,
-    sample_shape: options.SampleShape = None,
-    size: options.Size = None,
-    grey: options.Grey = None,
-    frames: options.Frames = None,
-    channels: options.Channels = None,
-    axes: options.Axes = None,
-    on_error: options.OnError = "skip",
+    *,
+    given: options.Reading,
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
 ) -> int:
@@ -67,7 +60,7 @@ def predict(
         raise UsageError(
             f"{out} is there already: name another file with --out, or add --force to replace it."
         )
-    reading = options.reading(context)
+    reading = options.reading(given)
     if model_path.is_dir():
         if not (model_path / _results.MODEL).is_file():
             raise UsageError(
