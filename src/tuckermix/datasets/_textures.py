@@ -11,6 +11,7 @@ from scipy.ndimage import gaussian_filter
 from tuckermix._declaration import describe
 from tuckermix._validation import check_integer, check_random_state, check_real
 from tuckermix.datasets._dataset import GENERATED, Dataset
+from tuckermix.datasets._options import check_pair
 
 PERIODS = (4.0, 40.0)
 """Frames in which a pair of states turns once: from flicker to slow waves."""
@@ -89,13 +90,7 @@ def make_dynamic_textures(
     check_integer(n_states, "n_states", owner)
     check_integer(shift, "shift", owner, minimum=0)
     check_real(noise, "noise", owner)
-    size = tuple(shape) if isinstance(shape, tuple | list) else (shape, shape)
-    if len(size) != 2:
-        raise ValueError(
-            f"The 'shape' parameter of {owner} must be an integer or a pair (height, width). "
-            f"Got {shape!r} instead."
-        )
-    height, width = (check_integer(side, "shape", owner) for side in size)
+    height, width = check_pair(shape, "shape", owner)
     if n_states % 2:
         raise ValueError(
             f"The 'n_states' parameter of {owner} must be even. Got {n_states!r} instead."

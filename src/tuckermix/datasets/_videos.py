@@ -106,10 +106,7 @@ def _frames(path: Path, options: Options) -> Iterator[np.ndarray]:
         stream.codec_context.options = {"max_pixels": str(min(most, MAX_PIXELS))}
         for frame in _decoded(container, stream):
             _check_frame(frame.width, frame.height, options)
-            if grey or options.grey:
-                yield frame.to_ndarray(format="gray")
-            else:
-                yield frame.to_ndarray(format="rgb24")
+            yield frame.to_ndarray(format="gray" if grey or options.grey else "rgb24")
 
 
 def _container(av: Any, raw: BinaryIO) -> Any:
