@@ -399,20 +399,16 @@ def reading_lines(
 
 def snippet(model: Any, transformers: Any = (), reading: tuple[str, str] = ("", "")) -> str:
     """Return the lines of Python that repeat the fit, with the transformers before it if any."""
-    name = type(model).__name__
-    call = _call(model, ("n_clusters",))
-    imported, read = reading
-    if not transformers:
-        return (
-            f"from tuckermix import {name}\n{imported}\n{read}"
-            f"model = {call}\nlabels = model.fit_predict(X)"
-        )
-    kinds = ", ".join(sorted({type(step).__name__ for step in transformers}))
-    steps = ", ".join([*(_call(step) for step in transformers), call])
+    call, (imported, read) = _call(model, ("n_clusters",)), reading
+    pipeline = ""
+    if transformers:
+        pipeline = "from sklearn.pipeline import make_pipeline\n"
+        kinds = ", ".join(sorted({type(step).__name__ for step in transformers}))
+        imported += f"from tuckermix.features import {kinds}\n"
+        call = f"make_pipeline({', '.join([*map(_call, transformers), call])})"
     return (
-        f"from sklearn.pipeline import make_pipeline\nfrom tuckermix import {name}\n"
-        f"{imported}from tuckermix.features import {kinds}\n\n{read}"
-        f"model = make_pipeline({steps})\nlabels = model.fit_predict(X)"
+        f"{pipeline}from tuckermix import {type(model).__name__}\n{imported}\n{read}"
+        f"model = {call}\nlabels = model.fit_predict(X)"
     )
 
 
