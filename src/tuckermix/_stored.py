@@ -142,10 +142,10 @@ class Encoder:
         """Write a value; `name` says where it is, for messages."""
         if isinstance(value, StopReason):
             return {"stop_reason": value.value}
+        if isinstance(value, np.generic):
+            value = value.item()
         if value is None or isinstance(value, bool | str):
             return value
-        if isinstance(value, np.bool_):
-            return bool(value)
         if isinstance(value, numbers.Integral):
             return int(value)
         if isinstance(value, numbers.Real):

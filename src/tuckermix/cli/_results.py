@@ -149,12 +149,6 @@ def summary_rows(
     return rows
 
 
-def _folder_of_names(source: str) -> Path | None:
-    """Return where names of samples are paths: below a folder, or beside a table of paths."""
-    path = Path(source)
-    return path if path.is_dir() else path.parent if path.is_file() else None
-
-
 def write_results(
     folder: Path, model: Any, X: Any, *, notes: Sequence[str] = (), **about: Any
 ) -> tuple[FitSummary, dict[str, Any]]:
@@ -182,17 +176,18 @@ def write_results(
     if features is not None:
         before = {name: settings(step) for name, step in model.steps[:-1]}
         summary = replace(summary, settings={**before, **summary.settings})
-    below = _folder_of_names(source)
+    place = Path(source)  # where the names of samples may lie
+    below = place if place.is_dir() else place.parent if place.is_file() else None
     page = render_report(model, X, summary=summary, folder=below, page_folder=folder, **about)
     scores = outlier_scores(fitted, seen)
     labels = labels_text(about["names"], proba, to_numpy(fitted.labels_), scores)
     files = {"labels": LABELS, "model": MODEL, "report": REPORT, "summary": SUMMARY}
-    place = {"input": source, "command": about["command"], "folder": str(folder)}
+    texts = {"input": source, "command": about["command"], "folder": str(folder)}
     values = {
         "schema_version": SCHEMA_VERSION,
         "tuckermix": __version__,
         **summary.to_dict(),
-        **{name: printable(text) for name, text in place.items()},
+        **{name: printable(text) for name, text in texts.items()},
         "selection": None if selection is None else selection.table,
         **left_out(about.get("skipped", ()), notes),
         "files": files,

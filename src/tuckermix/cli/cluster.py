@@ -199,13 +199,11 @@ def cluster(
         _results.result_folder(folder),
     ):
         with console.stage(f"Reading {source}"):
-            label_key = _input.label_key_of(truth)
-            on_disk = scheduler is not None
             data = _input.read_input(
                 source,
-                label_key=label_key,
+                label_key=_input.label_key_of(truth),
                 chunk=chunk,
-                on_disk=on_disk,
+                on_disk=scheduler is not None,
                 remember=unfinished.remember,
                 **reading,
             )

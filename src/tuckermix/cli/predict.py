@@ -72,19 +72,20 @@ def predict(
     with console.stage(f"Reading {source}"):
         reading = _features.reading_as_before(model, source, reading)
         data = _input.read_input(source, **reading)
-        if _features.reads_pixels(model) and data.X.ndim != 2:  # else spectra as rows
+        known = getattr(model, "reading_", None) or {}
+        if known.get("pixels") and data.X.ndim != 2:  # else spectra as rows
             data, _ = _input.pixels_of(data)
         _features.refuse_mixed_depths(data, _features.scale_of(model))
         X = data.X if _features.is_pipeline(model) else _input.floating(data.X)
     _input.tell(console, data)
     with console.stage("Labelling"), _input.naming(data):
-        proba, labels, scores = to_numpy(model.predict_proba(X)), None, None
+        proba, scores = to_numpy(model.predict_proba(X)), None
+        labels = proba.argmax(axis=1)
         final = _features.final(model)
         if getattr(final, "outliers", "keep") == "label":
             labels = to_numpy(model.predict(X))
             seen = model[:-1].transform(X) if _features.is_pipeline(model) else X
             scores = _results.outlier_scores(final, seen)
-    labels = proba.argmax(axis=1) if labels is None else labels
     if as_json:
         notes = [in_options(note) for note in data.extra.get("notes", [])]
         values = {

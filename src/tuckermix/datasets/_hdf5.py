@@ -205,25 +205,23 @@ def _stamp(path: str | os.PathLike[str]) -> tuple[int, int]:
 
 def _describe(library: Library, name: str, limit: int) -> _Stored:
     """Ask how an array is stored, and refuse what would pass the limit or is not known."""
-    path = library.path
-    stamp = _stamp(path)
+    stamp = _stamp(library.path)
     said, table = library.describe(name)
     kind, length, typename = said["type"]
     dtype = np.dtype({"number": typename, "text": f"S{length}"}.get(kind, object))
     chunks = tuple(said["chunks"] or ())
     chunk_bytes = math.prod(chunks) * said["value_bytes"] if chunks else 0
-    what = f"one chunk of {'/' + name!r} with shape {chunks}"
-    check_fits(what, chunk_bytes, limit, TOO_LARGE)
-    strange = [number for number, _ in said["filters"] if number not in FILTERS]
-    if strange:
-        raise Refusal(
-            f"{'/' + name!r} is packed with the filter number {strange[0]}, which is not known "
-            "here",
-            "Store it anew with gzip, with h5repack for example",
-        )
+    place = f"/{name}"
+    check_fits(f"one chunk of {place!r} with shape {chunks}", chunk_bytes, limit, TOO_LARGE)
+    for number, _ in said["filters"]:
+        if number not in FILTERS:
+            raise Refusal(
+                f"{place!r} is packed with the filter number {number}, which is not known here",
+                "Store it anew with gzip, with h5repack for example",
+            )
     fill = np.frombuffer(bytes.fromhex(said["fill"]), dtype)[0] if kind == "number" else b""
     return _Stored(
-        path=os.path.abspath(path),
+        path=os.path.abspath(library.path),
         stamp=stamp,
         name=name,
         shape=tuple(said["shape"]),

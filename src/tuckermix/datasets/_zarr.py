@@ -144,7 +144,9 @@ def _nodes(path: Path) -> Iterator[Node]:
             raise Refusal(f"it has more than {MAX_NODES} folders", "Store fewer arrays")
         folder = os.path.join(root, *name.split("/")) if name else root
         with os.scandir(folder) as scan:
-            items = {item.name: item for item in scan if item.name in MARKERS or _walked(item)}
+            # A link is kept, to be refused.
+            kept = [i for i in scan if i.name in MARKERS or i.is_symlink() or i.is_dir()]
+        items = {item.name: item for item in kept}
         for item in items.values():
             if item.is_symlink():
                 raise _link(f"{name}/{item.name}".lstrip("/"))
@@ -163,10 +165,6 @@ def _nodes(path: Path) -> Iterator[Node]:
             yield _version_3(root, name, metadata)
         else:
             pending += [f"{name}/{one}".lstrip("/") for one in items if one not in MARKERS]
-
-
-def _walked(item: os.DirEntry[str]) -> bool:
-    return item.is_symlink() or item.is_dir(follow_symlinks=False)
 
 
 def _link(name: str) -> ValueError:

@@ -261,15 +261,12 @@ def facts(
     name, meaning = surety(summary.settings)
     own = shape if sample_shape is None else sizes_text(sample_shape)
     what = "sample" if sample_shape is None else "array of features"
+    explained = 100 * summary.variance_explained
     rows = [
         ("Samples", f"{summary.n_samples:,}", f"each of shape {own}"),
         ("Clusters", str(summary.n_clusters), f"from {summary.n_components} components"),
         ("Ranks", ranks, f"the core kept of each {shape} {what}"),
-        (
-            "Variance explained",
-            f"{100 * summary.variance_explained:.1f} %",
-            f"cost {summary.cost:.4g}",
-        ),
+        ("Variance explained", f"{explained:.1f} %", f"cost {summary.cost:.4g}"),
         (name[0].upper() + name[1:], f"{summary.mean_confidence:.0%}", meaning),
     ]
     if summary.n_outliers:
@@ -385,11 +382,11 @@ def reading_lines(
     if source is None or reading is None:
         return "", ""
     options = {key: value for key, value in reading.items() if key != "suffix"}
-    if not Path(source).exists():
+    name = "read"
+    if skipped:
+        options["on_error"] = "skip"
+    if not Path(source).exists():  # a dataset by its name
         name, options = "load", {}
-    else:
-        name = "read"
-        options |= {"on_error": "skip"} if skipped else {}
     given = "".join(f", {key}={value!r}" for key, value in options.items())
     lines = f"X = {name}({source!r}{given}).X\n"
     if scene is not None:
