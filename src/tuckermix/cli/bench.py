@@ -33,15 +33,6 @@ SIDE, RANK, NOISE = 32, 12, 1.0
 SEED = 0
 
 
-HELP = """Time the fit on this machine, or tell the place of your method.
-
-Without --method: planted clusters of 32 × 32 images, against scikit-learn's KMeans. All times are
-from one run on one machine; compare their ratios.
-
-With --method MODULE:OBJECT: your method on the draws of the published tables, and its place among
-their columns, draw by draw. OBJECT is a class or function that takes n_clusters and gives something
-with fit_predict, such a thing ready made, or a function (X, n_clusters) that returns labels.
-"""
 EXAMPLES = """\b
 Examples:
   tuckermix bench --n-samples 200 -k 3
@@ -107,7 +98,16 @@ def bench(
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
 ) -> int:
-    """Time the fit on this machine, or run a method of the user's on the benchmark."""
+    """Time the fit on this machine, or tell the place of your method.
+
+    Without --method: planted clusters of 32 × 32 images, against scikit-learn's KMeans. All
+    times are from one run on one machine; compare their ratios.
+
+    With --method MODULE:OBJECT: your method on the draws of the published tables, and its place
+    among their columns, draw by draw. OBJECT is a class or function that takes n_clusters and
+    gives something with fit_predict, such a thing ready made, or a function (X, n_clusters)
+    that returns labels.
+    """
     if own["view"] not in VIEWS:
         raise UsageError(f"--as must be one of {', '.join(VIEWS)}. Got {own['view']!r}.")
     if own["method"]:

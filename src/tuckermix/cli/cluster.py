@@ -19,16 +19,6 @@ from tuckermix.cli._console import EXIT_DONE, EXIT_NOT_WHOLE, Console, in_option
 if TYPE_CHECKING:
     from tuckermix.cli._unfinished import Unfinished
 
-HELP = """Cluster samples; write labels, model and report to a folder.
-
-\b
-labels.csv       name or index, label, confidence, soft labels
-report.html      the clusters, to look at
-model.tuckermix  for 'tuckermix predict'
-summary.json     figures, settings, versions
-
-A run that was killed goes on when the same command is given again.
-"""
 EXAMPLES = """\b
 Examples:
   tuckermix cluster photos/
@@ -171,7 +161,16 @@ def cluster(
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
 ) -> int:
-    """Read samples, cluster them and write what came out."""
+    """Cluster samples; write labels, model and report to a folder.
+
+    \b
+    labels.csv       name or index, label, confidence, soft labels
+    report.html      the clusters, to look at
+    model.tuckermix  for 'tuckermix predict'
+    summary.json     figures, settings, versions
+
+    A run that was killed goes on when the same command is given again.
+    """  # noqa: D301 - typer keeps the lines behind \b apart
     from tuckermix._array_api import is_dask
     from tuckermix.cli import _features, _input, _results
     from tuckermix.cli._unfinished import Unfinished, key_of
