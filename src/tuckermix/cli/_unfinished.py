@@ -175,14 +175,12 @@ class Unfinished:
         """
         if seconds < WORTH:
             return False
-        try:
+        with suppress(OSError):
             self.path.mkdir(exist_ok=True)
-            if shutil.disk_usage(self.path).free < ROOM * nbytes:
-                return False
-            write()
-        except OSError:
-            return False
-        return True
+            if shutil.disk_usage(self.path).free >= ROOM * nbytes:
+                write()
+                return True
+        return False
 
     # ---- files that were read -----------------------------------------------------------------
 
