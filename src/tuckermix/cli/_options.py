@@ -53,7 +53,10 @@ def within(panel: str) -> Callable[..., Any]:
 
 
 class Group(dict[str, Any]):
-    """The values of options that belong together; the subclass declares them, with defaults."""
+    """The values of options that belong together; the subclass declares them.
+
+    One without a default is None where it is not given.
+    """
 
 
 def grouped(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -67,7 +70,7 @@ def grouped(command: Callable[..., Any]) -> Callable[..., Any]:
             continue
         groups[parameter.name] = group
         for name, hint in get_type_hints(group, include_extras=True).items():
-            default = getattr(group, name)
+            default = getattr(group, name, None)
             parameters.append(parameter.replace(name=name, annotation=hint, default=default))
 
     @functools.wraps(command)
@@ -97,22 +100,20 @@ reads, writes, tables = within("Reading"), within("Output"), within("Running the
 class Reading(Group):
     """How INPUT is read: what `tuckermix.datasets.read` takes."""
 
-    key: Annotated[str | None, reads(metavar="NAME", help="The array of samples in INPUT.")] = None
-    sample_axis: Annotated[int | None, reads(help="The axis of the samples.")] = None
+    key: Annotated[str | None, reads(metavar="NAME", help="The array of samples in INPUT.")]
+    sample_axis: Annotated[int | None, reads(help="The axis of the samples.")]
     sample_shape: Annotated[
         str | None, reads(metavar="SHAPE", help="Unfold flat samples, e.g. 32x32.")
-    ] = None
-    size: Annotated[str | None, reads(metavar="SIZE", help="Resize images, e.g. 64 or 48x64.")] = (
-        None
-    )
+    ]
+    size: Annotated[str | None, reads(metavar="SIZE", help="Resize images, e.g. 64 or 48x64.")]
     grey: Annotated[
         bool | None, reads("--grey/--colour", help="Make all images grey, or all colour.")
-    ] = None
-    frames: Annotated[int | None, reads(help="Frames to take of each video.")] = None
+    ]
+    frames: Annotated[int | None, reads(help="Frames to take of each video.")]
     channels: Annotated[
         str | None,
         reads(metavar="LIST", help="Channels to keep, by number or name, e.g. 0,2 or DAPI."),
-    ] = None
+    ]
     axes: Annotated[
         str | None,
         reads(
@@ -120,7 +121,7 @@ class Reading(Group):
             help="What the axes of a stored array mean: N samples, T time, Z depth, Y height, X "
             "width, C channels; e.g. NTYX.",
         ),
-    ] = None
+    ]
     on_error: Annotated[
         str,
         reads(
@@ -135,19 +136,15 @@ class Running(Group):
 
     data: Annotated[
         Path | None, tables(help="Folder of the datasets; else what TUCKERMIX_DATA names.")
-    ] = None
-    runs: Annotated[int | None, tables(min=1, help="Draws of a row; else as many as it has.")] = (
-        None
-    )
+    ]
+    runs: Annotated[int | None, tables(min=1, help="Draws of a row; else as many as it has.")]
     quick: Annotated[
         bool, tables("--quick", help="Miniature tables on open data, in little time.")
     ] = False
     jobs: Annotated[
         int | None, tables(min=0, help="Processes; else one a core. 0: no further process.")
-    ] = None
-    time_limit: Annotated[float | None, tables(help="Seconds after which a run is given up.")] = (
-        None
-    )
+    ]
+    time_limit: Annotated[float | None, tables(help="Seconds after which a run is given up.")]
     retry_failed: Annotated[
         bool, tables("--retry-failed", help="Try runs again that failed before.")
     ] = False

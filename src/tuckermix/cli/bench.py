@@ -53,17 +53,17 @@ class Own(options.Group):
             metavar="MODULE:OBJECT",
             help="Your method, from a module or file here or an installed one; repeatable.",
         ),
-    ] = None
+    ]
     name: Annotated[
         list[str] | None, _method(metavar="NAME", help="What to call it; once for each --method.")
-    ] = None
+    ]
     rows: Annotated[
         list[str] | None,
         _method(
             metavar="ROWS",
             help="A table (table5), a row (table5:ORL) or a dataset (mnist); repeatable.",
         ),
-    ] = None
+    ]
     view: Annotated[
         str,
         _method(
@@ -76,16 +76,14 @@ class Own(options.Group):
     beside: Annotated[
         str | None,
         _method(help="Published columns to compute here too, separated by commas."),
-    ] = None
+    ]
     db: Annotated[
         Path | None,
         _method(help="File with the records, to continue later; else tuckermix-bench.sqlite."),
-    ] = None
-    records: Annotated[
-        Path | None, _method(help="Published records; else those of this version.")
-    ] = None
+    ]
+    records: Annotated[Path | None, _method(help="Published records; else those of this version.")]
     refresh: Annotated[bool, _method("--refresh", help="Compute everything anew.")] = False
-    csv: Annotated[Path | None, _method(help="Write the places as CSV.")] = None
+    csv: Annotated[Path | None, _method(help="Write the places as CSV.")]
 
 
 @options.grouped

@@ -39,11 +39,11 @@ class Model(options.Group):
 
     n_components: Annotated[
         int | None, models(min=1, help="Components of the model; by default 2 k + 1.")
-    ] = None
+    ]
     ranks: Annotated[
         str | None,
         models(metavar="RANKS", help="Core size, e.g. 12x12, or the energy to keep, e.g. 0.95."),
-    ] = None
+    ]
     solver: Annotated[str, models(words=_names.SOLVERS)] = "exact"
     init: Annotated[str, models(words=_names.INITS)] = "hosvd"
     memberships: Annotated[

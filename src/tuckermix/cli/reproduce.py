@@ -20,7 +20,6 @@ from tuckermix.cli._console import (
     logging_to,
     visible,
 )
-from tuckermix.cli._options import one_of
 from tuckermix.experiments import (
     DEFAULT_DB,
     EXPERIMENTS,
@@ -149,7 +148,7 @@ def reproduce(
         typer.Argument(
             metavar="TARGETS",
             help=f"{', '.join(NAMES)}; or '{SHOW}' before them to render what is stored.",
-            autocompletion=one_of(*NAMES, SHOW),
+            autocompletion=options.one_of(*NAMES, SHOW),
             show_default=False,
         ),
     ],
@@ -157,7 +156,7 @@ def reproduce(
         str | None,
         typer.Option(
             help=f"Only these, separated by commas: {', '.join(METHODS)}.",
-            autocompletion=one_of(*METHODS),
+            autocompletion=options.one_of(*METHODS),
         ),
     ] = None,
     row: Annotated[
@@ -193,7 +192,8 @@ def reproduce(
     formats: Annotated[
         str,
         typer.Option(
-            help=f"For {SHOW}: any of {', '.join(FORMATS)}.", autocompletion=one_of(*FORMATS)
+            help=f"For {SHOW}: any of {', '.join(FORMATS)}.",
+            autocompletion=options.one_of(*FORMATS),
         ),
     ] = "terminal",
     out: Annotated[Path | None, typer.Option(help=f"For {SHOW}: folder for the files.")] = None,
