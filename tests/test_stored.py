@@ -82,8 +82,8 @@ def test_records():
     assert list(back) == back.keys() == ["cost", "rows"]
     assert back.to_dict()["cost"] == 1.5
     assert "cost" in back
-    assert repr(there_and_back(StoredRecord({"a": 1}))) == "StoredRecord(a=1)"
-    assert there_and_back(StoredRecord({"a": 1})) == StoredRecord({"a": 1})
+    assert repr(there_and_back(StoredRecord(a=1))) == "StoredRecord(a=1)"
+    assert there_and_back(StoredRecord(a=1)) == StoredRecord(a=1)
     with pytest.raises(AttributeError, match="This record has no field 'x', but cost, rows"):
         _ = back.x
 

@@ -163,14 +163,13 @@ def zip_entries(path: str | os.PathLike[str], archive: zipfile.ZipFile) -> Seque
             )
         where = f"{os.fspath(path)}, {member.filename}"
         with archive.open(member) as stream, reading(where):
-            shape, fortran, dtype = array_header(stream)
+            shape, _, dtype = array_header(stream)
             offset = stream.tell()
-        load = functools.partial(_load_member, archive, member, offset, shape, fortran, dtype)
+        load = functools.partial(_load_member, archive, member)
         entry = npy_entry(member.filename.removesuffix(".npy"), shape, dtype, load)
         if entry.numeric and offset + entry.nbytes != member.file_size:
             raise Refusal(
-                f"{entry} needs {offset + entry.nbytes} bytes, and {member.file_size} are stored",
-                "Get the file anew",
+                f"{entry} needs {offset + entry.nbytes} bytes, and {member.file_size} are stored"
             )
         entries.append(entry)
     return entries
@@ -188,41 +187,29 @@ def array_header(stream: IO[bytes]) -> Header:
     prefix = stream.read(LENGTHS[version].size)
     (length,) = LENGTHS[version].unpack(prefix)
     if length > MAX_ARRAY_HEADER:
-        raise Refusal(
-            f"its header claims {length} bytes, and {MAX_ARRAY_HEADER} is the limit",
-            "Get the file anew",
-        )
+        raise Refusal(f"its header claims {length} bytes, and {MAX_ARRAY_HEADER} is the limit")
     head = io.BytesIO(prefix + stream.read(length))
-    with warnings.catch_warnings():
-        # Headers from Python 2 are rewritten with a warning that helps nobody here.
-        warnings.filterwarnings("ignore", message=".*created on Python 2.*")
+    with _without_python_2():
         if version == (1, 0):
             shape, fortran, dtype = npy_format.read_array_header_1_0(head)
         else:
             shape, fortran, dtype = npy_format.read_array_header_2_0(head)
     if any(size < 0 for size in shape):
-        raise Refusal(f"its shape {shape} is impossible", "Get the file anew")
+        raise Refusal(f"its shape {shape} is impossible")
     return shape, fortran, dtype
 
 
-def _load_member(
-    archive: zipfile.ZipFile,
-    member: zipfile.ZipInfo,
-    offset: int,
-    shape: tuple[int, ...],
-    fortran: bool,
-    dtype: np.dtype,
-) -> np.ndarray:
-    """Unpack one array straight into its own memory; the archive checks length and checksum."""
-    array = np.empty(math.prod(shape), dtype=dtype)
-    view = array.view(np.uint8).data
-    with archive.open(member) as stream:
-        stream.read(offset)
-        done = 0
-        while done < view.nbytes:
-            count = stream.readinto(view[done:])  # type: ignore[attr-defined]
-            if not count:
-                raise EOFError(f"{member.filename} ends after {offset + done} bytes")
-            done += count
+def _load_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> np.ndarray:
+    """Unpack one array whose header was checked; the archive checks length and checksum."""
+    with archive.open(member) as stream, _without_python_2():
+        array = npy_format.read_array(stream, allow_pickle=False)
         stream.read(1)  # the checksum is compared at the end of the stream only
-    return array.reshape(shape, order="F" if fortran else "C")
+    return array
+
+
+@contextmanager
+def _without_python_2() -> Iterator[None]:
+    """Say nothing of headers from Python 2: the warning that they are rewritten helps nobody."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*created on Python 2.*")
+        yield

@@ -216,6 +216,7 @@ def _describe(file: Any, name: str, most: int) -> tuple[Any, Any]:
             "Copy them into this file, with h5repack for example",
         )
     kind = item.id.get_type()
+    varies = isinstance(kind, h5py.h5t.TypeStringID) and kind.is_variable_str()
     plist = item.id.get_create_plist()
     filters = [plist.get_filter(position) for position in range(plist.get_nfilters())]
     said: dict[str, Any] = {
@@ -223,7 +224,7 @@ def _describe(file: Any, name: str, most: int) -> tuple[Any, Any]:
         "type": _type(item),
         "filters": [(number, list(settings)) for number, _, settings, _ in filters],
         "chunks": None if item.chunks is None else [int(size) for size in item.chunks],
-        "value_bytes": _value_bytes(kind),
+        "value_bytes": REFERENCE_BYTES if varies else int(kind.get_size()),
         "offset": None,
         "plain": False,
         "fill": "",
@@ -252,14 +253,6 @@ def _describe(file: Any, name: str, most: int) -> tuple[Any, Any]:
 
     item.id.chunk_iter(note)
     return said, memoryview(rows).cast("B")
-
-
-def _value_bytes(kind: Any) -> int:
-    """Return the bytes that a value takes in the file."""
-    import h5py
-
-    string = isinstance(kind, h5py.h5t.TypeStringID) and kind.is_variable_str()
-    return REFERENCE_BYTES if string else int(kind.get_size())
 
 
 def _shift() -> bool:

@@ -14,7 +14,7 @@ import os
 import stat
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext, suppress
 from typing import IO, BinaryIO
 
 QUOTED_LENGTH = 160
@@ -36,6 +36,9 @@ LZMA_MEMORY = 2**26
 """The most memory, in bytes, that unpacking xz may take for its dictionary: its strongest usual
 setting needs a little less."""
 
+ANEW = "Get the file anew"
+"""What helps with a file that lacks something."""
+
 Path = str | os.PathLike[str]
 Shape = tuple[int, ...]
 
@@ -50,7 +53,7 @@ class ReadError(ValueError):
 class Refusal(ReadError):
     """Something that is not read: problem and remedy. `reading` puts the name of the file to it."""
 
-    def __init__(self, problem: str, remedy: str, shapes: tuple[Shape, ...] = ()) -> None:
+    def __init__(self, problem: str, remedy: str = ANEW, shapes: tuple[Shape, ...] = ()) -> None:
         super().__init__(problem, remedy)
         self.shapes = shapes
 
@@ -73,7 +76,7 @@ def check_fits(
         )
 
 
-def read_error(path: Path, problem: str, remedy: str) -> ReadError:
+def read_error(path: Path, problem: str, remedy: str = ANEW) -> ReadError:
     """Build the error for the file `path`."""
     return ReadError(f"Cannot read {os.fspath(path)}: {problem}. {remedy}.")
 
@@ -88,13 +91,26 @@ def damaged(path: Path, kind: str, message: str) -> ReadError:
     )
 
 
+def total_memory() -> int:
+    """Return the bytes of memory that this machine has; 0 where the system does not tell."""
+    try:
+        return max(0, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    except (AttributeError, OSError, ValueError):
+        return 0
+
+
 def default_limit() -> int:
     """Return the most bytes that a file may unpack to unless the caller says otherwise."""
-    try:
-        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, OSError, ValueError):
-        memory = UNKNOWN_MEMORY
-    return int(MEMORY_SHARE * (memory if memory > 0 else UNKNOWN_MEMORY))
+    return int(MEMORY_SHARE * (total_memory() or UNKNOWN_MEMORY))
+
+
+def stated(path: Path, field: str) -> str:
+    """Return what a text such as /proc/cpuinfo states of a field; empty where it does not."""
+    with suppress(OSError), open(path, encoding="utf-8") as stream:
+        for line in stream:
+            if line.startswith(field):
+                return line.partition(":")[2].strip()
+    return ""
 
 
 def check_regular(path: Path, mode: int) -> None:
@@ -145,11 +161,8 @@ def open_unpacked(path: Path) -> Iterator[IO[bytes]]:
     with open_regular(path) as raw:
         packed = raw.read(len(GZIP_MAGIC)) == GZIP_MAGIC
         raw.seek(0)
-        if packed:
-            with gzip.GzipFile(fileobj=raw) as stream:
-                yield stream  # type: ignore[misc]
-        else:
-            yield raw
+        with gzip.GzipFile(fileobj=raw) if packed else nullcontext(raw) as stream:
+            yield stream  # type: ignore[misc]
 
 
 def slack(nbytes: int) -> int:

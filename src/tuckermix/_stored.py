@@ -26,6 +26,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from importlib import import_module
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -103,36 +104,15 @@ def _no_constant(text: str) -> float:
     raise ValueError(f"{text} is no JSON")
 
 
-class StoredRecord(Record):
-    """A record read from a file: the same fields, by attribute and by key.
-
-    Parameters
-    ----------
-    fields : dict
-        The fields by name.
-    """
-
-    def __init__(self, fields: dict[str, Any]) -> None:
-        self.__dict__["_fields"] = dict(fields)
+class StoredRecord(Record, SimpleNamespace):
+    """A record read from a file: the same fields, by attribute and by key."""
 
     def keys(self) -> list[str]:
         """Return the names of the fields."""
-        return list(self._fields)
+        return list(vars(self))
 
     def __getattr__(self, name: str) -> Any:
-        fields = self.__dict__.get("_fields", {})
-        if name in fields:
-            return fields[name]
-        raise AttributeError(f"This record has no field {name!r}, but {', '.join(fields)}.")
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, StoredRecord) and self._fields == other._fields
-
-    __hash__ = None  # type: ignore[assignment]
-
-    def __repr__(self) -> str:
-        inside = ", ".join(f"{key}={value!r}" for key, value in self._fields.items())
-        return f"StoredRecord({inside})"
+        raise AttributeError(f"This record has no field {name!r}, but {', '.join(vars(self))}.")
 
 
 @dataclass
@@ -162,10 +142,10 @@ class Encoder:
         """Write a value; `name` says where it is, for messages."""
         if isinstance(value, StopReason):
             return {"stop_reason": value.value}
+        if isinstance(value, np.generic):
+            value = value.item()
         if value is None or isinstance(value, bool | str):
             return value
-        if isinstance(value, np.bool_):
-            return bool(value)
         if isinstance(value, numbers.Integral):
             return int(value)
         if isinstance(value, numbers.Real):
@@ -264,6 +244,6 @@ class Decoder:
 
     def _record(self, name: str, fields: dict[str, Any]) -> Any:
         if name not in RECORDS:
-            return StoredRecord(fields)
+            return StoredRecord(**fields)
         module, _, attribute = RECORDS[name].partition(":")
         return getattr(import_module(module), attribute)(**fields)

@@ -9,14 +9,15 @@ from __future__ import annotations
 import os
 import platform
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib import metadata
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from tuckermix._array_api import blocks, to_numpy
+from tuckermix._reading import stated, total_memory
 from tuckermix._records import Record
 from tuckermix._version import __version__
 
@@ -298,26 +299,15 @@ def versions(packages: Sequence[str] = PACKAGES) -> dict[str, str]:
     """
     found = {"python": platform.python_version(), "tuckermix": __version__}
     for package in packages:
-        try:
+        with suppress(metadata.PackageNotFoundError):
             found[package] = metadata.version(package)
-        except metadata.PackageNotFoundError:
-            continue
     return found
 
 
 def machine() -> str:
     """Describe the processor and the memory of this machine in a line."""
-    name = platform.processor() or platform.machine()
-    memory = ""
-    try:
-        for line in Path("/proc/cpuinfo").read_text().splitlines():
-            if line.startswith("model name"):
-                name = line.partition(":")[2].strip()
-                break
-        pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-        memory = f", {pages / 2**30:.0f} GiB"
-    except (OSError, ValueError, AttributeError):
-        pass  # not Linux: the short description has to do
+    name = stated("/proc/cpuinfo", "model name") or platform.processor() or platform.machine()
+    memory = f", {total_memory() / 2**30:.0f} GiB" if total_memory() else ""
     return f"{name}, {os.cpu_count()} cores{memory}, {platform.system()}"
 
 

@@ -35,15 +35,7 @@ TRACEBACK = "TUCKERMIX_TRACEBACK"
 COMPLETED = ("COMP_WORDS", "_TYPER_COMPLETE_ARGS")
 """Where bash, and the other shells, put the words that Tab is to complete."""
 
-REPRODUCE_HELP = "Compute the tables and figures of the paper anew."
 INTERRUPTED = "Interrupted; nothing half-written is left behind."
-
-HELP = """Cluster stacks of images, videos, volumes and other N-way arrays.
-
-Start with 'tuckermix demo', or 'tuckermix cluster FOLDER' on images of your own. Progress goes to
-stderr, results to stdout. Exit codes: 0 done, 1 failed, 2 wrong use or unreadable input, 3 done but
-not converged or without some of the data, 130 interrupted.
-"""
 
 
 def _version(wanted: bool) -> None:
@@ -65,7 +57,12 @@ def _callback(
         ),
     ] = False,
 ) -> None:
-    """Hold the options of the whole program."""
+    """Cluster stacks of images, videos, volumes and other N-way arrays.
+
+    Start with 'tuckermix demo', or 'tuckermix cluster FOLDER' on images of your own. Progress
+    goes to stderr, results to stdout. Exit codes: 0 done, 1 failed, 2 wrong use or unreadable
+    input, 3 done but not converged or without some of the data, 130 interrupted.
+    """
 
 
 def build(with_reproduce: bool = False) -> typer.Typer:
@@ -87,23 +84,23 @@ def build(with_reproduce: bool = False) -> typer.Typer:
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},
     )
-    app.callback(help=HELP)(_callback)
+    app.callback()(_callback)
     command = partial(app.command, cls=GroupedCommand)
     command()(demo.demo)
-    command(help=cluster.HELP, epilog=cluster.EXAMPLES)(cluster.cluster)
+    command(epilog=cluster.EXAMPLES)(cluster.cluster)
     command(epilog=predict.EXAMPLES)(predict.predict)
     command()(datasets.datasets)
     if with_reproduce:
         module = import_module("tuckermix.cli.reproduce")
         app.add_typer(module.app, name="reproduce", cls=GroupedTargets)
     else:
-        app.command("reproduce", help=REPRODUCE_HELP)(_never)
-    command(help=bench.HELP, epilog=bench.EXAMPLES)(bench.bench)
+        app.command()(reproduce)
+    command(epilog=bench.EXAMPLES)(bench.bench)
     return app
 
 
-def _never() -> None:
-    """Stand for a command that is loaded when it is called."""
+def reproduce() -> None:  # stands for the command, which is loaded when it is called
+    """Compute the tables and figures of the paper anew."""
 
 
 def run(arguments: list[str]) -> int:

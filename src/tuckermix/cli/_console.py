@@ -9,7 +9,7 @@ import sys
 import time
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 EXIT_DONE = 0
@@ -61,10 +61,7 @@ class Console:
         start = time.perf_counter()
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            if self.live:
-                with _spinner(doing):
-                    yield
-            else:
+            with _spinner(doing) if self.live else nullcontext():
                 yield
         self.note(f"{doing}: {time.perf_counter() - start:.2f} s")
         for warning in caught:

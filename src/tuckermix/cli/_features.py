@@ -166,11 +166,6 @@ def reading_of(
     return {"suffix": Path(source).suffix.lower(), **found}
 
 
-def reads_pixels(model: Any) -> bool:
-    """Tell whether the samples of a model are the pixels of a scene."""
-    return bool((getattr(model, "reading_", None) or {}).get("pixels"))
-
-
 def reading_as_before(model: Any, source: str, options: dict[str, Any]) -> dict[str, Any]:
     """Complete the options for reading by those with which the model's own input was read."""
     known = dict(getattr(model, "reading_", None) or {})

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import re
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_type_hints
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -49,14 +52,35 @@ def within(panel: str) -> Callable[..., Any]:
     return option
 
 
-def under(context: typer.Context, heading: str) -> dict[str, Any]:
-    """Return the values of the options below a heading of the help, in the order of the help."""
-    names = [
-        str(parameter.name)
-        for parameter in context.command.params
-        if getattr(parameter, "rich_help_panel", None) == heading
-    ]
-    return {name: context.params[name] for name in names}
+class Group(dict[str, Any]):
+    """The values of options that belong together; the subclass declares them.
+
+    One without a default is None where it is not given.
+    """
+
+
+def grouped(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Make a command take the options of a `Group` where it has a parameter for all of them."""
+    parameters: list[inspect.Parameter] = []
+    groups: dict[str, type[Group]] = {}
+    for parameter in inspect.signature(command, eval_str=True).parameters.values():
+        group = parameter.annotation
+        if not (isinstance(group, type) and issubclass(group, Group)):
+            parameters.append(parameter)
+            continue
+        groups[parameter.name] = group
+        for name, hint in get_type_hints(group, include_extras=True).items():
+            default = getattr(group, name, None)
+            parameters.append(parameter.replace(name=name, annotation=hint, default=default))
+
+    @functools.wraps(command)
+    def call(**given: Any) -> Any:
+        for name, group in groups.items():
+            given[name] = group({one: given.pop(one) for one in get_type_hints(group)})
+        return command(**given)
+
+    call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    return call
 
 
 Input = Annotated[
@@ -69,43 +93,63 @@ Input = Annotated[
         show_default=False,
     ),
 ]
-READING = "Reading"
-reads, writes = within(READING), within("Output")
-"""What concerns INPUT, and what comes out."""
+reads, writes, tables = within("Reading"), within("Output"), within("Running the tables")
+"""What concerns INPUT, what comes out, and how rows of the tables are computed."""
 
-Key = Annotated[str | None, reads(metavar="NAME", help="The array of samples in INPUT.")]
-SampleAxis = Annotated[int | None, reads(help="The axis of the samples.")]
-SampleShape = Annotated[str | None, reads(metavar="SHAPE", help="Unfold flat samples, e.g. 32x32.")]
-Size = Annotated[str | None, reads(metavar="SIZE", help="Resize images, e.g. 64 or 48x64.")]
-Grey = Annotated[bool | None, reads("--grey/--colour", help="Make all images grey, or all colour.")]
-Frames = Annotated[int | None, reads(help="Frames to take of each video.")]
-Channels = Annotated[
-    str | None,
-    reads(metavar="LIST", help="Channels to keep, by number or name, e.g. 0,2 or DAPI."),
-]
-Axes = Annotated[
-    str | None,
-    reads(
-        metavar="LETTERS",
-        help="What the axes of a stored array mean: N samples, T time, Z depth, Y height, X "
-        "width, C channels; e.g. NTYX.",
-    ),
-]
-OnError = Annotated[
-    str,
-    reads(
-        help="At a file of a folder that cannot be read: skip it and list it, or stop.",
-        words=ON_ERROR,
-    ),
-]
-Chunk = Annotated[
-    int | None,
-    reads(
-        min=1,
-        help="Leave INPUT on disk and read this many samples at a time. Inputs that would not "
-        "fit in memory are left there in any case.",
-    ),
-]
+
+class Reading(Group):
+    """How INPUT is read: what `tuckermix.datasets.read` takes."""
+
+    key: Annotated[str | None, reads(metavar="NAME", help="The array of samples in INPUT.")]
+    sample_axis: Annotated[int | None, reads(help="The axis of the samples.")]
+    sample_shape: Annotated[
+        str | None, reads(metavar="SHAPE", help="Unfold flat samples, e.g. 32x32.")
+    ]
+    size: Annotated[str | None, reads(metavar="SIZE", help="Resize images, e.g. 64 or 48x64.")]
+    grey: Annotated[
+        bool | None, reads("--grey/--colour", help="Make all images grey, or all colour.")
+    ]
+    frames: Annotated[int | None, reads(help="Frames to take of each video.")]
+    channels: Annotated[
+        str | None,
+        reads(metavar="LIST", help="Channels to keep, by number or name, e.g. 0,2 or DAPI."),
+    ]
+    axes: Annotated[
+        str | None,
+        reads(
+            metavar="LETTERS",
+            help="What the axes of a stored array mean: N samples, T time, Z depth, Y height, X "
+            "width, C channels; e.g. NTYX.",
+        ),
+    ]
+    on_error: Annotated[
+        str,
+        reads(
+            help="At a file of a folder that cannot be read: skip it and list it, or stop.",
+            words=ON_ERROR,
+        ),
+    ] = "skip"
+
+
+class Running(Group):
+    """How rows of the tables are computed: what `reproduce` and `benchmark` both take."""
+
+    data: Annotated[
+        Path | None, tables(help="Folder of the datasets; else what TUCKERMIX_DATA names.")
+    ]
+    runs: Annotated[int | None, tables(min=1, help="Draws of a row; else as many as it has.")]
+    quick: Annotated[
+        bool, tables("--quick", help="Miniature tables on open data, in little time.")
+    ] = False
+    jobs: Annotated[
+        int | None, tables(min=0, help="Processes; else one a core. 0: no further process.")
+    ]
+    time_limit: Annotated[float | None, tables(help="Seconds after which a run is given up.")]
+    retry_failed: Annotated[
+        bool, tables("--retry-failed", help="Try runs again that failed before.")
+    ] = False
+
+
 AsJson = Annotated[bool, writes("--json", help="Write the result as JSON.")]
 Quiet = Annotated[bool, writes("--quiet", "-q", help="Write errors only to stderr.")]
 Out = Annotated[
@@ -118,9 +162,6 @@ Data = Annotated[
 ]
 Force = Annotated[bool, typer.Option("--force", help="Replace results that are there already.")]
 
-
-OF_COMMAND = ("chunk", "pixels")
-"""Options on INPUT that the command itself acts on."""
 
 TYPES = {"int": "N", "int range": "N", "float": "NUMBER", "float range": "NUMBER", "str": "WORD"}
 """What stands for a value in the help, in place of the name of a type."""
@@ -177,12 +218,9 @@ class GroupedTargets(Grouped, TyperGroup):
         return [piece for piece in super().collect_usage_pieces(ctx) if piece != below]
 
 
-def reading(context: typer.Context) -> dict[str, Any]:
+def reading(given: Reading) -> dict[str, Any]:
     """Return the options for reading as arguments of `tuckermix.datasets.read`."""
-    given = under(context, READING)
     check("--on-error", given["on_error"], ON_ERROR)
-    for name in OF_COMMAND:
-        given.pop(name, None)
     return given | {
         "sample_shape": sizes(given["sample_shape"], "--sample-shape"),
         "size": sizes(given["size"], "--size"),
@@ -216,10 +254,7 @@ def parse_ranks(text: str | None) -> Any:
     """Read --ranks: "12", "12x12", or a share of the energy such as "0.95"."""
     if text is None:
         return None
-    try:
-        share = float(text)
-    except ValueError:
-        return sizes(text, "--ranks")
-    if 0 < share < 1:
-        return share
+    with suppress(ValueError):
+        if 0 < float(text) < 1:
+            return float(text)
     return sizes(text, "--ranks")

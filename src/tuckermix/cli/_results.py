@@ -74,16 +74,12 @@ def labels_text(
     """
     columns = [f"p{cluster}" for cluster in range(proba.shape[1])]
     columns += [] if scores is None else ["outlier_score"]
-    head = ["index" if names is None else "name", "label", "confidence", *columns]
-    named = range(len(labels)) if names is None else sample_names(names, len(labels))
-    written = np.char.mod("%.6g", proba)
-    # Outliers, of label -1, are in no cluster: the largest soft label says how near they come.
-    largest = np.where(labels < 0, proba.argmax(axis=1), labels)
-    confidence = written[np.arange(len(labels)), largest].tolist()
-    if scores is not None:
-        written = np.concatenate([written, np.char.mod("%.4g", scores)[:, None]], axis=1)
-    rows = zip(named, labels.tolist(), confidence, written.tolist(), strict=True)
-    return csv_text([head, *([name, label, sure, *row] for name, label, sure, row in rows)])
+    rows = [["index" if names is None else "name", "label", "confidence", *columns]]
+    for sample in labels_values(names, proba, labels, scores):
+        name, label, sure, shares, *score = sample.values()
+        written = [f"{share:.6g}" for share in (sure, *shares)]
+        rows.append([name, label, *written, *(f"{value:.4g}" for value in score)])
+    return csv_text(rows)
 
 
 def outlier_scores(model: Any, X: Any) -> np.ndarray | None:
@@ -102,6 +98,7 @@ def labels_values(
     named = range(len(labels)) if names is None else sample_names(names, len(labels))
     who = "index" if names is None else "name"
     rounded = [[float(f"{value:.6g}") for value in row] for row in proba]
+    # Outliers, of label -1, are in no cluster: the largest soft label says how near they come.
     sure = np.where(labels < 0, proba.argmax(axis=1), labels)
     values = [
         {who: name, "label": label, "confidence": row[largest], "probabilities": row}
@@ -152,12 +149,6 @@ def summary_rows(
     return rows
 
 
-def _folder_of_names(source: str) -> Path | None:
-    """Return where names of samples are paths: below a folder, or beside a table of paths."""
-    path = Path(source)
-    return path if path.is_dir() else path.parent if path.is_file() else None
-
-
 def write_results(
     folder: Path, model: Any, X: Any, *, notes: Sequence[str] = (), **about: Any
 ) -> tuple[FitSummary, dict[str, Any]]:
@@ -185,17 +176,18 @@ def write_results(
     if features is not None:
         before = {name: settings(step) for name, step in model.steps[:-1]}
         summary = replace(summary, settings={**before, **summary.settings})
-    below = _folder_of_names(source)
+    place = Path(source)  # where the names of samples may lie
+    below = place if place.is_dir() else place.parent if place.is_file() else None
     page = render_report(model, X, summary=summary, folder=below, page_folder=folder, **about)
     scores = outlier_scores(fitted, seen)
     labels = labels_text(about["names"], proba, to_numpy(fitted.labels_), scores)
     files = {"labels": LABELS, "model": MODEL, "report": REPORT, "summary": SUMMARY}
-    place = {"input": source, "command": about["command"], "folder": str(folder)}
+    texts = {"input": source, "command": about["command"], "folder": str(folder)}
     values = {
         "schema_version": SCHEMA_VERSION,
         "tuckermix": __version__,
         **summary.to_dict(),
-        **{name: printable(text) for name, text in place.items()},
+        **{name: printable(text) for name, text in texts.items()},
         "selection": None if selection is None else selection.table,
         **left_out(about.get("skipped", ()), notes),
         "files": files,

@@ -10,17 +10,17 @@ unpickled.
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import os
 import shutil
-import struct
 import time
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache, partial
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 
@@ -49,9 +49,8 @@ ROOM = 2
 SAMPLES, CHOICE, MODEL, TIME, FEATURES = "samples", "choice", "model", "time", "features"
 """What is kept, by the first part of its name; the second is the key of the run."""
 
-HEAD = struct.Struct("<4sIIQ")
-MAGIC = b"tmx1"
-"""A sample that was read: this mark, a sum, the lengths of what describes it and of its values."""
+LONGEST_LINE = 2**16
+"""Bytes of the line that describes a record; names of files are far shorter."""
 
 KEY_LENGTH = 16
 
@@ -176,14 +175,12 @@ class Unfinished:
         """
         if seconds < WORTH:
             return False
-        try:
+        with suppress(OSError):
             self.path.mkdir(exist_ok=True)
-            if shutil.disk_usage(self.path).free < ROOM * nbytes:
-                return False
-            write()
-        except OSError:
-            return False
-        return True
+            if shutil.disk_usage(self.path).free >= ROOM * nbytes:
+                write()
+                return True
+        return False
 
     # ---- files that were read -----------------------------------------------------------------
 
@@ -217,7 +214,7 @@ class Unfinished:
             sample, kind = read_one(path, options)
             now = time.monotonic()
             if sample.dtype.kind in NUMERIC_KINDS and now - start > sample.nbytes / RATE:
-                record = _record({"name": name, "kind": kind}, sample)
+                record = _record(name, kind, sample)
                 self._keep(now - begin, sample.nbytes, lambda: _append(journal, record))
             return sample, kind
 
@@ -239,11 +236,9 @@ class Unfinished:
         chosen = choose()
         values = chosen.to_dict() | {"trials": [trial.to_dict() for trial in chosen.trials]}
         text = json.dumps(values, default=lambda value: value.item())
-
-        def write() -> None:  # the key is asked for only if there is something to keep
-            write_text(self._named(CHOICE, ".json"), text)
-
-        self._keep(time.monotonic() - start, len(text), write)
+        # The key is asked for only if there is something to keep.
+        taken = time.monotonic() - start
+        self._keep(taken, len(text), lambda: write_text(self._named(CHOICE, ".json"), text))
         return chosen
 
     def rows(self, transform: Callable[[Any], np.ndarray], X: np.ndarray) -> np.ndarray:
@@ -275,8 +270,8 @@ class Unfinished:
             if time.monotonic() - begin >= WORTH:
                 # Those that came before the time was up follow, one file for all of them.
                 piece = rows[waiting : part.stop]
-                write = partial(_save, self._named(f"{FEATURES}-{waiting}-{part.stop}", ".npy"))
-                if self._keep(WORTH, piece.nbytes, partial(write, piece)):
+                path = self._named(f"{FEATURES}-{waiting}-{part.stop}", ".npy")
+                if self._keep(WORTH, piece.nbytes, partial(_save, path, piece)):
                     waiting = part.stop
         return rows
 
@@ -328,71 +323,54 @@ def _save(path: Path, piece: np.ndarray) -> None:
 # ---- the journal of samples: one record after the other, so that a kill costs at most the last ---
 
 
-def _record(about: dict[str, Any], sample: np.ndarray) -> bytes:
-    """Return a sample as one record of the journal."""
-    text = json.dumps({**about, "shape": sample.shape, "dtype": sample.dtype.str}).encode()
-    values = np.ascontiguousarray(sample).tobytes()
-    return HEAD.pack(MAGIC, zlib.crc32(text + values), len(text), len(values)) + text + values
+def _record(name: list[Any], kind: str, sample: np.ndarray) -> bytes:
+    """Return a sample as one record of the journal: a line that describes it, and its values."""
+    target = io.BytesIO()
+    np.save(target, np.ascontiguousarray(sample), allow_pickle=False)
+    values = target.getvalue()
+    line = json.dumps([_checksum(name, kind, values), len(values), name, kind])
+    return line.encode() + b"\n" + values
+
+
+def _checksum(name: list[Any], kind: str, values: bytes) -> int:
+    return zlib.crc32(json.dumps([name, kind]).encode() + values)
 
 
 def _append(journal: Path, record: bytes) -> None:
     """Add a record at the end, in one step, so that two writers do not mix."""
-    target = os.open(journal, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-    try:
-        os.write(target, record)
-    finally:
-        os.close(target)
+    with open(journal, "ab", buffering=0, opener=partial(os.open, mode=0o600)) as stream:
+        stream.write(record)
 
 
-def _scan(journal: Path) -> dict[str, tuple[int, int]]:
-    """Find the records of a journal by the names of what was read: where, and how long each is.
+def _scan(journal: Path) -> dict[str, tuple[Any, ...]]:
+    """Find the records of a journal by the names of what was read: what `_sample` takes of each.
 
     What stands behind the last whole record is cut off, so that new ones can be found again.
     """
-    places: dict[str, tuple[int, int]] = {}
+    places: dict[str, tuple[Any, ...]] = {}
     with suppress(OSError), open(journal, "r+b") as stream:
         size, here = os.fstat(stream.fileno()).st_size, 0
-        while (about := _about(stream, size - here)) is not None:
-            values, length = about
-            places[json.dumps(values.get("name"))] = (here, length)
-            here += length
-            stream.seek(here)
+        with suppress(ValueError, TypeError):  # a line that is damaged, or not whole
+            while here < size:
+                total, length, name, kind = json.loads(stream.readline(LONGEST_LINE))
+                start = stream.tell()
+                if not 0 <= length <= size - start:
+                    break
+                here = stream.seek(start + length)
+                places[json.dumps(name)] = (start, length, total, name, kind)
         if here < size:
             stream.truncate(here)
     return places
 
 
-def _about(stream: BinaryIO, room: int) -> tuple[dict[str, Any], int] | None:
-    """Read what describes the next record, and its length; None where there is no whole one."""
-    head = stream.read(HEAD.size)
-    if len(head) < HEAD.size:
-        return None
-    magic, _, text_length, length = HEAD.unpack(head)
-    whole = HEAD.size + text_length + length
-    if magic != MAGIC or whole > room:
-        return None
-    try:
-        values = json.loads(stream.read(text_length))
-    except ValueError:
-        return None
-    return (values, whole) if isinstance(values, dict) else None
-
-
-def _sample(journal: Path, place: int, length: int) -> tuple[np.ndarray, str] | None:
+def _sample(
+    journal: Path, start: int, length: int, total: int, name: list[Any], kind: str
+) -> tuple[np.ndarray, str] | None:
     """Read one record of a journal; None where it is damaged."""
-    try:
-        with open(journal, "rb") as stream:
-            stream.seek(place)
-            record = stream.read(length)
-        _, total, text_length, _ = HEAD.unpack_from(record)
-        body = record[HEAD.size :]
-        if len(record) != length or zlib.crc32(body) != total:
-            return None
-        about = json.loads(body[:text_length])
-        dtype = np.dtype(about["dtype"])
-        if dtype.kind not in NUMERIC_KINDS:
-            return None
-        values = np.frombuffer(body, dtype, offset=text_length).reshape(about["shape"])
-        return values, str(about["kind"])
-    except (OSError, ValueError, KeyError, TypeError, struct.error):
-        return None
+    with suppress(OSError, ValueError), open(journal, "rb") as stream:
+        stream.seek(start)
+        content = stream.read(length)
+        if _checksum(name, kind, content) == total:
+            values = np.lib.format.read_array(io.BytesIO(content), allow_pickle=False)
+            return (values, kind) if values.dtype.kind in NUMERIC_KINDS else None
+    return None

@@ -33,15 +33,6 @@ SIDE, RANK, NOISE = 32, 12, 1.0
 SEED = 0
 
 
-HELP = """Time the fit on this machine, or tell the place of your method.
-
-Without --method: planted clusters of 32 × 32 images, against scikit-learn's KMeans. All times are
-from one run on one machine; compare their ratios.
-
-With --method MODULE:OBJECT: your method on the draws of the published tables, and its place among
-their columns, draw by draw. OBJECT is a class or function that takes n_clusters and gives something
-with fit_predict, such a thing ready made, or a function (X, n_clusters) that returns labels.
-"""
 EXAMPLES = """\b
 Examples:
   tuckermix bench --n-samples 200 -k 3
@@ -49,32 +40,30 @@ Examples:
   tuckermix bench --method mymethod:MyClustering --rows table5 --runs 5 --csv places.csv
 """
 
-OWN = "A method of your own"
-_method = options.within(OWN)
+_method = options.within("A method of your own")
 """What goes with --method."""
 
 
-def bench(
-    context: typer.Context,
-    n_samples: Annotated[int, typer.Option(min=10, help="Samples of 32 × 32.")] = 1000,
-    n_clusters: Annotated[int, typer.Option("--n-clusters", "-k", min=2, help="Clusters.")] = 10,
+class Own(options.Group):
+    """Which methods are run on which rows, and what is written of it."""
+
     method: Annotated[
         list[str] | None,
         _method(
             metavar="MODULE:OBJECT",
             help="Your method, from a module or file here or an installed one; repeatable.",
         ),
-    ] = None,
+    ]
     name: Annotated[
         list[str] | None, _method(metavar="NAME", help="What to call it; once for each --method.")
-    ] = None,
+    ]
     rows: Annotated[
         list[str] | None,
         _method(
             metavar="ROWS",
             help="A table (table5), a row (table5:ORL) or a dataset (mnist); repeatable.",
         ),
-    ] = None,
+    ]
     view: Annotated[
         str,
         _method(
@@ -83,50 +72,48 @@ def bench(
             help="What it is given: tensors, pixels, scattering; auto asks its tags.",
             words=VIEWS,
         ),
-    ] = "auto",
-    runs: Annotated[int | None, _method(min=1, help="Draws of a row; else all.")] = None,
+    ] = "auto"
     beside: Annotated[
         str | None,
         _method(help="Published columns to compute here too, separated by commas."),
-    ] = None,
-    quick: Annotated[
-        bool, _method("--quick", help="Miniature tables on open data, in seconds.")
-    ] = False,
-    data: Annotated[
-        Path | None, _method(help="Folder of the datasets; else what TUCKERMIX_DATA names.")
-    ] = None,
-    jobs: Annotated[
-        int | None, _method(min=0, help="Processes; else one a core. 0: no further process.")
-    ] = None,
+    ]
     db: Annotated[
         Path | None,
-        _method(
-            help="File with the records, to continue later; else tuckermix-bench.sqlite.",
-        ),
-    ] = None,
-    records: Annotated[
-        Path | None, _method(help="Published records; else those of this version.")
-    ] = None,
-    time_limit: Annotated[
-        float | None, _method(help="Seconds after which a run is given up.")
-    ] = None,
-    retry_failed: Annotated[
-        bool, _method("--retry-failed", help="Try runs again that failed before.")
-    ] = False,
-    refresh: Annotated[bool, _method("--refresh", help="Compute everything anew.")] = False,
-    csv: Annotated[Path | None, _method(help="Write the places as CSV.")] = None,
+        _method(help="File with the records, to continue later; else tuckermix-bench.sqlite."),
+    ]
+    records: Annotated[Path | None, _method(help="Published records; else those of this version.")]
+    refresh: Annotated[bool, _method("--refresh", help="Compute everything anew.")] = False
+    csv: Annotated[Path | None, _method(help="Write the places as CSV.")]
+
+
+@options.grouped
+def bench(
+    n_samples: Annotated[int, typer.Option(min=10, help="Samples of 32 × 32.")] = 1000,
+    n_clusters: Annotated[int, typer.Option("--n-clusters", "-k", min=2, help="Clusters.")] = 10,
+    *,
+    own: Own,
+    running: options.Running,
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
 ) -> int:
-    """Time the fit on this machine, or run a method of the user's on the benchmark."""
-    if view not in VIEWS:
-        raise UsageError(f"--as must be one of {', '.join(VIEWS)}. Got {view!r}.")
-    if method:
-        return _places(**options.under(context, OWN), as_json=as_json, quiet=quiet)
-    given = {"--name": name, "--rows": rows, "--csv": csv, "--beside": beside, "--quick": quick}
-    lonely = [option for option, value in given.items() if value]
+    """Time the fit on this machine, or tell the place of your method.
+
+    Without --method: planted clusters of 32 × 32 images, against scikit-learn's KMeans. All
+    times are from one run on one machine; compare their ratios.
+
+    With --method MODULE:OBJECT: your method on the draws of the published tables, and its place
+    among their columns, draw by draw. OBJECT is a class or function that takes n_clusters and
+    gives something with fit_predict, such a thing ready made, or a function (X, n_clusters)
+    that returns labels.
+    """
+    if own["view"] not in VIEWS:
+        raise UsageError(f"--as must be one of {', '.join(VIEWS)}. Got {own['view']!r}.")
+    if own["method"]:
+        return _places(own, running, as_json=as_json, quiet=quiet)
+    given = {name: own[name] for name in ("name", "rows", "csv", "beside")}
+    lonely = [name for name, value in (given | {"quick": running["quick"]}).items() if value]
     if lonely:
-        raise UsageError(f"{lonely[0]} goes with --method MODULE:OBJECT: name your method.")
+        raise UsageError(f"--{lonely[0]} goes with --method MODULE:OBJECT: name your method.")
     return _times(n_samples, n_clusters, as_json=as_json, quiet=quiet)
 
 
@@ -178,33 +165,20 @@ def _times(n_samples: int, n_clusters: int, *, as_json: bool, quiet: bool) -> in
     return 0
 
 
-def _places(
-    method: list[str],
-    name: list[str] | None,
-    view: str,
-    csv: Path | None,
-    *,
-    as_json: bool,
-    quiet: bool,
-    rows: list[str] | None,
-    beside: str | None,
-    db: Path | None,
-    **options: Any,
-) -> int:
-    """Run the methods, print where they stand, and return the exit code.
-
-    The `options` are those of :func:`tuckermix.experiments.benchmark`.
-    """
+def _places(given: Own, running: options.Running, *, as_json: bool, quiet: bool) -> int:
+    """Run the methods, print where they stand, and return the exit code."""
     from tuckermix.cli.reproduce import shown_progress, split_methods, summary_line
     from tuckermix.experiments import benchmark, own_method, places_csv
     from tuckermix.experiments.bench import PLACES_DB
 
-    console, names = Console(quiet), name or []
-    if names and len(names) != len(method):
+    console, paths, names = Console(quiet), given["method"], given["name"] or []
+    if names and len(names) != len(paths):
         raise UsageError(
-            f"--name must be given once for each --method. Got {len(names)} for {len(method)}."
+            f"--name must be given once for each --method. Got {len(names)} for {len(paths)}."
         )
-    own = [own_method(path, name=one, view=view) for path, one in zip_longest(method, names)]
+    own = [
+        own_method(path, name=one, view=given["view"]) for path, one in zip_longest(paths, names)
+    ]
     named = [one.name for one in own]
     twice = {one for one in named if named.count(one) > 1}
     if twice:
@@ -213,19 +187,21 @@ def _places(
         try:
             result = benchmark(
                 own,
-                rows=rows or None,
-                beside=split_methods(beside),
-                db=PLACES_DB if db is None else db,
+                rows=given["rows"] or None,
+                beside=split_methods(given["beside"]),
+                db=given["db"] or PLACES_DB,
+                records=given["records"],
+                refresh=given["refresh"],
                 progress=progress,
-                **options,
+                **running,
             )
         except RuntimeError as error:  # the file is in use
             raise UsageError(str(error)) from error
     console.note(summary_line(result.report))
-    if csv is not None:
-        write_text(csv, places_csv(result.places))
-        console.note(f"Wrote {csv}")
-    if options["quick"]:
+    if given["csv"] is not None:
+        write_text(given["csv"], places_csv(result.places))
+        console.note(f"Wrote {given['csv']}")
+    if running["quick"]:
         console.note("The miniature tables show that everything runs; their places mean little.")
     if as_json:
         console.result(_values(result, named), [], True)

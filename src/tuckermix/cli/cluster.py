@@ -19,16 +19,6 @@ from tuckermix.cli._console import EXIT_DONE, EXIT_NOT_WHOLE, Console, in_option
 if TYPE_CHECKING:
     from tuckermix.cli._unfinished import Unfinished
 
-HELP = """Cluster samples; write labels, model and report to a folder.
-
-\b
-labels.csv       name or index, label, confidence, soft labels
-report.html      the clusters, to look at
-model.tuckermix  for 'tuckermix predict'
-summary.json     figures, settings, versions
-
-A run that was killed goes on when the same command is given again.
-"""
 EXAMPLES = """\b
 Examples:
   tuckermix cluster photos/
@@ -37,19 +27,58 @@ Examples:
   tuckermix cluster scans.h5 -k 3 --key volumes -o scans --json --quiet
 """
 
-MODEL = "The model"
-models, computes = options.within(MODEL), options.within("Computing")
+models, computes = options.within("The model"), options.within("Computing")
 """What concerns the model, and the machine."""
-
-BEFORE_MODEL = ("features", "scale")
-"""Options on the model that speak of what comes before it; the others are its parameters."""
 
 SAID = 3
 """Lines on a choice for the terminal: what, the next view, the next number; the report has all."""
 
 
+class Model(options.Group):
+    """What `TuckerClustering` takes."""
+
+    n_components: Annotated[
+        int | None, models(min=1, help="Components of the model; by default 2 k + 1.")
+    ]
+    ranks: Annotated[
+        str | None,
+        models(metavar="RANKS", help="Core size, e.g. 12x12, or the energy to keep, e.g. 0.95."),
+    ]
+    solver: Annotated[str, models(words=_names.SOLVERS)] = "exact"
+    init: Annotated[str, models(words=_names.INITS)] = "hosvd"
+    memberships: Annotated[
+        str, models(help="Which simplex gives the mixing weights:", words=_names.SIMPLICES)
+    ] = "anchored"
+    assign_labels: Annotated[str, models(words=_names.LABELLINGS)] = "graph"
+    calibrate: Annotated[
+        bool,
+        models(
+            "--calibrate",
+            help="Soft labels as probabilities that another fit agrees, in place of votes.",
+        ),
+    ] = False
+    outliers: Annotated[
+        str,
+        models(
+            help="keep (all samples get a cluster) or label (-1 for those that fit none).",
+            words=_names.OUTLIERS,
+        ),
+    ] = "keep"
+    missing: Annotated[
+        str,
+        models(
+            help="At gaps (NaN): none refuses them, impute fills them by the model.",
+            words=(options.NONE, *_names.MISSING),
+        ),
+    ] = "none"
+    n_neighbors: Annotated[int, models(min=1, help="Neighbours in the graph.")] = 15
+    n_init: Annotated[int, models(min=1, help="Starts of k-means.")] = 10
+    max_iter: Annotated[int, models(min=1, help="Most sweeps of the solver.")] = 100
+    tol: Annotated[float, models(min=0.0, help="When to stop.")] = 1e-6
+
+
+@options.grouped
 def cluster(
-    context: typer.Context,
     source: options.Input,
     n_clusters: Annotated[
         int | None,
@@ -71,16 +100,16 @@ def cluster(
             "name of an array in INPUT, or 'labels' for those that INPUT carries.",
         ),
     ] = None,
-    key: options.Key = None,
-    sample_axis: options.SampleAxis = None,
-    sample_shape: options.SampleShape = None,
-    size: options.Size = None,
-    grey: options.Grey = None,
-    frames: options.Frames = None,
-    channels: options.Channels = None,
-    axes: options.Axes = None,
-    on_error: options.OnError = "skip",
-    chunk: options.Chunk = None,
+    *,
+    given: options.Reading,
+    chunk: Annotated[
+        int | None,
+        options.reads(
+            min=1,
+            help="Leave INPUT on disk and read this many samples at a time. Inputs that would not "
+            "fit in memory are left there in any case.",
+        ),
+    ] = None,
     pixels: Annotated[
         bool,
         options.reads(
@@ -107,44 +136,7 @@ def cluster(
             words=(options.NONE, *_names.SCALES),
         ),
     ] = "none",
-    n_components: Annotated[
-        int | None, models(min=1, help="Components of the model; by default 2 k + 1.")
-    ] = None,
-    ranks: Annotated[
-        str | None,
-        models(metavar="RANKS", help="Core size, e.g. 12x12, or the energy to keep, e.g. 0.95."),
-    ] = None,
-    solver: Annotated[str, models(words=_names.SOLVERS)] = "exact",
-    init: Annotated[str, models(words=_names.INITS)] = "hosvd",
-    memberships: Annotated[
-        str, models(help="Which simplex gives the mixing weights:", words=_names.SIMPLICES)
-    ] = "anchored",
-    assign_labels: Annotated[str, models(words=_names.LABELLINGS)] = "graph",
-    calibrate: Annotated[
-        bool,
-        models(
-            "--calibrate",
-            help="Soft labels as probabilities that another fit agrees, in place of votes.",
-        ),
-    ] = False,
-    outliers: Annotated[
-        str,
-        models(
-            help="keep (all samples get a cluster) or label (-1 for those that fit none).",
-            words=_names.OUTLIERS,
-        ),
-    ] = "keep",
-    missing: Annotated[
-        str,
-        models(
-            help="At gaps (NaN): none refuses them, impute fills them by the model.",
-            words=(options.NONE, *_names.MISSING),
-        ),
-    ] = "none",
-    n_neighbors: Annotated[int, models(min=1, help="Neighbours in the graph.")] = 15,
-    n_init: Annotated[int, models(min=1, help="Starts of k-means.")] = 10,
-    max_iter: Annotated[int, models(min=1, help="Most sweeps of the solver.")] = 100,
-    tol: Annotated[float, models(min=0.0, help="When to stop.")] = 1e-6,
+    settings: Model,
     seed: Annotated[int, computes(min=0, help="Makes runs repeat.")] = 0,
     device: Annotated[
         str,
@@ -169,7 +161,16 @@ def cluster(
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
 ) -> int:
-    """Read samples, cluster them and write what came out."""
+    """Cluster samples; write labels, model and report to a folder.
+
+    \b
+    labels.csv       name or index, label, confidence, soft labels
+    report.html      the clusters, to look at
+    model.tuckermix  for 'tuckermix predict'
+    summary.json     figures, settings, versions
+
+    A run that was killed goes on when the same command is given again.
+    """  # noqa: D301 - typer keeps the lines behind \b apart
     from tuckermix._array_api import is_dask
     from tuckermix.cli import _features, _input, _results
     from tuckermix.cli._unfinished import Unfinished, key_of
@@ -177,15 +178,13 @@ def cluster(
     from tuckermix.report import require_packages
     from tuckermix.summary import sizes_text
 
-    given = options.under(context, MODEL)
-    parameters = {name: value for name, value in given.items() if name not in BEFORE_MODEL}
-    parameters["ranks"] = options.parse_ranks(ranks)
-    parameters["missing"] = None if missing == options.NONE else missing
+    settings["ranks"] = options.parse_ranks(settings["ranks"])
+    settings["missing"] = None if settings["missing"] == options.NONE else settings["missing"]
     known = 8 if n_clusters is None else n_clusters  # replaced by the chosen number below
-    model = TuckerClustering(known, random_state=seed, **parameters)
+    model = TuckerClustering(known, random_state=seed, **settings)
     model.check_params()  # before minutes of reading
     whole = _features.with_features(model, features or _names.PIXELS, scale)
-    reading = options.reading(context)
+    reading = options.reading(given)
     options.check("--kind", kind, _names.KINDS)
     require_packages()  # before minutes of fitting
     console = Console(quiet)
@@ -199,13 +198,11 @@ def cluster(
         _results.result_folder(folder),
     ):
         with console.stage(f"Reading {source}"):
-            label_key = _input.label_key_of(truth)
-            on_disk = scheduler is not None
             data = _input.read_input(
                 source,
-                label_key=label_key,
+                label_key=_input.label_key_of(truth),
                 chunk=chunk,
-                on_disk=on_disk,
+                on_disk=scheduler is not None,
                 remember=unfinished.remember,
                 **reading,
             )

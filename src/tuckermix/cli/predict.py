@@ -24,8 +24,8 @@ SCHEMA_VERSION = 1
 """Of what --json writes."""
 
 
+@options.grouped
 def predict(
-    context: typer.Context,
     model_path: Annotated[
         Path,
         typer.Argument(
@@ -39,15 +39,8 @@ def predict(
         Path | None, typer.Option("--out", "-o", help="File for the labels; else stdout.")
     ] = None,
     force: options.Force = False,
-    key: options.Key = None,
-    sample_axis: options.SampleAxis = None,
-    sample_shape: options.SampleShape = None,
-    size: options.Size = None,
-    grey: options.Grey = None,
-    frames: options.Frames = None,
-    channels: options.Channels = None,
-    axes: options.Axes = None,
-    on_error: options.OnError = "skip",
+    *,
+    given: options.Reading,
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
 ) -> int:
@@ -67,7 +60,7 @@ def predict(
         raise UsageError(
             f"{out} is there already: name another file with --out, or add --force to replace it."
         )
-    reading = options.reading(context)
+    reading = options.reading(given)
     if model_path.is_dir():
         if not (model_path / _results.MODEL).is_file():
             raise UsageError(
@@ -79,19 +72,20 @@ def predict(
     with console.stage(f"Reading {source}"):
         reading = _features.reading_as_before(model, source, reading)
         data = _input.read_input(source, **reading)
-        if _features.reads_pixels(model) and data.X.ndim != 2:  # else spectra as rows
+        known = getattr(model, "reading_", None) or {}
+        if known.get("pixels") and data.X.ndim != 2:  # else spectra as rows
             data, _ = _input.pixels_of(data)
         _features.refuse_mixed_depths(data, _features.scale_of(model))
         X = data.X if _features.is_pipeline(model) else _input.floating(data.X)
     _input.tell(console, data)
     with console.stage("Labelling"), _input.naming(data):
-        proba, labels, scores = to_numpy(model.predict_proba(X)), None, None
+        proba, scores = to_numpy(model.predict_proba(X)), None
+        labels = proba.argmax(axis=1)
         final = _features.final(model)
         if getattr(final, "outliers", "keep") == "label":
             labels = to_numpy(model.predict(X))
             seen = model[:-1].transform(X) if _features.is_pipeline(model) else X
             scores = _results.outlier_scores(final, seen)
-    labels = proba.argmax(axis=1) if labels is None else labels
     if as_json:
         notes = [in_options(note) for note in data.extra.get("notes", [])]
         values = {

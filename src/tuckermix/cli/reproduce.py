@@ -11,6 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
+from tuckermix.cli import _options as options
 from tuckermix.cli._console import (
     EXIT_INTERRUPTED,
     EXIT_NOT_WHOLE,
@@ -19,7 +20,6 @@ from tuckermix.cli._console import (
     logging_to,
     visible,
 )
-from tuckermix.cli._options import Data, one_of
 from tuckermix.experiments import (
     DEFAULT_DB,
     EXPERIMENTS,
@@ -141,23 +141,22 @@ def split_methods(value: str | None) -> list[str] | None:
 
 
 @app.callback()
+@options.grouped
 def reproduce(
     targets: Annotated[
         list[str],
         typer.Argument(
             metavar="TARGETS",
             help=f"{', '.join(NAMES)}; or '{SHOW}' before them to render what is stored.",
-            autocompletion=one_of(*NAMES, SHOW),
+            autocompletion=options.one_of(*NAMES, SHOW),
             show_default=False,
         ),
     ],
-    data: Data = None,
-    runs: Annotated[int | None, typer.Option(min=1, help="Runs in place of the paper's.")] = None,
     methods: Annotated[
         str | None,
         typer.Option(
             help=f"Only these, separated by commas: {', '.join(METHODS)}.",
-            autocompletion=one_of(*METHODS),
+            autocompletion=options.one_of(*METHODS),
         ),
     ] = None,
     row: Annotated[
@@ -166,20 +165,7 @@ def reproduce(
             metavar="NAME", help="Only this row of the targets; may be given several times."
         ),
     ] = None,
-    quick: Annotated[
-        bool, typer.Option("--quick", help="Miniature tables on open data, in minutes.")
-    ] = False,
-    jobs: Annotated[
-        int | None,
-        typer.Option(min=0, help="Processes; by default one a core. 0: no further process."),
-    ] = None,
     db: Annotated[Path, typer.Option(help="File with the records.")] = Path(DEFAULT_DB),
-    time_limit: Annotated[
-        float | None, typer.Option(help="Seconds after which a cell is given up.")
-    ] = None,
-    retry_failed: Annotated[
-        bool, typer.Option("--retry-failed", help="Try cells again that failed before.")
-    ] = False,
     refresh: Annotated[
         bool, typer.Option("--refresh", help="Compute records of older code anew.")
     ] = False,
@@ -206,10 +192,13 @@ def reproduce(
     formats: Annotated[
         str,
         typer.Option(
-            help=f"For {SHOW}: any of {', '.join(FORMATS)}.", autocompletion=one_of(*FORMATS)
+            help=f"For {SHOW}: any of {', '.join(FORMATS)}.",
+            autocompletion=options.one_of(*FORMATS),
         ),
     ] = "terminal",
     out: Annotated[Path | None, typer.Option(help=f"For {SHOW}: folder for the files.")] = None,
+    *,
+    running: options.Running,
 ) -> None:
     """Compute the paper's tables and figures; `reproduce show` renders what is stored.
 
@@ -221,18 +210,17 @@ def reproduce(
         count = import_records(records, db)
         typer.echo(f"Took {count} records from {records}.", err=True)
     if targets[0] == SHOW:
-        _show(targets[1:] or ["all"], db=db, formats=formats, out=out, quick=quick)
+        _show(targets[1:] or ["all"], db=db, formats=formats, out=out, quick=running["quick"])
         return
     absent: dict[str, str] = {}
     chosen: dict[str, Any] = {
-        "runs": runs,
         "methods": split_methods(methods),
         "rows": row or None,
-        "quick": quick,
         "db": db,
         "times": times,
     }
     if plan:
+        chosen |= {name: running[name] for name in ("runs", "quick")}
         typer.echo(_plan_text(plan_reproduction(targets, **chosen)))
         return
     try:
@@ -246,12 +234,9 @@ def reproduce(
             report = run_reproduction(
                 targets,
                 **chosen,
-                data=data,
-                jobs=jobs,
-                time_limit=time_limit,
+                **running,
                 stop_after=stop_after,
                 longest_first=longest_first,
-                retry_failed=retry_failed,
                 refresh=refresh,
                 progress=progress,
             )

@@ -136,11 +136,9 @@ def take_channels(
             )
         numbers.append(number)
     index: list[Any] = [slice(None)] * X.ndim
-    if len(numbers) == 1:
-        index[axis] = numbers[0]
-        return X[tuple(index)], axes.replace("C", "")
-    index[axis] = numbers
-    return X[tuple(index)], axes
+    single = len(numbers) == 1
+    index[axis] = numbers[0] if single else numbers
+    return X[tuple(index)], axes.replace("C", "") if single else axes
 
 
 def kind_of(axes: str, shape: Sequence[int]) -> str:

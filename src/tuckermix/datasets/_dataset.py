@@ -9,16 +9,6 @@ import numpy as np
 
 from tuckermix._records import Record
 
-GENERATED = """
-Parameters
-----------
-random_state : None, int, Generator or RandomState, default=None
-    Source of randomness; an int repeats the draw.
-return_X_y : bool, default=False
-    Whether to return the arrays alone.
-"""
-"""What generators of samples share."""
-
 
 @dataclass(frozen=True)
 class Dataset(Record):

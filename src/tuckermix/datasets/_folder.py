@@ -143,7 +143,7 @@ def _classes(
 ) -> tuple[np.ndarray | None, list[str] | None, list[str]]:
     """Take the first folder of each name as its class, where that says something."""
     first = [name.partition("/")[0] if "/" in name else "" for name in names]
-    classes = sorted(set(first), key=natural_key)
+    labels, classes = numbered(first)
     if len(classes) < 2:
         return None, None, []
     if "" in classes:
@@ -153,8 +153,14 @@ def _classes(
             "not taken for classes."
         )
         return None, None, [note]
-    number = {label: index for index, label in enumerate(classes)}
-    return np.array([number[label] for label in first], dtype=np.int64), classes, []
+    return labels, classes, []
+
+
+def numbered(names: Sequence[str]) -> tuple[np.ndarray, list[str]]:
+    """Return the number of each name among the different ones, and these in their order."""
+    classes = sorted(set(names), key=natural_key)
+    number = {name: index for index, name in enumerate(classes)}
+    return np.array([number[name] for name in names], dtype=np.int64), classes
 
 
 def _mismatch(first: str, shape: tuple[int, ...], name: str, other: tuple[int, ...]) -> ValueError:

@@ -127,8 +127,8 @@ class _Stored:
         The name of the array.
     shape : tuple of int
         Its shape.
-    dtype : dtype or None
-        The type of its values; None for strings of any length and for what is not read.
+    dtype : dtype
+        The type of its values; object for strings of any length and for what is not read.
     plain : bool
         Whether the bytes in the file are values as they are, once unpacked.
     fill : scalar
@@ -137,8 +137,8 @@ class _Stored:
         Where the values start in the file, if they are in one piece and stored there.
     inside : bool
         Whether the values are stored among the structures, where only the library finds them.
-    chunks : tuple of int or None
-        The shape of a chunk, or None where the values are in one piece.
+    chunks : tuple of int
+        The shape of a chunk, empty where the values are in one piece.
     chunk_bytes : int
         The size of a chunk once unpacked.
     filters : tuple of (int, tuple of int)
@@ -151,12 +151,12 @@ class _Stored:
     stamp: tuple[int, int]
     name: str
     shape: tuple[int, ...]
-    dtype: np.dtype | None
+    dtype: np.dtype
     plain: bool
     fill: Any
     offset: int | None
     inside: bool
-    chunks: tuple[int, ...] | None
+    chunks: tuple[int, ...]
     chunk_bytes: int
     filters: tuple[tuple[int, tuple[int, ...]], ...]
     table: np.ndarray = field(repr=False)
@@ -172,22 +172,17 @@ class _Stored:
     @functools.cached_property
     def order(self) -> tuple[np.ndarray, np.ndarray]:
         """The rows of the table in the order of their chunks, and the numbers of these chunks."""
-        assert self.chunks is not None
         if math.prod(self.grid) > MAX_NUMBER:
             raise ValueError(f"{self.grid} chunks are too many to count")
-        numbers = np.zeros(len(self.table), dtype=np.int64)
-        inside = np.ones(len(self.table), dtype=bool)
-        for column, size in zip(self.table.T, self.grid, strict=False):
-            inside &= (column >= 0) & (column < size)
-            numbers = numbers * size + np.where(inside, column, 0)
-        rows = np.flatnonzero(inside)
-        rows = rows[np.argsort(numbers[rows], kind="stable")]
-        return rows, numbers[rows]
+        indices = self.table[:, : len(self.grid)]
+        rows = np.flatnonzero(((indices >= 0) & (indices < self.grid)).all(axis=1))
+        numbers = np.ravel_multi_index(tuple(indices[rows].T), self.grid)
+        order = np.argsort(numbers, kind="stable")
+        return rows[order], numbers[order]
 
     @property
     def grid(self) -> tuple[int, ...]:
         """The number of chunks along each axis."""
-        assert self.chunks is not None
         return tuple(-(-a // b) for a, b in zip(self.shape, self.chunks, strict=True))
 
     def place(self, index: Index) -> tuple[int, int, int] | None:
@@ -210,29 +205,27 @@ def _stamp(path: str | os.PathLike[str]) -> tuple[int, int]:
 
 def _describe(library: Library, name: str, limit: int) -> _Stored:
     """Ask how an array is stored, and refuse what would pass the limit or is not known."""
-    path = library.path
-    stamp = _stamp(path)
+    stamp = _stamp(library.path)
     said, table = library.describe(name)
     kind, length, typename = said["type"]
-    dtype = {"number": typename, "text": f"S{length}"}.get(kind)
-    shape, chunks = tuple(said["shape"]), said["chunks"] and tuple(said["chunks"])
+    dtype = np.dtype({"number": typename, "text": f"S{length}"}.get(kind, object))
+    chunks = tuple(said["chunks"] or ())
     chunk_bytes = math.prod(chunks) * said["value_bytes"] if chunks else 0
-    what = f"one chunk of {'/' + name!r} with shape {chunks}"
-    check_fits(what, chunk_bytes, limit, TOO_LARGE)
-    strange = [number for number, _ in said["filters"] if number not in FILTERS]
-    if strange:
-        raise Refusal(
-            f"{'/' + name!r} is packed with the filter number {strange[0]}, which is not known "
-            "here",
-            "Store it anew with gzip, with h5repack for example",
-        )
+    place = f"/{name}"
+    check_fits(f"one chunk of {place!r} with shape {chunks}", chunk_bytes, limit, TOO_LARGE)
+    for number, _ in said["filters"]:
+        if number not in FILTERS:
+            raise Refusal(
+                f"{place!r} is packed with the filter number {number}, which is not known here",
+                "Store it anew with gzip, with h5repack for example",
+            )
     fill = np.frombuffer(bytes.fromhex(said["fill"]), dtype)[0] if kind == "number" else b""
     return _Stored(
-        path=os.path.abspath(path),
+        path=os.path.abspath(library.path),
         stamp=stamp,
         name=name,
-        shape=shape,
-        dtype=None if dtype is None else np.dtype(dtype),
+        shape=tuple(said["shape"]),
+        dtype=dtype,
         plain=said["plain"],
         fill=fill,
         offset=said["offset"],
@@ -246,7 +239,7 @@ def _describe(library: Library, name: str, limit: int) -> _Stored:
 
 def _load(library: Library, name: str, matlab: bool, limit: int) -> np.ndarray:
     stored = _describe(library, name, limit)
-    if stored.dtype is None:
+    if stored.dtype.hasobject:
         return _strings(library, stored, limit)
     values = _region(library, stored, limit, whole(stored.shape))
     return values.T if matlab else values
@@ -258,7 +251,7 @@ def _strings(library: Library, stored: _Stored, limit: int) -> np.ndarray:
     n_strings = max(shape, default=0)
     if n_strings != math.prod(shape):
         return np.empty(shape, dtype="U1")  # no labels, which the caller says
-    for index in stored.indices() if stored.chunks else ():
+    for index in stored.indices():
         _content(stored, index, limit)  # unpacked once, to see that it is what it must be
     axis = shape.index(n_strings) if shape else 0
     # Each string lies in the file, but many may be the same one.
@@ -277,8 +270,7 @@ def _strings(library: Library, stored: _Stored, limit: int) -> np.ndarray:
 
 def _region(library: Library, stored: _Stored, limit: int, region: Region) -> np.ndarray:
     """Read a region, chunk by chunk where it is stored so."""
-    assert stored.dtype is not None
-    if stored.chunks is None:
+    if not stored.chunks:
         return _contiguous(library, stored, region)
     chunks, dtype = stored.chunks, stored.dtype
 
@@ -298,7 +290,6 @@ def _region(library: Library, stored: _Stored, limit: int, region: Region) -> np
 
 def _contiguous(library: Library, stored: _Stored, region: Region) -> np.ndarray:
     """Read a region of values that are stored in one piece."""
-    assert stored.dtype is not None
     dtype, shape = stored.dtype, tuple(high - low for low, high in region)
     if stored.offset is None and not stored.inside:
         return np.full(shape, stored.fill, dtype=dtype)
@@ -412,7 +403,6 @@ def _open(
 ) -> Any:
     """Wrap an array as a Dask array with its samples first."""
     stored = _describe(library, name, limit)
-    assert stored.dtype is not None
     if matlab:  # MATLAB's axis 0 is the last one in the file
         axis = len(stored.shape) - 1 - axis
     slices = Slices(_fetch, (stored, limit), stored.shape, stored.dtype)

@@ -71,7 +71,7 @@ def idx_entry(path: Path, name: str) -> Entry:
             )
         sizes = stream.read(4 * head[3])
     if len(sizes) < 4 * head[3]:
-        raise read_error(path, "it is truncated within its header", "Get the file anew")
+        raise read_error(path, "it is truncated within its header")
     shape = tuple(np.frombuffer(sizes, dtype=">u4").tolist())
     return Entry(name, shape, np.dtype(TYPES[head[2]]), lambda: _load(path, shape, TYPES[head[2]]))
 
@@ -83,9 +83,7 @@ def _load(path: Path, shape: tuple[int, ...], dtype: str) -> np.ndarray:
         content = stream.read(wanted + 1)  # one more, to see whether it ends there
     if len(content) != wanted:
         fault = "longer" if len(content) > wanted else "shorter"
-        raise read_error(
-            path, f"it is {fault} than its header says (shape {shape})", "Get the file anew"
-        )
+        raise read_error(path, f"it is {fault} than its header says (shape {shape})")
     values = np.frombuffer(content, dtype=dtype).reshape(shape)
     return values.astype(values.dtype.newbyteorder("="))
 

@@ -109,10 +109,9 @@ def _fitted(
 
 
 def _pillow(path: Path, head: bytes, options: Options) -> np.ndarray:
-    Image, ImageOps = (
-        require(f"PIL.{name}", "Reading images", "io", package="pillow")
-        for name in ("Image", "ImageOps")
-    )
+    Image = require("PIL.Image", "Reading images", "io", package="pillow")
+    from PIL import ImageOps
+
     with open_regular(path) as stream, warnings.catch_warnings():
         # Pillow warns of images that are merely large; the limit here is on their memory.
         warnings.simplefilter("ignore", Image.DecompressionBombWarning)

@@ -13,7 +13,7 @@ import numpy as np
 
 from tuckermix._reading import Refusal, open_regular, read_error, reading
 from tuckermix.datasets._dataset import Dataset
-from tuckermix.datasets._folder import files_in, natural_key, stack_files
+from tuckermix.datasets._folder import files_in, natural_key, numbered, stack_files
 from tuckermix.datasets._images import IMAGE_SUFFIXES, read_image
 from tuckermix.datasets._options import OneReader, Options
 from tuckermix.datasets._pixels import as_grey_values
@@ -101,10 +101,8 @@ def cbcl_text(path: Path) -> Dataset:
         with open_regular(path) as raw, io.TextIOWrapper(raw, encoding="ascii") as stream:
             count, width = int(stream.readline()), int(stream.readline())
             table = np.loadtxt(stream, dtype=np.float64, ndmin=2)
-        if width not in (CBCL_SIDE**2, CBCL_SIDE**2 + 1) or table.shape != (
-            count,
-            CBCL_SIDE**2 + 1,
-        ):
+        n_pixels = CBCL_SIDE**2
+        if width not in (n_pixels, n_pixels + 1) or table.shape != (count, n_pixels + 1):
             raise Refusal(
                 f"it announces {count} lines of {width} numbers and has {table.shape[0]} of "
                 f"{table.shape[1]}",
@@ -183,7 +181,7 @@ def videos(n_frames: int, size: tuple[int, int], path: Path) -> Dataset:
 def _clip_array(shape: tuple[int, ...], path: Path, options: Options) -> tuple[np.ndarray, str]:
     clip = read(path, label_key=False).X
     if clip.shape != shape:
-        raise Refusal(f"it has shape {clip.shape} and not {shape}", "Get the file anew")
+        raise Refusal(f"it has shape {clip.shape} and not {shape}")
     return clip, "video"
 
 
@@ -195,7 +193,5 @@ def _with_classes(data: Dataset) -> Dataset:
     found = [CLIP_NAME.match(name.rpartition("/")[2]) for name in data.names]
     if not all(found):
         raise Refusal("its clips have no classes", "Keep one folder for each class")
-    classes = [match[1] for match in found if match]
-    known = sorted(set(classes), key=natural_key)
-    labels = np.array([known.index(name) for name in classes], dtype=np.int64)
-    return replace(data, labels=labels, class_names=known)
+    labels, class_names = numbered([match[1] for match in found if match])
+    return replace(data, labels=labels, class_names=class_names)

@@ -152,10 +152,7 @@ class Library:
         try:
             lengths = LENGTHS.unpack(_exactly(process.stdout, LENGTHS.size))
             if lengths[0] > MAX_ANSWER or lengths[1] > most:
-                raise Refusal(
-                    f"{self.called} gave {sum(lengths)} bytes where {most} were expected",
-                    "Get the file anew",
-                )
+                raise Refusal(f"{self.called} gave {sum(lengths)} bytes where {most} were expected")
             said = json.loads(_exactly(process.stdout, lengths[0]))
             content = _exactly(process.stdout, lengths[1])
         except EOFError as error:

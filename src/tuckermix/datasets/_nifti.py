@@ -119,7 +119,7 @@ def _header(stream: IO[bytes]) -> Header:
     lengths = {order: struct.unpack(f"{order}i", head)[0] for order in "<>"}
     order = next((order for order, length in lengths.items() if length in (FIRST, SECOND)), "")
     if not order:
-        raise Refusal("it does not start like NIfTI", "Get the file anew")
+        raise Refusal("it does not start like NIfTI")
     length = lengths[order]
     content = head + stream.read(length - 4)
     if len(content) < length:

@@ -77,8 +77,7 @@ def read_npy(path: Path, options: Options) -> Dataset:
     if entry.numeric and stored.end > os.path.getsize(path):
         raise Refusal(
             f"it is truncated: {entry} needs {stored.end} bytes, and the file has "
-            f"{os.path.getsize(path)}",
-            "Get the file anew",
+            f"{os.path.getsize(path)}"
         )
     if options.key is not None or isinstance(options.label_key, str):
         raise Refusal("a .npy file holds one array without a name", "Leave out key and label_key")

@@ -43,34 +43,21 @@ class Options:
     @classmethod
     def checked(cls, **given: Any) -> Options:
         """Check what the caller of `read` gave."""
-        owner = "read"
-        key, label_key = given.get("key"), given.get("label_key")
-        if key is not None and not isinstance(key, str):
-            raise _wrong("key", "None or the name of an array", key)
-        if label_key is not None and label_key is not False and not isinstance(label_key, str):
-            raise _wrong("label_key", "None, False or the name of an array", label_key)
-        axis = given.get("sample_axis")
-        if axis is not None and (isinstance(axis, bool) or not isinstance(axis, int | np.integer)):
-            raise _wrong("sample_axis", "None or an integer", axis)
-        if given.get("grey") not in (None, True, False):
-            raise _wrong("grey", "None, True or False", given["grey"])
-        if given.get("lazy", False) not in (True, False, "auto"):
-            raise _wrong("lazy", "True, False or 'auto'", given["lazy"])
-        if given.get("remember") is not None and not callable(given["remember"]):
-            raise _wrong("remember", "None or a function", given["remember"])
-        if given.get("on_error", STOP) not in ON_ERROR:
-            raise _wrong("on_error", "'stop' or 'skip'", given["on_error"])
+        for name, (rule, obeys) in RULES.items():
+            if name in given and not obeys(given[name]):
+                raise _wrong(name, rule, given[name])
         given["axes"] = _letters(given.get("axes"))
         given["channels"] = _channels(given.get("channels"))
         for name in ("frames", "chunks", "max_bytes"):
             if given.get(name) is not None:
-                given[name] = check_integer(given[name], name, owner)
+                given[name] = check_integer(given[name], name, "read")
         given["max_bytes"] = given.get("max_bytes") or default_limit()
-        given["size"] = _pair(given.get("size"))
+        if given.get("size") is not None:
+            given["size"] = check_pair(given["size"], "size", "read")
         shape = given.get("sample_shape")
         if shape is not None:
             shape = tuple(shape) if isinstance(shape, tuple | list) else (shape,)
-            shape = tuple(check_integer(value, "sample_shape", owner) for value in shape)
+            shape = tuple(check_integer(value, "sample_shape", "read") for value in shape)
             given["sample_shape"] = shape
         return cls(**given)
 
@@ -81,14 +68,12 @@ class Options:
             raise Refusal(f"{' and '.join(given)} cannot be applied to {what}", remedy)
 
 
-def _pair(size: Any) -> tuple[int, int] | None:
-    """Return the size of an image as (height, width); an int means a square."""
-    if size is None:
-        return None
+def check_pair(size: Any, name: str, owner: str) -> tuple[int, int]:
+    """Return a size as height and width, given both or one for both."""
     values = tuple(size) if isinstance(size, tuple | list) else (size, size)
     if len(values) != 2:
-        raise _wrong("size", "an integer or a pair (height, width)", size)
-    height, width = (check_integer(value, "size", "read") for value in values)
+        raise _wrong(name, "an integer or a pair (height, width)", size, owner)
+    height, width = (check_integer(value, name, owner) for value in values)
     return height, width
 
 
@@ -107,14 +92,29 @@ def _channels(channels: Any) -> tuple[int | str, ...] | None:
     if channels is None:
         return None
     values = tuple(channels) if isinstance(channels, tuple | list) else (channels,)
-    if not values or not all(
-        isinstance(value, str)
-        or (isinstance(value, int | np.integer) and not isinstance(value, bool))
-        for value in values
-    ):
+    if not values or not all(isinstance(value, str) or _is_integer(value) for value in values):
         raise _wrong("channels", "numbers or names of channels", channels)
     return tuple(value if isinstance(value, str) else int(value) for value in values)
 
 
-def _wrong(name: str, rule: str, value: object) -> ValueError:
-    return ValueError(f"The {name!r} parameter of read must be {rule}. Got {value!r} instead.")
+def _is_integer(value: object) -> bool:
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
+
+
+def _wrong(name: str, rule: str, value: object, owner: str = "read") -> ValueError:
+    return ValueError(f"The {name!r} parameter of {owner} must be {rule}. Got {value!r} instead.")
+
+
+RULES: dict[str, tuple[str, Callable[[Any], bool]]] = {
+    "key": ("None or the name of an array", lambda key: key is None or isinstance(key, str)),
+    "label_key": (
+        "None, False or the name of an array",
+        lambda key: key is None or key is False or isinstance(key, str),
+    ),
+    "sample_axis": ("None or an integer", lambda axis: axis is None or _is_integer(axis)),
+    "grey": ("None, True or False", lambda grey: grey in (None, True, False)),
+    "lazy": ("True, False or 'auto'", lambda lazy: lazy in (True, False, "auto")),
+    "remember": ("None or a function", lambda value: value is None or callable(value)),
+    "on_error": ("'stop' or 'skip'", lambda action: action in ON_ERROR),
+}
+"""What options must be that are kept as they were given, in words and as a test."""

@@ -81,19 +81,15 @@ def read_parquet(path: Path, options: Options, read_files: FileReader) -> Datase
             raise Refusal("it has no rows", "Store one row for each sample")
         key, label = roles(list(kinds), options)
         lists = _lists(kinds, options)
-        cells = None
+        texts: dict[str, list[str]] = {}
+        if key is not None and kinds[key] == "text":
+            texts[key] = library.texts(key)
+        paths = texts.get(str(key))
         if label is not None:
-            cells = _as_text(library, label, kinds[label])
+            texts[label] = _as_text(library, label, kinds[label])
         if lists is not None:
-            X = library.numbers(lists)
-            names = None
-            if key is not None and key != lists and kinds[key] == "text":
-                names = library.texts(key)
-            data = replace(from_numbers(path, X, options), names=names)
-            return data if cells is None else with_classes(data, cells, str(label))
-        texts = {name: library.texts(name) for name in (key,) if name and kinds[name] == "text"}
-        if label is not None and cells is not None:
-            texts[label] = cells
+            data = replace(from_numbers(path, library.numbers(lists), options), names=paths)
+            return data if label is None else with_classes(data, texts[label], label)
         told = (label, key if key in texts else None)
         names = [name for name, kind in kinds.items() if kind == "number" and name not in told]
         columns: list[Any] = []

@@ -60,17 +60,10 @@ def resize(image: np.ndarray, size: tuple[int, int] | None) -> np.ndarray:
     Image = require("PIL.Image", "Resizing images", "io", package="pillow")
     # Channel by channel in floating point: Pillow resizes no colour images beyond 8 bits.
     channels = image[:, :, None] if image.ndim == 2 else image
-    resized = np.stack(
-        [
-            np.asarray(
-                Image.fromarray(
-                    np.ascontiguousarray(channels[:, :, channel], dtype=np.float32)
-                ).resize((size[1], size[0]), Image.Resampling.BILINEAR)
-            )
-            for channel in range(channels.shape[2])
-        ],
-        axis=2,
-    )
+    planes = np.moveaxis(channels, 2, 0).astype(np.float32)
+    pictures = [Image.fromarray(np.ascontiguousarray(plane)) for plane in planes]
+    bilinear = Image.Resampling.BILINEAR
+    resized = np.stack([one.resize((size[1], size[0]), bilinear) for one in pictures], axis=2)
     if image.dtype.kind in "bui":
         resized = np.rint(resized)
     resized = resized.astype(image.dtype)

@@ -164,23 +164,9 @@ def read(
     >>> read("faces.mat", sample_shape=(32, 32))  # doctest: +SKIP
     Dataset(faces.mat: X (400, 32, 32) uint8, 40 classes)
     """
-    options = Options.checked(
-        key=key,
-        label_key=label_key,
-        sample_axis=sample_axis,
-        sample_shape=sample_shape,
-        size=size,
-        grey=grey,
-        frames=frames,
-        channels=channels,
-        axes=axes,
-        lazy=lazy,
-        chunks=chunks,
-        on_error=on_error,
-        max_bytes=max_bytes,
-        remember=remember,
-    )
-    source = Path(path)
+    given = locals().copy()  # the arguments, all of which but the path are options
+    source = Path(given.pop("path"))
+    options = Options.checked(**given)
     with reading(path):
         if not source.exists():
             raise Refusal("it does not exist", "Check the path")
@@ -194,7 +180,7 @@ def _reader(path: Path) -> Reader:
     """Find the reader for a file."""
     suffix = path.suffix.lower()
     if path.stat().st_size == 0:
-        raise Refusal("it is empty", "Get the file anew")
+        raise Refusal("it is empty")
     if suffix in READERS:
         return READERS[suffix]
     if path.name.lower().endswith(tuple(NIFTI_SUFFIXES)):

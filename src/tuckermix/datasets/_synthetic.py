@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from tuckermix._declaration import describe
 from tuckermix._validation import check_integer, check_random_state, check_real
-from tuckermix.datasets._dataset import GENERATED, Dataset
+from tuckermix.datasets._dataset import Dataset
 from tuckermix.numerics.linalg import random_basis
 from tuckermix.numerics.tensor import multi_mode_dot
 
@@ -18,7 +17,6 @@ CANDIDATES_PER_CENTRE = 20
 ones: enough that no two centres fall together, few enough to cost nothing."""
 
 
-@describe(GENERATED)
 def make_tensor_clusters(
     n_samples: int = 300,
     shape: int | tuple[int, ...] = (8, 8),
@@ -74,6 +72,10 @@ def make_tensor_clusters(
         want non-negative data. The mean gains a constant tensor by that, and the ranks grow by 1.
     shuffle : bool, default=True
         Whether to mix the samples; otherwise they come cluster by cluster.
+    random_state : None, int, Generator or RandomState, default=None
+        Source of randomness; an int repeats the draw.
+    return_X_y : bool, default=False
+        Whether to return the arrays alone.
 
     Returns
     -------

@@ -87,7 +87,7 @@ def read_table(path: Path, options: Options, read_files: FileReader) -> Dataset:
     try:
         head = [cell.strip() for cell in next(rows, [])]
         if not head:
-            raise Refusal("it is empty", "Get the file anew")
+            raise Refusal("it is empty")
         if len(set(head)) < len(head):
             raise Refusal("two of its columns have one name", "Give each column a name of its own")
         return samples_of_table(path, _parsed(head, rows, options), options, read_files)

@@ -10,7 +10,9 @@ from scipy.ndimage import gaussian_filter
 
 from tuckermix._declaration import describe
 from tuckermix._validation import check_integer, check_random_state, check_real
-from tuckermix.datasets._dataset import GENERATED, Dataset
+from tuckermix.datasets._dataset import Dataset
+from tuckermix.datasets._options import check_pair
+from tuckermix.datasets._synthetic import make_tensor_clusters
 
 PERIODS = (4.0, 40.0)
 """Frames in which a pair of states turns once: from flicker to slow waves."""
@@ -29,7 +31,7 @@ STILL_CONTRAST = 0.06
 """The same for the still part, half as strong: classes are told by motion as much as by looks."""
 
 
-@describe(GENERATED)
+@describe(make_tensor_clusters)
 def make_dynamic_textures(
     n_samples: int = 80,
     n_classes: int = 4,
@@ -89,13 +91,7 @@ def make_dynamic_textures(
     check_integer(n_states, "n_states", owner)
     check_integer(shift, "shift", owner, minimum=0)
     check_real(noise, "noise", owner)
-    size = tuple(shape) if isinstance(shape, tuple | list) else (shape, shape)
-    if len(size) != 2:
-        raise ValueError(
-            f"The 'shape' parameter of {owner} must be an integer or a pair (height, width). "
-            f"Got {shape!r} instead."
-        )
-    height, width = (check_integer(side, "shape", owner) for side in size)
+    height, width = check_pair(shape, "shape", owner)
     if n_states % 2:
         raise ValueError(
             f"The 'n_states' parameter of {owner} must be even. Got {n_states!r} instead."

@@ -209,7 +209,7 @@ def read_pages(path: Path, limit: int) -> Stack:
                 description, first = page.description, page
             n_pages += 1
         if not n_pages:
-            raise Refusal("it holds no pages", "Get the file anew")
+            raise Refusal("it holds no pages")
         if len(sizes) > 1:
             raise Refusal(
                 f"its pages differ in size: {', '.join(sorted({str(s) for s, _ in sizes}))}",

@@ -8,6 +8,7 @@ counted.
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 from dataclasses import dataclass, field
@@ -113,44 +114,37 @@ def _imagej(description: str) -> dict[str, int]:
     return found
 
 
-class _Reader:
-    """Collect the attributes of the elements of OME that say how pages are ordered."""
+def _ome(description: str, n_pages: int, n_channels: int) -> Noted:
+    """Read the order of the pages from OME-XML."""
+    images: list[dict[str, str]] = []
+    channels: list[str] = []
+    planes: list[dict[str, str]] = []
+    numbers = itertools.count(1)
 
-    def __init__(self) -> None:
-        self.count = 0
-        self.images: list[dict[str, str]] = []
-        self.channels: list[str] = []
-        self.planes: list[dict[str, str]] = []
-
-    def doctype(self, *arguments: Any) -> None:
+    def refuse(*arguments: Any) -> None:
         raise ValueError("its XML declares a document type, which OME has none of")
 
-    def start(self, tag: str, attributes: dict[str, str]) -> None:
-        self.count += 1
-        if self.count > MAX_ELEMENTS:
+    def start(tag: str, attributes: dict[str, str]) -> None:
+        if next(numbers) > MAX_ELEMENTS:
             raise ValueError(f"its XML has more than {MAX_ELEMENTS} elements")
         name = tag.rpartition(":")[2]
         if name == "Pixels":
-            self.images.append(attributes)
-        elif len(self.images) == 1 and name == "Channel":
-            self.channels.append(attributes.get("Name", ""))
-        elif len(self.images) == 1 and name == "TiffData":
-            self.planes.append(attributes)
+            images.append(attributes)
+        elif len(images) == 1 and name == "Channel":
+            channels.append(attributes.get("Name", ""))
+        elif len(images) == 1 and name == "TiffData":
+            planes.append(attributes)
 
-
-def _ome(description: str, n_pages: int, n_channels: int) -> Noted:
-    """Read the order of the pages from OME-XML."""
-    reader = _Reader()
     parser = expat.ParserCreate()
-    parser.StartDoctypeDeclHandler = reader.doctype
-    parser.StartElementHandler = reader.start
+    parser.StartDoctypeDeclHandler = refuse
+    parser.StartElementHandler = start
     try:
         parser.Parse(description, True)
     except expat.ExpatError as error:
         raise ValueError(f"its OME-XML cannot be read: {error}") from error
-    if not reader.images:
+    if not images:
         raise ValueError("its OME-XML describes no pixels")
-    pixels = reader.images[0]
+    pixels = images[0]
     sizes = {letter: _number(pixels, f"Size{letter}", 1) for letter in DIMENSIONS}
     if sizes["C"] % n_channels:
         raise ValueError(f"{sizes['C']} channels do not come {n_channels} in a page")
@@ -158,19 +152,19 @@ def _ome(description: str, n_pages: int, n_channels: int) -> Noted:
     order = pixels.get("DimensionOrder", "XYCZT")
     if sorted(order) != sorted("XYCZT") or order[:2] != "XY":
         raise ValueError(f"the order {order!r} of its axes is unknown")
-    if math.prod(in_pages.values()) != n_pages or len(reader.images) > 1:
-        several = f"{len(reader.images)} images" if len(reader.images) > 1 else "one image"
-        planes = " x ".join(f"{in_pages[letter]} {letter}" for letter in order[2:])
+    if math.prod(in_pages.values()) != n_pages or len(images) > 1:
+        several = f"{len(images)} images" if len(images) > 1 else "one image"
+        pages = " x ".join(f"{in_pages[letter]} {letter}" for letter in order[2:])
         raise Refusal(
-            f"its OME-XML describes {several}, the first of {planes} pages, and it holds {n_pages}",
+            f"its OME-XML describes {several}, the first of {pages} pages, and it holds {n_pages}",
             "Save it as one file with one image, which Bio-Formats' bfconvert can",
         )
     if n_channels > 1 and in_pages["C"] > 1:
         raise ValueError("its channels lie both in pages and in pixels")
     slow = {letter: in_pages[letter] for letter in reversed(order[2:])}
-    channels = reader.channels if all(reader.channels) else []
-    places = _places(reader.planes, slow, n_pages)
-    return _without_ones(slow, order=places, channels=channels[: sizes["C"]])
+    named = channels if all(channels) else []
+    places = _places(planes, slow, n_pages)
+    return _without_ones(slow, order=places, channels=named[: sizes["C"]])
 
 
 def _number(attributes: dict[str, str], name: str, default: int) -> int:

@@ -84,7 +84,7 @@ def _stack(frames: Iterator[np.ndarray], options: Options, limit: int | None = N
         if limit is not None and len(collected) == limit:
             break
     if not collected:
-        raise Refusal("it has no frames", "Get the file anew")
+        raise Refusal("it has no frames")
     return np.stack(collected)
 
 
@@ -106,10 +106,7 @@ def _frames(path: Path, options: Options) -> Iterator[np.ndarray]:
         stream.codec_context.options = {"max_pixels": str(min(most, MAX_PIXELS))}
         for frame in _decoded(container, stream):
             _check_frame(frame.width, frame.height, options)
-            if grey or options.grey:
-                yield frame.to_ndarray(format="gray")
-            else:
-                yield frame.to_ndarray(format="rgb24")
+            yield frame.to_ndarray(format="gray" if grey or options.grey else "rgb24")
 
 
 def _container(av: Any, raw: BinaryIO) -> Any:

@@ -13,7 +13,7 @@ import math
 import os
 import stat
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -54,9 +54,6 @@ MAX_AXES = 32
 NO_CHUNK = 2**64 - 1
 """Offset and length of a chunk that is absent from its shard."""
 
-INDEX_BYTES = 16
-"""Offset and length of one chunk in the index of a shard."""
-
 SPECIAL_VALUES = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 """Numbers that JSON does not know."""
 
@@ -66,6 +63,19 @@ TYPES_3 = frozenset(
 )
 """Types of numbers by their names in version 3."""
 
+OTHER: np.dtype = np.dtype("V")
+"""Stands for the types of values that are not read."""
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """What a chunk holds, and how."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype  # the type of the values; object for strings of any length
+    fill: Any  # the value where no chunk is stored
+    codecs: tuple[Any, ...]  # what was done to the values, in the order in which it was done
+
 
 @dataclass(frozen=True)
 class Node:
@@ -73,15 +83,11 @@ class Node:
 
     root: str  # the folder of the store
     name: str  # the path of the array in the store, "" for the store itself
-    shape: tuple[int, ...]  # the shape of the array, and that of a chunk
-    chunks: tuple[int, ...]
-    # The type of the values; object for strings of any length; None where it is another.
-    dtype: np.dtype | None
+    shape: tuple[int, ...]
+    chunk: Chunk
     says: str  # the type in words
-    fill: Any  # the value where no chunk is stored
     separator: str  # what stands between the numbers of a chunk in its name
     prefix: str  # what stands before them
-    codecs: tuple[Any, ...]  # what was done to the values, in the order in which it was done
 
     def __post_init__(self) -> None:
         if self.separator not in (".", "/"):
@@ -106,19 +112,15 @@ def read_zarr(path: Path, options: Options) -> Dataset:
     """Read samples and labels from a Zarr store."""
     entries = []
     for node in sorted(_nodes(path), key=lambda node: node.name):
-        dtype = node.dtype
-        if dtype is None:
-            dtype = np.dtype(object)
-        elif dtype.hasobject:
-            dtype = STRING
+        dtype = node.chunk.dtype
         entries.append(
             Entry(
                 name=node.name,
                 shape=node.shape,
-                dtype=dtype,
+                dtype={"O": STRING, OTHER.kind: np.dtype(object)}.get(dtype.kind, dtype),
                 load=functools.partial(_load, node, options.max_bytes),
                 lazy=functools.partial(_open, node, options.max_bytes),
-                note="" if node.dtype is not None else f"values of type {node.says}",
+                note=f"values of type {node.says}" if dtype == OTHER else "",
             )
         )
     return assemble(path, entries, options)
@@ -142,7 +144,9 @@ def _nodes(path: Path) -> Iterator[Node]:
             raise Refusal(f"it has more than {MAX_NODES} folders", "Store fewer arrays")
         folder = os.path.join(root, *name.split("/")) if name else root
         with os.scandir(folder) as scan:
-            items = {item.name: item for item in scan if item.name in MARKERS or _walked(item)}
+            # A link is kept, to be refused.
+            kept = [i for i in scan if i.name in MARKERS or i.is_symlink() or i.is_dir()]
+        items = {item.name: item for item in kept}
         for item in items.values():
             if item.is_symlink():
                 raise _link(f"{name}/{item.name}".lstrip("/"))
@@ -161,10 +165,6 @@ def _nodes(path: Path) -> Iterator[Node]:
             yield _version_3(root, name, metadata)
         else:
             pending += [f"{name}/{one}".lstrip("/") for one in items if one not in MARKERS]
-
-
-def _walked(item: os.DirEntry[str]) -> bool:
-    return item.is_symlink() or item.is_dir(follow_symlinks=False)
 
 
 def _link(name: str) -> ValueError:
@@ -206,17 +206,17 @@ def _version_2(root: str, name: str, metadata: dict[str, Any]) -> Node:
     if not isinstance(filters, list):
         raise ValueError("filters are no list")
     codecs = list(filters)
-    dtype: np.dtype | None = None
+    dtype = OTHER
     if code == "|O" and [name_of(codec)[0] for codec in filters[:1]] == ["vlen-utf8"]:
         dtype = np.dtype(object)
     elif isinstance(code, str) and code != "|O":
-        dtype = np.dtype(code) if np.dtype(code).kind in LABEL_KINDS else None
+        dtype = np.dtype(code) if np.dtype(code).kind in LABEL_KINDS else OTHER
         codecs.append({"name": "bytes", "configuration": {"order": metadata.get("order", "C")}})
     if metadata.get("compressor") is not None:
         codecs.append(metadata["compressor"])
     separator = metadata.get("dimension_separator", ".")
-    fill = _fill(metadata.get("fill_value"), dtype)
-    return Node(root, name, shape, chunks, dtype, str(code), fill, separator, "", tuple(codecs))
+    chunk = Chunk(chunks, dtype, _fill(metadata.get("fill_value"), dtype), tuple(codecs))
+    return Node(root, name, shape, chunk, str(code), separator, "")
 
 
 def _version_3(root: str, name: str, metadata: dict[str, Any]) -> Node:
@@ -238,7 +238,7 @@ def _version_3(root: str, name: str, metadata: dict[str, Any]) -> Node:
     code = metadata.get("data_type")
     type_name, type_config = name_of(code)
     length = type_config.get("length_bytes", 0)
-    dtype: np.dtype | None = None
+    dtype = OTHER
     if type_name in TYPES_3:
         dtype = np.dtype(type_name)
     elif type_name == "string":
@@ -248,13 +248,13 @@ def _version_3(root: str, name: str, metadata: dict[str, Any]) -> Node:
             dtype = np.dtype(f"U{length // 4}")
         elif type_name in ("null_terminated_bytes", "fixed_length_ascii"):
             dtype = np.dtype(f"S{length}")
-    fill = _fill(metadata.get("fill_value"), dtype)
-    return Node(root, name, shape, chunks, dtype, type_name, fill, separator, prefix, tuple(codecs))
+    chunk = Chunk(chunks, dtype, _fill(metadata.get("fill_value"), dtype), tuple(codecs))
+    return Node(root, name, shape, chunk, type_name, separator, prefix)
 
 
-def _fill(value: Any, dtype: np.dtype | None) -> Any:
+def _fill(value: Any, dtype: np.dtype) -> Any:
     """Return the value of chunks that are not stored."""
-    if dtype is None:
+    if dtype == OTHER:
         return None
     if dtype.kind in "SUO":
         return value if isinstance(value, str) and dtype.kind != "S" else ""
@@ -275,13 +275,12 @@ def _fill(value: Any, dtype: np.dtype | None) -> Any:
 
 def _check(node: Node, limit: int) -> None:
     """Refuse an array with chunks beyond the limit or codecs that are not known, unread."""
-    assert node.dtype is not None
-    declared = size_of(node.chunks, STRING if node.dtype.hasobject else node.dtype)
+    chunk = node.chunk
+    declared = size_of(chunk.shape, STRING if chunk.dtype.hasobject else chunk.dtype)
     with reading(node.folder):
-        what = f"one chunk of shape {node.chunks}"
-        check_fits(what, declared, limit, TOO_LARGE)
+        check_fits(f"one chunk of shape {chunk.shape}", declared, limit, TOO_LARGE)
         try:
-            _stages(node.codecs, node.chunks, node.dtype)
+            _stages(chunk)
         except UnknownCodec as error:
             raise Refusal(
                 f"it is stored with {error}, which is not decoded here: some codecs may run code "
@@ -302,9 +301,8 @@ def _load(node: Node, limit: int) -> np.ndarray:
 
 def _open(node: Node, limit: int, axis: int, chunks: int | None) -> Any:
     _check(node, limit)
-    assert node.dtype is not None
-    slices = Slices(_fetch, (node, limit), node.shape, node.dtype)
-    return to_dask(slices, axis, chunks, node.chunks[axis], limit)
+    slices = Slices(_fetch, (node, limit), node.shape, node.chunk.dtype)
+    return to_dask(slices, axis, chunks, node.chunk.shape[axis], limit)
 
 
 def _fetch(node: Node, limit: int, index: Any) -> np.ndarray:
@@ -314,15 +312,9 @@ def _fetch(node: Node, limit: int, index: Any) -> np.ndarray:
 
 
 def _region(node: Node, limit: int, region: Region) -> np.ndarray:
-    assert node.dtype is not None
-    return gather(
-        region,
-        node.chunks,
-        node.dtype,
-        node.fill,
-        functools.partial(_stored, node),
-        functools.partial(_chunk, node, limit),
-    )
+    chunk, stored = node.chunk, functools.partial(_stored, node)
+    read = functools.partial(_chunk, node, limit)
+    return gather(region, chunk.shape, chunk.dtype, chunk.fill, stored, read)
 
 
 def _stored(node: Node) -> Iterator[Index]:
@@ -358,28 +350,28 @@ def _chunk(node: Node, limit: int, index: Index) -> np.ndarray | None:
         return None
     if stat.S_ISLNK(found.st_mode) or os.path.realpath(file) != file:
         raise _link(f"{node.name}/{key}".lstrip("/"))
-    assert node.dtype is not None
-    strings = node.dtype.hasobject
-    most = limit if strings else slack(size_of(node.chunks, node.dtype))
-    shards = any(name_of(codec)[0] == "sharding_indexed" for codec in node.codecs)
+    chunk = node.chunk
+    most = limit if chunk.dtype.hasobject else slack(size_of(chunk.shape, chunk.dtype))
+    shards = any(name_of(codec)[0] == "sharding_indexed" for codec in chunk.codecs)
     if shards:  # each chunk of a shard may be longer packed, and the index comes on top
         most = limit + slack(most)
     if found.st_size > most:
         raise ValueError(f"the chunk {key} has {found.st_size} bytes and can have {most}")
     with open_regular(file) as stream:
         packed = stream.read(most + 1)
-    return _decode(packed, node.codecs, node.chunks, node.dtype, node.fill, limit)
+    return _decode(packed, chunk, limit)
 
 
 def _stages(
-    codecs: tuple[Any, ...], shape: tuple[int, ...], dtype: np.dtype
-) -> tuple[list[Any], tuple[str, dict[str, Any]], list[tuple[str, dict[str, Any]]], Any]:
+    chunk: Chunk,
+) -> tuple[list[Any], tuple[str, dict[str, Any]], list[tuple[str, dict[str, Any]]], Chunk]:
     """Sort codecs into those of values, the one that makes bytes, and those of bytes.
 
-    Shape and type before each codec of values are noted with it, and those behind the last are
+    Shape and type before each codec of values are noted with it, and the chunk behind the last is
     returned at the end.
     """
-    named = [name_of(codec) for codec in codecs]
+    shape, dtype = chunk.shape, chunk.dtype
+    named = [name_of(codec) for codec in chunk.codecs]
     middle = next((i for i, (name, _) in enumerate(named) if name in SERIALIZERS), None)
     known = {*FILTERS, *UNPACKERS, *SERIALIZERS, "transpose"}
     strange = [name for name, _ in named if name not in known]
@@ -417,46 +409,49 @@ def _stages(
         inner = _sizes(config.get("chunk_shape"), "the shape of a chunk in a shard", 1)
         if len(inner) != len(shape) or any(n % m for n, m in zip(shape, inner, strict=True)):
             raise ValueError(f"a shard of shape {shape} has chunks of shape {inner}")
-        _stages(tuple(config.get("codecs") or ()), inner, dtype)
-        index_shape = (*(n // m for n, m in zip(shape, inner, strict=True)), 2)
-        _stages(tuple(config.get("index_codecs") or ()), index_shape, np.dtype("u8"))
-    return before, (name, config), after, (shape, dtype)
+        for part in _in_shard(config, replace(chunk, shape=shape, dtype=dtype)):
+            _stages(part)
+    return before, (name, config), after, replace(chunk, shape=shape, dtype=dtype)
+
+
+def _in_shard(config: dict[str, Any], shard: Chunk) -> tuple[Chunk, Chunk]:
+    """Return what a chunk in a shard holds, and what the index does."""
+    inner = tuple(config["chunk_shape"])
+    grid = tuple(n // m for n, m in zip(shard.shape, inner, strict=True))
+    codecs, index_codecs = (tuple(config.get(name) or ()) for name in ("codecs", "index_codecs"))
+    return (
+        Chunk(inner, shard.dtype, shard.fill, codecs),
+        Chunk((*grid, 2), np.dtype("<u8"), 0, index_codecs),
+    )
 
 
 SERIALIZERS = ("bytes", "vlen-utf8", "sharding_indexed")
 """What turns values into bytes."""
 
 
-def _decode(
-    packed: bytes,
-    codecs: tuple[Any, ...],
-    shape: tuple[int, ...],
-    dtype: np.dtype,
-    fill: Any,
-    limit: int,
-) -> np.ndarray:
+def _decode(packed: bytes, chunk: Chunk, limit: int) -> np.ndarray:
     """Undo all codecs of a chunk."""
-    before, (name, config), after, (stored_shape, stored_dtype) = _stages(codecs, shape, dtype)
+    before, (name, config), after, stored = _stages(chunk)
     axis_order: Literal["C", "F"] = "F" if config.get("order") == "F" else "C"
-    nbytes = size_of(stored_shape, stored_dtype)
-    most = limit if stored_dtype.hasobject else nbytes
+    nbytes = size_of(stored.shape, stored.dtype)
+    most = limit if stored.dtype.hasobject else nbytes
     if name == "sharding_indexed":
         most = limit + slack(nbytes)
     for position, (codec, settings) in reversed(list(enumerate(after))):
         # Only what lies between two codecs of bytes can be longer than the values themselves.
         packed = unpack(codec, settings, packed, most if position == 0 else slack(most))
     if name == "vlen-utf8":
-        values = np.empty(math.prod(stored_shape), dtype=object)
+        values = np.empty(math.prod(stored.shape), dtype=object)
         values[:] = decode_strings(packed, values.size)
-        values = values.reshape(stored_shape)
+        values = values.reshape(stored.shape)
     elif name == "sharding_indexed":
-        values = _shard(packed, config, stored_shape, stored_dtype, fill, limit)
+        values = _shard(packed, config, stored, limit)
     else:
         if len(packed) != nbytes:
             raise ValueError(f"a chunk has {len(packed)} bytes and must have {nbytes}")
-        ends = {"big": ">", "little": "<"}.get(str(config.get("endian")))
-        flat = np.frombuffer(packed, stored_dtype.newbyteorder(ends) if ends else stored_dtype)
-        values = flat.reshape(stored_shape, order=axis_order)
+        ends: Any = {"big": ">", "little": "<"}.get(str(config.get("endian")), "|")  # | as it is
+        flat = np.frombuffer(packed, stored.dtype.newbyteorder(ends))
+        values = flat.reshape(stored.shape, order=axis_order)
     for codec, settings, shape_before, dtype_before in reversed(before):
         if codec == "transpose":
             values = values.transpose(np.argsort(settings))
@@ -466,25 +461,16 @@ def _decode(
     return values
 
 
-def _shard(
-    content: bytes,
-    config: dict[str, Any],
-    shape: tuple[int, ...],
-    dtype: np.dtype,
-    fill: Any,
-    limit: int,
-) -> np.ndarray:
+def _shard(content: bytes, config: dict[str, Any], shard: Chunk, limit: int) -> np.ndarray:
     """Put a shard together from the chunks in it, which its index finds."""
-    inner = tuple(config["chunk_shape"])
-    grid = tuple(n // m for n, m in zip(shape, inner, strict=True))
-    codecs, index_codecs = tuple(config["codecs"]), tuple(config["index_codecs"])
-    checksums = sum(name_of(codec)[0] in ("crc32c", "crc32", "adler32") for codec in index_codecs)
-    length = math.prod(grid) * INDEX_BYTES + 4 * checksums
+    inner, found = _in_shard(config, shard)
+    checksums = sum(name_of(codec)[0] in ("crc32c", "crc32", "adler32") for codec in found.codecs)
+    length = size_of(found.shape, found.dtype) + 4 * checksums
     if length > len(content):
         raise EOFError(f"a shard of {len(content)} bytes has no room for its index of {length}")
     at_start = config.get("index_location", "end") == "start"
     packed = content[:length] if at_start else content[-length:]
-    index = _decode(packed, index_codecs, (*grid, 2), np.dtype("<u8"), 0, limit)
+    index = _decode(packed, found, limit)
     lengths = index[..., 1][index[..., 0] != NO_CHUNK]
     if lengths.size and (int(lengths.max()) > len(content) or int(lengths.sum()) > len(content)):
         raise ValueError("the chunks of a shard are longer than the shard")
@@ -495,9 +481,9 @@ def _shard(
             return None
         if start + count > len(content):
             raise EOFError("a chunk lies beyond the end of its shard")
-        return _decode(content[start : start + count], codecs, inner, dtype, fill, limit)
+        return _decode(content[start : start + count], inner, limit)
 
     def listing() -> Iterator[Index]:
         yield from zip(*np.nonzero(index[..., 0] != NO_CHUNK), strict=True)
 
-    return gather(whole(shape), inner, dtype, fill, listing, read)
+    return gather(whole(shard.shape), inner.shape, inner.dtype, inner.fill, listing, read)

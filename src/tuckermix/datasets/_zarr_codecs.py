@@ -90,13 +90,13 @@ def unpack(name: str, config: Config, packed: bytes, limit: int) -> bytes:
     if name not in UNPACKERS:
         raise UnknownCodec(name)
     content = UNPACKERS[name](config, packed, limit)
-    if len(content) > limit:
-        raise _too_long(len(content), limit)
+    _check_length(len(content), limit)
     return content
 
 
-def _too_long(length: int, limit: int) -> ValueError:
-    return ValueError(f"a chunk claims {length} bytes and can have {limit}")
+def _check_length(length: int, limit: int) -> None:
+    if length > limit:
+        raise ValueError(f"a chunk claims {length} bytes and can have {limit}")
 
 
 def _numcodecs() -> Any:
@@ -111,8 +111,7 @@ def _lzma(config: Config, packed: bytes, limit: int) -> bytes:
 
 def _stream(unpacker: Any, packed: bytes, limit: int) -> bytes:
     content = unpacker.decompress(packed, limit + 1)
-    if len(content) > limit:
-        raise _too_long(len(content), limit)
+    _check_length(len(content), limit)
     if not unpacker.eof:
         raise EOFError("the packed bytes end early")
     return content
@@ -122,8 +121,9 @@ def _blosc(config: Config, packed: bytes, limit: int) -> bytes:
     if len(packed) < BLOSC_HEADER:
         raise EOFError("a chunk is shorter than the header of blosc")
     length, block, stored = np.frombuffer(packed, "<u4", count=3, offset=4).tolist()
-    if length > limit or block > max(length, 1):
-        raise _too_long(max(length, block), limit)
+    # No block is longer than all of them, but for that of an empty chunk.
+    _check_length(block, max(length, 1))
+    _check_length(length, limit)
     if stored != len(packed):
         raise ValueError(f"a chunk of {len(packed)} bytes claims to have {stored}")
     return bytes(_numcodecs().blosc.decompress(packed))
@@ -132,8 +132,7 @@ def _blosc(config: Config, packed: bytes, limit: int) -> bytes:
 def _zstd(config: Config, packed: bytes, limit: int) -> bytes:
     length = _zstd_length(packed)
     length = limit if length is None else length
-    if length > limit:
-        raise _too_long(length, limit)
+    _check_length(length, limit)
     # With memory of our own to unpack into, nothing else in the chunk can ask for more.
     content = np.empty(length, dtype=np.uint8)
     _numcodecs().zstd.decompress(packed, content)
@@ -155,9 +154,7 @@ def _zstd_length(packed: bytes) -> int | None:
 
 
 def _lz4(config: Config, packed: bytes, limit: int) -> bytes:
-    length = int.from_bytes(packed[:4], "little")
-    if length > limit:
-        raise _too_long(length, limit)
+    _check_length(int.from_bytes(packed[:4], "little"), limit)
     return bytes(_numcodecs().lz4.decompress(packed))
 
 

@@ -463,21 +463,6 @@ def table_html(summary: TableSummary) -> str:
 # Drawings in SVG carry styles of their own. The page needs no script and fetches nothing.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'"
 
-_STYLE = """
-body { font: 16px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 90rem; padding: 0 1rem; }
-table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: .85rem; }
-th, td { border-bottom: 1px solid #ccc; padding: .3rem .5rem; }
-th, td { text-align: right; vertical-align: top; }
-th:first-child, td:first-child { text-align: left; }
-small { display: block; color: #555; white-space: nowrap; }
-.wide { overflow-x: auto; }
-figure { margin: 1rem 0; } figure svg { max-width: 100%; height: auto; }
-@media (prefers-color-scheme: dark) {
-  body { background: #16181c; color: #e8e8e8; } small { color: #aaa; }
-  th, td { border-color: #444; } figure { background: #fff; }
-}
-"""
-
 
 def page_html(summaries: Iterable[TableSummary], figures: Mapping[str, tuple[str, str]]) -> str:
     """Render tables and figures as one self-contained page.
@@ -494,11 +479,12 @@ def page_html(summaries: Iterable[TableSummary], figures: Mapping[str, tuple[str
     page : str
         HTML without references to other files and without scripts.
     """
+    style = Path(__file__).with_name("results.css").read_text(encoding="utf-8")
     parts = [
         "<!doctype html><html lang='en'><head><meta charset='utf-8'>",
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">',
         "<meta name='viewport' content='width=device-width, initial-scale=1'>",
-        f"<title>Results</title><style>{_STYLE}</style></head><body><h1>Results</h1>",
+        f"<title>Results</title><style>\n{style}</style></head><body><h1>Results</h1>",
         *(table_html(summary) for summary in summaries),
     ]
     for name, (title, svg) in figures.items():
@@ -912,17 +898,16 @@ def draw_figure(
     """
     shown: Any
     draw: Any
+    found = figure_records(figure, records := list(records), profile=profile)
     if figure.kind == "curves":
         table = LIBRARIES[profile][figure.experiment]
         shown = curve_points(figure, table, records, profile=profile)
         draw, size = _curves, (CURVE_WIDTH * len({one.curve for one in shown}), 2 * PANEL_HEIGHT)
     elif figure.kind == "errors":
-        found = figure_records(figure, records, profile=profile)
         # Records that came through a CSV file have no course.
         shown = [record for record in found if record.extras.get("history")]
         draw, size = _error_curves, (PANEL_WIDTH, PANEL_HEIGHT * len(shown))
     else:
-        found = figure_records(figure, records, profile=profile)
         shown = [group for record in found for group in _pictures_of(record)]
         columns = max((len(pictures) for _, pictures in shown), default=0)
         draw, size = _centroids, ((columns + 1.5) * TILE, 2 * len(shown) * TILE)

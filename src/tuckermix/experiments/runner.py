@@ -28,6 +28,7 @@ import numpy as np
 from joblib import cpu_count
 from sklearn.metrics import adjusted_rand_score
 
+from tuckermix._reading import stated
 from tuckermix._records import Record
 from tuckermix._resources import one_blas_thread
 from tuckermix._validation import check_integer, check_option, check_real
@@ -83,13 +84,8 @@ KEPT_HISTORY = ("iteration", "cost", "relative_error", "gap", "time")
 
 def _status_value(field: str) -> int | None:
     """Read a field of this process's memory status in bytes, where the system offers it."""
-    try:
-        for line in Path("/proc/self/status").read_text().splitlines():
-            if line.startswith(field):
-                return int(line.split()[1]) * 1024
-    except (OSError, ValueError):
-        pass
-    return None
+    said = stated("/proc/self/status", field)  # such as "1234 kB"
+    return int(said.split()[0]) * 1024 if said else None
 
 
 def _reset_peak() -> int | None:

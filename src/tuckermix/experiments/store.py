@@ -8,7 +8,7 @@ import json
 import os
 import sqlite3
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -270,14 +270,16 @@ class Store:
     def check(self) -> None:
         """Raise if the file is damaged; deprecated, as every reading says so."""
         self._retired("check", "every reading of a damaged file raises")
-        with self._explained():
-            answer = self._connection.execute("PRAGMA integrity_check").fetchone()[0]
+        ((answer,), *_) = self._rows("PRAGMA integrity_check")
         if answer != "ok":
             raise ValueError(f"{str(self.path)!r} is damaged ({answer}): restore it from a copy.")
 
     def stale(self, fingerprints: dict[str, str]) -> list[RunRecord]:
         """Return the records of these methods that have another fingerprint; deprecated."""
         self._retired("stale", "compare the fingerprints of `records()`")
+        return self._stale(fingerprints)
+
+    def _stale(self, fingerprints: dict[str, str]) -> list[RunRecord]:
         return [
             record
             for record in self.records()
@@ -305,10 +307,9 @@ class Store:
         """
         condition, values = self._condition(where)
         names = ", ".join(f'"{name}"' for name in _COLUMNS)
-        with self._explained():
-            rows = self._connection.execute(
-                f"SELECT {names} FROM records{condition} ORDER BY {', '.join(KEY)}", values
-            ).fetchall()
+        rows = self._rows(
+            f"SELECT {names} FROM records{condition} ORDER BY {', '.join(KEY)}", values
+        )
         return [
             RunRecord(
                 **{
@@ -321,12 +322,12 @@ class Store:
 
     def digests(self) -> dict[Key, tuple[str, str]]:
         """Return digest and status of each record by its key, without reading the rest."""
-        names = ", ".join(KEY)
-        with self._explained():
-            rows = self._connection.execute(
-                f"SELECT {names}, digest, status FROM records"
-            ).fetchall()
+        rows = self._rows(f"SELECT {', '.join(KEY)}, digest, status FROM records")
         return {tuple(row[:5]): (row[5], row[6]) for row in rows}
+
+    def _rows(self, query: str, values: Sequence[Any] = ()) -> list[Any]:
+        with self._explained():
+            return self._connection.execute(query, values).fetchall()
 
     def delete(self, **where: Any) -> int:
         """Delete records, such as all of one method: ``delete(method="MM")``.
@@ -399,12 +400,7 @@ class Store:
         count : int
             How many were deleted.
         """
-        older = [
-            record.key
-            for record in self.records()
-            if record.key in keys
-            and fingerprints.get(record.method, record.fingerprint) != record.fingerprint
-        ]
+        older = {record.key for record in self._stale(fingerprints)} & keys
         for key in older:
             self.delete(**dict(zip(KEY, key, strict=True)))
         return len(older)

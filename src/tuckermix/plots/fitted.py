@@ -74,8 +74,7 @@ def distances_to(X: Any, centroids: np.ndarray, labels: np.ndarray) -> np.ndarra
     result = np.empty(X.shape[0])
     for part in blocks(X.shape[0], 8 * flat.shape[1]):
         block = to_numpy(X[part]).reshape(-1, flat.shape[1])
-        difference = block - flat[labels[part]]
-        result[part] = np.sqrt(np.einsum("ij,ij->i", difference, difference))
+        result[part] = np.linalg.norm(block - flat[labels[part]], axis=1)
     return result
 
 

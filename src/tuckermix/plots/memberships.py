@@ -110,25 +110,21 @@ class MembershipDisplay:
     def _draw_bars(self, ax: Any, weights: np.ndarray, names: list[str]) -> None:
         order = np.lexsort((-weights.max(axis=1), weights.argmax(axis=1)))
         order = order[even_subsample(len(order), MAX_BARS)]
-        top = np.cumsum(weights[order], axis=1)
-        bottom = np.concatenate([np.zeros((len(order), 1)), top[:, :-1]], axis=1)
         edges = np.arange(len(order) + 1)
         # A step curve holds each value to the next edge; the last one is repeated to close it.
-        top, bottom = (np.concatenate([part, part[-1:]]) for part in (top, bottom))
-        self.artists_ = [
-            ax.fill_between(
-                edges,
-                bottom[:, k],
-                top[:, k],
-                step="post",
-                facecolor=colour_of(k),
-                edgecolor="white",
-                hatch=hatch_of(k),
-                linewidth=0,
-                label=name,
-            )
-            for k, name in enumerate(names)
-        ]
+        heights = weights[[*order, order[-1]]].T
+        colours = [colour_of(k) for k in range(len(names))]
+        self.artists_ = ax.stackplot(
+            edges,
+            heights,
+            step="post",
+            labels=names,
+            colors=colours,
+            edgecolor="white",
+            linewidth=0,
+        )
+        for k, artist in enumerate(self.artists_):
+            artist.set_hatch(hatch_of(k))
         ax.set(xlim=(0, len(order)), ylim=(0, 1), ylabel="weight")
         n_samples = weights.shape[0]
         shown = "" if len(order) == n_samples else f", {len(order)} of {n_samples} shown"

@@ -177,10 +177,7 @@ def curves(signals: np.ndarray, limits: tuple[float, float]) -> np.ndarray:
     height, width = CURVE_SHAPE
     length = signals.shape[1]
     position = np.linspace(0, length - 1, width)
-    left = np.minimum(position.astype(int), max(length - 2, 0))
-    share = position - left
-    right = np.minimum(left + 1, length - 1)
-    values = signals[:, left] * (1 - share) + signals[:, right] * share
+    values = np.stack([np.interp(position, np.arange(length), signal) for signal in signals])
     level = scaled(values, limits) * (height - 1)
     # A column is filled between its own level and its neighbour's, so that steep parts connect.
     before = np.concatenate([level[:, :1], level[:, :-1]], axis=1)

@@ -130,8 +130,7 @@ class MapDisplay(Display):
             }
             ax.text(x, y, str(cluster), ha="center", va="center", fontsize=9, bbox=box)
         ax.set(xticks=[], yticks=[])
-        for side in ax.spines.values():
-            side.set_visible(False)
+        ax.spines[:].set_visible(False)
         total = len(positions) if self.n_total is None else self.n_total
         shown = "" if total == len(positions) else f" ({len(positions):,} of {total:,} shown)"
         ax.set_title(f"Samples that are close are alike in the learned subspace{shown}", fontsize=9)

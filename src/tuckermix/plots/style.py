@@ -88,8 +88,7 @@ def axes_for(owner: str, ax: Any, size: tuple[float, float]) -> Any:
 
 def plain_axes(ax: Any) -> None:
     """Take away the two spines that carry no scale."""
-    ax.spines["top"].set_visible(False)
-    ax.spines["right"].set_visible(False)
+    ax.spines[["top", "right"]].set_visible(False)
 
 
 class Display(ABC):

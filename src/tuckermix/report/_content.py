@@ -261,15 +261,12 @@ def facts(
     name, meaning = surety(summary.settings)
     own = shape if sample_shape is None else sizes_text(sample_shape)
     what = "sample" if sample_shape is None else "array of features"
+    explained = 100 * summary.variance_explained
     rows = [
         ("Samples", f"{summary.n_samples:,}", f"each of shape {own}"),
         ("Clusters", str(summary.n_clusters), f"from {summary.n_components} components"),
         ("Ranks", ranks, f"the core kept of each {shape} {what}"),
-        (
-            "Variance explained",
-            f"{100 * summary.variance_explained:.1f} %",
-            f"cost {summary.cost:.4g}",
-        ),
+        ("Variance explained", f"{explained:.1f} %", f"cost {summary.cost:.4g}"),
         (name[0].upper() + name[1:], f"{summary.mean_confidence:.0%}", meaning),
     ]
     if summary.n_outliers:
@@ -385,11 +382,11 @@ def reading_lines(
     if source is None or reading is None:
         return "", ""
     options = {key: value for key, value in reading.items() if key != "suffix"}
-    if not Path(source).exists():
+    name = "read"
+    if skipped:
+        options["on_error"] = "skip"
+    if not Path(source).exists():  # a dataset by its name
         name, options = "load", {}
-    else:
-        name = "read"
-        options |= {"on_error": "skip"} if skipped else {}
     given = "".join(f", {key}={value!r}" for key, value in options.items())
     lines = f"X = {name}({source!r}{given}).X\n"
     if scene is not None:
@@ -399,20 +396,16 @@ def reading_lines(
 
 def snippet(model: Any, transformers: Any = (), reading: tuple[str, str] = ("", "")) -> str:
     """Return the lines of Python that repeat the fit, with the transformers before it if any."""
-    name = type(model).__name__
-    call = _call(model, ("n_clusters",))
-    imported, read = reading
-    if not transformers:
-        return (
-            f"from tuckermix import {name}\n{imported}\n{read}"
-            f"model = {call}\nlabels = model.fit_predict(X)"
-        )
-    kinds = ", ".join(sorted({type(step).__name__ for step in transformers}))
-    steps = ", ".join([*(_call(step) for step in transformers), call])
+    call, (imported, read) = _call(model, ("n_clusters",)), reading
+    pipeline = ""
+    if transformers:
+        pipeline = "from sklearn.pipeline import make_pipeline\n"
+        kinds = ", ".join(sorted({type(step).__name__ for step in transformers}))
+        imported += f"from tuckermix.features import {kinds}\n"
+        call = f"make_pipeline({', '.join([*map(_call, transformers), call])})"
     return (
-        f"from sklearn.pipeline import make_pipeline\nfrom tuckermix import {name}\n"
-        f"{imported}from tuckermix.features import {kinds}\n\n{read}"
-        f"model = make_pipeline({steps})\nlabels = model.fit_predict(X)"
+        f"{pipeline}from tuckermix import {type(model).__name__}\n{imported}\n{read}"
+        f"model = {call}\nlabels = model.fit_predict(X)"
     )
 
 
