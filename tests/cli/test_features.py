@@ -14,7 +14,7 @@ from tuckermix.clustering import TuckerClustering
 from tuckermix.datasets import Dataset, make_tensor_clusters, read
 from tuckermix.features import Scale, Scattering
 from tuckermix.metrics import clustering_accuracy
-from tuckermix.selection.auto import NORM_ONE
+from tuckermix.selection.auto import NORM_ONE, built_in_candidates
 
 PIL = pytest.importorskip("PIL.Image")
 
@@ -204,10 +204,12 @@ def test_the_view_is_chosen(run, tmp_path, textures):
     assert clustering_accuracy(kind, [int(row["label"]) for row in rows]) == 1
     summary = json.loads((tmp_path / "out" / "summary.json").read_text())
     views = {trial["view"] for trial in summary["selection"]}
-    assert views == {"pixels", "scattering", "log-scattering"}
+    near = f"{NORM_ONE}, few neighbours"
+    assert views == {"pixels", "scattering", "log-scattering", near, "relative scattering"}
     page = (tmp_path / "out" / "report.html").read_text()
     assert "Why this view" in page
     assert "<b>scattering</b> compares their strokes and edges" in page
+    assert f"<b>{near}</b> compares images whose brightness does not count" in page
 
 
 @pytest.mark.parametrize("scale", ["none", "dataset"])
@@ -234,6 +236,34 @@ def test_tables_are_compared_at_norm_1_unless_scaled(run, tmp_path, scale):
     assert f"<b>{NORM_ONE}</b> compares samples whose brightness" in page
     model = tmp_path / "out" / "model.tuckermix"
     code, out, _ = run("predict", model, tmp_path / "spectra.npz", "-q")
+    assert (code, out) == (0, text)
+
+
+@pytest.mark.parametrize("name", [f"{NORM_ONE}, few neighbours", "relative scattering"])
+def test_views_of_images_keep_the_options_that_were_given(name):
+    view = _features._view(TuckerClustering(3, n_neighbors=12), name, "none")
+    (_, candidate) = next(pair for pair in built_in_candidates((16, 16), "auto") if pair[0] == name)
+    assert repr(view[:-1]) == repr(candidate[:-1])
+    expected = candidate[-1].get_params() | {"n_clusters": 3, "n_neighbors": 12}
+    assert view[-1].get_params() == expected
+
+
+def test_the_view_of_dark_images_is_used_from_a_terminal(run, tmp_path):
+    rng = np.random.default_rng(0)
+    kinds = np.repeat(np.arange(4), 30)
+    shapes = rng.random((4, 4, 18, 18)) * rng.random((4, 4, 18, 18)).round()
+    light = rng.dirichlet(np.ones(4), 120)
+    images = np.einsum("nl,nlhw->nhw", light, shapes[kinds]) * rng.choice([0.02, 1.0], (120, 1, 1))
+    np.savez(tmp_path / "dark.npz", images=images)
+    words = (tmp_path / "dark.npz", "--key", "images", "-k", 4, "--features", "auto")
+    code, _, err = run("cluster", *words, "-o", tmp_path / "out")
+    assert code == 0
+    view = f"{NORM_ONE}, few neighbours"
+    assert f"4 clusters in the view '{view}'" in err
+    text = (tmp_path / "out" / "labels.csv").read_text()
+    assert clustering_accuracy(kinds, [int(row["label"]) for row in table(text)]) > 0.95
+    model = tmp_path / "out" / "model.tuckermix"
+    code, out, _ = run("predict", model, tmp_path / "dark.npz", "-q")
     assert (code, out) == (0, text)
 
 

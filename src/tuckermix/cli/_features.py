@@ -43,9 +43,10 @@ def choose(model: Any, X: Any, features: str, scale: str, n_clusters: int | None
     Returns
     -------
     selection : Selection
-        What was compared. With --features auto these are the views that a report can show: pixels,
-        scattering and log-scattering of images; pixels, also of norm 1, of tables and volumes in
-        memory without negative entries that --scale leaves as they are.
+        What was compared. With --features auto these are the views that a report can show: of
+        images pixels, also of norm 1 with few neighbours, scattering, log-scattering and relative
+        scattering; pixels, also of norm 1, of tables and volumes in memory without negative
+        entries. What --scale changes is compared by the views that --features names.
     """
     from sklearn.base import clone
 
@@ -56,7 +57,9 @@ def choose(model: Any, X: Any, features: str, scale: str, n_clusters: int | None
     image, names = is_image(tuple(X.shape[1:])), [features]
     if features == AUTO:
         names = list(FEATURES) if image else [PIXELS]
-        if not image and scale == NONE and not is_dask(X) and has_norms(X):
+        if image and scale == NONE:
+            names += _further_views()
+        elif scale == NONE and not is_dask(X) and has_norms(X):
             names.append(NORM_ONE)
     candidates = [(name, _view(clone(model), name, scale)) for name in names]
     chooser = AutoClustering(
@@ -76,13 +79,38 @@ def as_chosen(model: Any, selection: Any, scale: str) -> Any:
     return _view(chosen, selection.view, scale)
 
 
+def _further_views() -> dict[str, tuple[list[Any], dict[str, Any]]]:
+    """Return views of images that have no word of --features: what computes them, and settings."""
+    from sklearn.pipeline import Pipeline
+
+    from tuckermix.selection.auto import SMALLEST_IMAGE, built_in_candidates
+
+    found = {}
+    for name, candidate in built_in_candidates((SMALLEST_IMAGE, SMALLEST_IMAGE), AUTO):
+        if isinstance(candidate, Pipeline) and name not in FEATURES:
+            *steps, last = (step for _, step in candidate.steps)
+            found[name] = (steps, _settings(last))
+    return found
+
+
+def _settings(model: Any) -> dict[str, Any]:
+    """Return the parameters of a model that are not its defaults."""
+    usual = type(model)().get_params()
+    return {name: value for name, value in model.get_params().items() if value != usual[name]}
+
+
 def _view(model: Any, name: str, scale: str) -> Any:
-    """Put before a model what a view that was compared needs."""
+    """Put before a model what a view that was compared needs; options that were given stay."""
+    from sklearn.pipeline import make_pipeline
+
     from tuckermix.selection.auto import NORM_ONE
 
+    if name in FEATURES:
+        return with_features(model, name, scale)
     if name == NORM_ONE:
         return with_features(model, PIXELS, "unit")
-    return with_features(model, name, scale)
+    steps, settings = _further_views()[name]
+    return make_pipeline(*steps, model.set_params(**(settings | _settings(model))))
 
 
 def is_pipeline(model: Any) -> bool:

@@ -48,6 +48,8 @@ VIEWS = {
     SCATTERING: "their strokes and edges, which may move a little",
     LOG_SCATTERING: "these by the ratio of their contrast",
     NORM_ONE: "samples whose brightness, or how much they fill, does not count",
+    f"{NORM_ONE}, few neighbours": "images whose brightness does not count, each with the nearest",
+    "relative scattering": "where strokes are, and not how strong",
 }
 """What the views of the command line look at, for people."""
 
