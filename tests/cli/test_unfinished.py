@@ -120,6 +120,16 @@ def test_damaged_records_are_read_anew(photos, tmp_path, always):
     np.testing.assert_array_equal(again.X, whole.X)
 
 
+def test_a_journal_of_endless_brackets_is_cut_off(photos, tmp_path, always):
+    whole = read(photos, remember=Unfinished(tmp_path / "out", Console(True)).remember)
+    journal = tmp_path / ".out.unfinished" / "samples"
+    size = journal.stat().st_size
+    journal.write_bytes(journal.read_bytes() + b"[" * 60_000 + b"\n")
+    again = read(photos, remember=Unfinished(tmp_path / "out", Console(True)).remember)
+    np.testing.assert_array_equal(again.X, whole.X)
+    assert journal.stat().st_size == size
+
+
 def test_quick_work_leaves_nothing_and_asks_for_no_key(photos, tmp_path):
     unfinished = Unfinished(tmp_path / "out", Console(True))
     data = read(photos, remember=unfinished.remember)
@@ -153,7 +163,8 @@ def test_a_damaged_choice_is_made_anew(tmp_path, always):
     unfinished = begin(tmp_path / "out")
     unfinished.choice(lambda: CHOSEN)
     (path,) = unfinished.path.iterdir()
-    for content in ("", "{", "[]", '{"trials": [{}]}', '{"trials": [], "more": 1}'):
+    nested = "[" * 100_000
+    for content in ("", "{", "[]", '{"trials": [{}]}', '{"trials": [], "more": 1}', nested):
         path.write_text(content)
         assert begin(tmp_path / "out").choice(lambda: CHOSEN) == CHOSEN
 

@@ -49,6 +49,9 @@ ROOM = 2
 SAMPLES, CHOICE, MODEL, TIME, FEATURES = "samples", "choice", "model", "time", "features"
 """What is kept, by the first part of its name; the second is the key of the run."""
 
+DAMAGED = (ValueError, TypeError, KeyError, RecursionError)
+"""What something that was kept may raise where it is damaged: it is then made anew."""
+
 LONGEST_LINE = 2**16
 """Bytes of the line that describes a record; names of files are far shorter."""
 
@@ -226,7 +229,7 @@ class Unfinished:
         """Return the choice of an earlier run, or choose and keep it."""
         path = self._found(CHOICE, ".json")
         if path is not None:
-            with suppress(OSError, ValueError, TypeError, KeyError):
+            with suppress(OSError, *DAMAGED):
                 values = json.loads(path.read_text(encoding="utf-8"))
                 trials = [Trial(**trial) for trial in values.pop("trials")]
                 found = Selection(trials, **values)
@@ -297,7 +300,7 @@ class Unfinished:
         taken, path = self._found(TIME, ".json"), self._found(MODEL, ".tuckermix")
         if taken is None or path is None:
             return None
-        with suppress(OSError, ValueError, KeyError, TypeError):
+        with suppress(OSError, *DAMAGED):
             seconds = float(json.loads(taken.read_text(encoding="utf-8"))["seconds"])
             model = load(path)
             self._tell()
@@ -350,7 +353,7 @@ def _scan(journal: Path) -> dict[str, tuple[Any, ...]]:
     places: dict[str, tuple[Any, ...]] = {}
     with suppress(OSError), open(journal, "r+b") as stream:
         size, here = os.fstat(stream.fileno()).st_size, 0
-        with suppress(ValueError, TypeError):  # a line that is damaged, or not whole
+        with suppress(*DAMAGED):  # a line that is not whole, or none of ours
             while here < size:
                 total, length, name, kind = json.loads(stream.readline(LONGEST_LINE))
                 start = stream.tell()
@@ -367,7 +370,7 @@ def _sample(
     journal: Path, start: int, length: int, total: int, name: list[Any], kind: str
 ) -> tuple[np.ndarray, str] | None:
     """Read one record of a journal; None where it is damaged."""
-    with suppress(OSError, ValueError), open(journal, "rb") as stream:
+    with suppress(OSError, *DAMAGED), open(journal, "rb") as stream:
         stream.seek(start)
         content = stream.read(length)
         if _checksum(name, kind, content) == total:
