@@ -30,6 +30,8 @@ import time
 from functools import partial
 from pathlib import Path
 
+from tuckermix._reading import stated
+
 N_SCATTERED = 4_000
 """Digits through the scattering transform: enough for every thread to have many blocks."""
 
@@ -58,7 +60,8 @@ def main() -> None:
     allowed, n_cores = by_core(sorted(os.sched_getaffinity(0)))
     wanted = [int(part) for part in options.cores.split(",") if part]
     counts = sorted({min(n, len(allowed)) for n in (wanted or [1, 2, len(allowed)])})
-    document: dict = {"processor": processor(), "rows": [], "peers": []}
+    name = stated("/proc/cpuinfo", "model name") or "unknown"
+    document: dict = {"processor": name, "rows": [], "peers": []}
     document |= {"processors": len(allowed), "physical_cores": n_cores}
     options.out.mkdir(parents=True, exist_ok=True)
     for count in counts:
@@ -117,13 +120,6 @@ def answer(child: subprocess.Popen):
     if child.returncode:
         raise SystemExit(f"A measurement ended with code {child.returncode}.")
     return json.loads(text.splitlines()[-1])
-
-
-def processor() -> str:
-    for line in Path("/proc/cpuinfo").read_text().splitlines():
-        if line.startswith("model name"):
-            return line.split(":")[1].strip()
-    return "unknown"
 
 
 def timed(function, least: float = 0.5, most: int = 7) -> float:

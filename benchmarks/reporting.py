@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import tuckermix
+from tuckermix._reading import stated
 
 PACKAGES = ("tuckermix", "numpy", "scipy", "scikit-learn", "tensorly", "pymanopt", "torch")
 
@@ -44,21 +45,13 @@ def environment() -> dict[str, Any]:
     return {
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
         "python": platform.python_version(),
-        "processor": _processor(),
+        "processor": stated("/proc/cpuinfo", "model name")
+        or platform.processor()
+        or platform.machine(),
         "cores": os.cpu_count(),
         "load": round(os.getloadavg()[0], 1),
         "versions": versions,
     }
-
-
-def _processor() -> str:
-    try:
-        for line in Path("/proc/cpuinfo").read_text().splitlines():
-            if line.startswith("model name"):
-                return line.split(":", 1)[1].strip()
-    except OSError:
-        pass
-    return platform.processor() or platform.machine()
 
 
 def lines_of(rows: list[dict[str, Any]]) -> list[str]:

@@ -898,19 +898,20 @@ def draw_figure(
     """
     shown: Any
     draw: Any
-    found = figure_records(figure, records := list(records), profile=profile)
     if figure.kind == "curves":
         table = LIBRARIES[profile][figure.experiment]
         shown = curve_points(figure, table, records, profile=profile)
         draw, size = _curves, (CURVE_WIDTH * len({one.curve for one in shown}), 2 * PANEL_HEIGHT)
-    elif figure.kind == "errors":
-        # Records that came through a CSV file have no course.
-        shown = [record for record in found if record.extras.get("history")]
-        draw, size = _error_curves, (PANEL_WIDTH, PANEL_HEIGHT * len(shown))
     else:
-        shown = [group for record in found for group in _pictures_of(record)]
-        columns = max((len(pictures) for _, pictures in shown), default=0)
-        draw, size = _centroids, ((columns + 1.5) * TILE, 2 * len(shown) * TILE)
+        found = figure_records(figure, records, profile=profile)
+        if figure.kind == "errors":
+            # Records that came through a CSV file have no course.
+            shown = [record for record in found if record.extras.get("history")]
+            draw, size = _error_curves, (PANEL_WIDTH, PANEL_HEIGHT * len(shown))
+        else:
+            shown = [group for record in found for group in _pictures_of(record)]
+            columns = max((len(pictures) for _, pictures in shown), default=0)
+            draw, size = _centroids, ((columns + 1.5) * TILE, 2 * len(shown) * TILE)
     if not shown:
         return None
     from tuckermix.plots.style import require_matplotlib
