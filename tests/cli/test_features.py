@@ -14,7 +14,12 @@ from tuckermix.clustering import TuckerClustering
 from tuckermix.datasets import Dataset, make_tensor_clusters, read
 from tuckermix.features import Scale, Scattering
 from tuckermix.metrics import clustering_accuracy
-from tuckermix.selection.auto import NORM_ONE, built_in_candidates
+from tuckermix.selection.auto import (
+    NEAREST,
+    NORM_ONE,
+    RELATIVE_SCATTERING,
+    built_in_candidates,
+)
 
 PIL = pytest.importorskip("PIL.Image")
 
@@ -204,8 +209,8 @@ def test_the_view_is_chosen(run, tmp_path, textures):
     assert clustering_accuracy(kind, [int(row["label"]) for row in rows]) == 1
     summary = json.loads((tmp_path / "out" / "summary.json").read_text())
     views = {trial["view"] for trial in summary["selection"]}
-    near = f"{NORM_ONE}, few neighbours"
-    assert views == {"pixels", "scattering", "log-scattering", near, "relative scattering"}
+    near = f"{NORM_ONE}, {NEAREST}"
+    assert views == {"pixels", "scattering", "log-scattering", near, RELATIVE_SCATTERING}
     page = (tmp_path / "out" / "report.html").read_text()
     assert "Why this view" in page
     assert "<b>scattering</b> compares their strokes and edges" in page
@@ -239,7 +244,7 @@ def test_tables_are_compared_at_norm_1_unless_scaled(run, tmp_path, scale):
     assert (code, out) == (0, text)
 
 
-@pytest.mark.parametrize("name", [f"{NORM_ONE}, few neighbours", "relative scattering"])
+@pytest.mark.parametrize("name", [f"{NORM_ONE}, {NEAREST}", RELATIVE_SCATTERING])
 def test_views_of_images_keep_the_options_that_were_given(name):
     view = _features._view(TuckerClustering(3, n_neighbors=12), name, "none")
     (_, candidate) = next(pair for pair in built_in_candidates((16, 16), "auto") if pair[0] == name)
@@ -258,7 +263,7 @@ def test_the_view_of_dark_images_is_used_from_a_terminal(run, tmp_path):
     words = (tmp_path / "dark.npz", "--key", "images", "-k", 4, "--features", "auto")
     code, _, err = run("cluster", *words, "-o", tmp_path / "out")
     assert code == 0
-    view = f"{NORM_ONE}, few neighbours"
+    view = f"{NORM_ONE}, {NEAREST}"
     assert f"4 clusters in the view '{view}'" in err
     text = (tmp_path / "out" / "labels.csv").read_text()
     assert clustering_accuracy(kinds, [int(row["label"]) for row in table(text)]) > 0.95

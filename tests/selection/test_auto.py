@@ -15,6 +15,7 @@ import tuckermix
 from tuckermix import AutoClustering, TuckerClustering
 from tuckermix.datasets import make_tensor_clusters
 from tuckermix.selection.auto import (
+    NEAREST,
     NORM_ONE,
     built_in_candidates,
     fit_with,
@@ -101,7 +102,7 @@ def test_candidates_go_by_the_shape():
         return [name for name, _ in built_in_candidates(shape, features)]
 
     assert len(names((28, 28))) == len(names((28, 28, 3))) == 9
-    near = f"{NORM_ONE}, few neighbours"
+    near = f"{NORM_ONE}, {NEAREST}"
     assert names((28, 28), "pixels") == ["pixels", "pixels, soft edge", near]
     assert all("scattering" in name for name in names((28, 28), "scattering"))
     for shape in ((40,), (8, 8), (28, 10), (32, 32, 32), (20, 20, 20, 3)):
@@ -291,7 +292,7 @@ def test_outliers_need_candidates_that_know_them():
         AutoClustering(outliers="drop").fit(np.eye(10))
 
 
-@pytest.mark.parametrize("name", ["pixels", "scattering", "scattering + log-scattering"])
+@pytest.mark.parametrize("name", ["pixels", "scattering", "relative scattering + log-scattering"])
 def test_probabilities_of_the_chosen_one(planted, name):
     X, _ = planted
     X = X + 2.5 * np.random.default_rng(0).standard_normal(X.shape)

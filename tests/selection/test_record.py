@@ -10,6 +10,7 @@ from tuckermix.selection.record import (
     by_merit,
     share_nested,
     summarize,
+    weight_of,
 )
 
 TRIALS = [
@@ -47,6 +48,26 @@ def test_good_partitions_that_nest_are_named():
     chosen = summarize(TRIALS, ["a", "b"], crossing, 6)
     assert chosen.nested[0]["share"] == pytest.approx(4 / 6)
     assert "do not nest" in str(chosen)
+
+
+@pytest.mark.parametrize("n_clusters", [1, 2, 3, 10, 100])
+def test_modularity_counts_the_more_the_more_clusters_there_are(n_clusters):
+    assert weight_of(1.0, n_clusters) == 1.0
+    if n_clusters <= 2:
+        assert weight_of(0.3, n_clusters) == weight_of(-0.1, n_clusters) == 1.0
+    else:
+        assert weight_of(0.3, n_clusters) == pytest.approx(0.3 ** (2 - 4 / n_clusters))
+        assert weight_of(-0.1, n_clusters) == 0.0
+        assert weight_of(0.3, n_clusters) > weight_of(0.3, n_clusters + 1)
+
+
+def test_the_view_goes_by_stability_times_weight():
+    trials = [Trial(6, "light", 0.9, 0.73, 20, 0.92, 0.66), Trial(6, "persons", 0.85, 0.8, 20)]
+    assert [trial.view for trial in best_views(trials)] == ["persons"]
+    chosen = summarize(trials, ["light", "persons"], {6: np.arange(6)}, 6)
+    assert chosen.view == "persons"
+    assert [trial.view for trial in chosen.of(6)] == ["persons", "light"]
+    assert "Next view: 'light', stability 0.900, modularity 0.730." in str(chosen)
 
 
 def test_one_number_has_no_next():

@@ -9,6 +9,7 @@ from sklearn.preprocessing import StandardScaler
 
 from tuckermix import MultiViewClustering, TuckerClustering
 from tuckermix.numerics.points import nearest_neighbors
+from tuckermix.selection.record import weight_of
 from tuckermix.selection.resampling import Resampler, agreement, restrict, set_clusters
 
 
@@ -44,6 +45,17 @@ def test_true_clusters_are_stable_and_parts_of_them_are_not(planted):
     assert wrong.score < right.score
     assert adjusted_rand_score(resampler.labels(4, "pixels"), y) > 0.99
     assert right.n_subsamples == 6
+
+
+def test_modularity_counts_where_every_candidate_has_a_graph(planted):
+    X, _ = planted
+    ours, other = ("pixels", TuckerClustering()), ("k-means", KMeans(n_init=1))
+    rng = np.random.default_rng(0)
+    trial = Resampler(X, [ours], rng, weigh=True).trial(4, "pixels", 2)
+    assert trial.weight == weight_of(trial.modularity, 4) < 1
+    assert Resampler(X, [ours], rng).trial(4, "pixels", 2).weight == 1
+    mixed = Resampler(X, [ours, other], rng, weigh=True)
+    assert mixed.trial(4, "pixels", 2).weight == 1
 
 
 def test_more_subsamples_continue_fewer(planted):

@@ -19,7 +19,7 @@ from tuckermix.plots.members import typical_members
 from tuckermix.plots.pictures import picture, picture_kind, resized, value_range, views
 from tuckermix.plots.style import COLOURS
 from tuckermix.report import _images, _svg
-from tuckermix.selection.auto import NORM_ONE
+from tuckermix.selection.auto import NEAREST, NORM_ONE, RELATIVE_SCATTERING
 from tuckermix.summary import FitSummary, duration, known, sizes_text, surety
 
 MAX_MARKS = 10_000
@@ -48,8 +48,8 @@ VIEWS = {
     SCATTERING: "their strokes and edges, which may move a little",
     LOG_SCATTERING: "these by the ratio of their contrast",
     NORM_ONE: "samples whose brightness, or how much they fill, does not count",
-    f"{NORM_ONE}, few neighbours": "images whose brightness does not count, each with the nearest",
-    "relative scattering": "where strokes are, and not how strong",
+    f"{NORM_ONE}, {NEAREST}": "images whose brightness does not count, each with the nearest",
+    RELATIVE_SCATTERING: "where strokes are, and not how strong",
 }
 """What the views of the command line look at, for people."""
 

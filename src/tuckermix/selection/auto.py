@@ -26,6 +26,7 @@ from tuckermix._validation import (
     check_stored,
     check_tensor,
 )
+from tuckermix._names import LOG_SCATTERING, PIXELS, SCATTERING
 from tuckermix.clustering import TuckerClustering
 from tuckermix.features import Scale, Scattering
 from tuckermix.labels.outliers import check_outliers
@@ -70,8 +71,15 @@ NORM_ONE = "pixels of norm 1"
 """A view of tables, volumes and videos of amounts."""
 
 NEAR: dict[str, Any] = {"ridge_edge": 6.0, "ridge_power": 0.5, "n_neighbors": 8, "ranks": 0.99}
-"""A view of images at norm 1, of many directions and few neighbours: an image that is nearly black
-has little but its direction, and few others of its person are like it."""
+"""Views of many directions and few neighbours. At norm 1: an image that is nearly black has little
+but its direction, and few others of its person are like it. Of strokes: an object seen from all
+sides is a chain of images, each of them near to the next."""
+
+NEAREST = "few neighbours"
+"""What the names of these views end in."""
+
+RELATIVE_SCATTERING = "relative scattering"
+"""The name of the view of relative coefficients."""
 
 MATRICES = 3
 """The ways of an array of matrices, which are images or small ones."""
@@ -126,7 +134,7 @@ def built_in_candidates(
     pixels = TuckerClustering()
     soft: dict[str, Any] = {"ridge_edge": SOFT_EDGE, "ridge_power": SOFT_POWER}
     of_pixels: list[tuple[str, Any]] = [
-        ("pixels", pixels),
+        (PIXELS, pixels),
         ("pixels, soft edge", TuckerClustering(**soft)),
     ]
     if not is_image(sample_shape):
@@ -140,25 +148,35 @@ def built_in_candidates(
             ]
         return of_pixels
     near = make_pipeline(Scale("unit"), TuckerClustering(**NEAR))
-    of_pixels.append((f"{NORM_ONE}, few neighbours", near))
+    of_pixels.append((f"{NORM_ONE}, {NEAREST}", near))
     if features == "pixels":
         return of_pixels
-    scattering = make_pipeline(Scattering(), TuckerClustering())
-    logarithm = make_pipeline(Scattering(log=True), TuckerClustering())
-    relative = make_pipeline(Scattering(relative=True), TuckerClustering(**soft))
-    soft_logarithm = make_pipeline(Scattering(log=True), TuckerClustering(**soft))
+
+    def strokes(options: dict[str, Any], **kind: bool) -> Pipeline:
+        return make_pipeline(Scattering(**kind), TuckerClustering(**options))
+
     of_waves: list[tuple[str, Any]] = [
-        ("scattering", scattering),
-        ("log-scattering", logarithm),
-        ("relative scattering", relative),
+        (SCATTERING, strokes({})),
+        (LOG_SCATTERING, strokes({}, log=True)),
+        (RELATIVE_SCATTERING, strokes(soft, relative=True)),
     ]
-    plain_sum = [("scattering", scattering), ("log-scattering", logarithm)]
-    soft_sum = [("relative scattering", relative), ("log-scattering", soft_logarithm)]
-    sums = [MultiViewClustering(plain_sum), MultiViewClustering(soft_sum)]
+    sums: list[tuple[str, Any]] = [
+        (
+            f"{RELATIVE_SCATTERING} + {LOG_SCATTERING}{ending}",
+            MultiViewClustering(
+                [
+                    (RELATIVE_SCATTERING, strokes(options, relative=True)),
+                    (LOG_SCATTERING, strokes(options, log=True)),
+                ]
+            ),
+        )
+        for ending, options in (("", soft), (f", {NEAREST}", NEAR))
+    ]
     if features == "auto":
         of_waves = [*of_pixels, *of_waves]
-        sums.insert(0, MultiViewClustering([("pixels", pixels), ("log-scattering", logarithm)]))
-    return of_waves + [(" + ".join(name for name, _ in total.views), total) for total in sums]
+        both = [(PIXELS, pixels), (LOG_SCATTERING, strokes({}, log=True))]
+        sums.insert(0, (f"{PIXELS} + {LOG_SCATTERING}", MultiViewClustering(both)))
+    return of_waves + sums
 
 
 def _flatten(X: Any) -> Any:
@@ -188,9 +206,11 @@ class AutoClustering(CallbackSupportMixin, ClusterMixin, BaseEstimator):
 
     .. math:: s_v(K) = \frac1R \sum_r \mathrm{ARI}\bigl(\ell_v(K)|_{S_r},\ \ell_v(K; S_r)\bigr) ,
 
-    the mean agreement between labels from all samples and labels from 80 % of them; then the K
-    with the largest :math:`s(K)\, q(K) / \sqrt{1 - 1/K}`, stability times modularity over the root
-    of the largest modularity possible. The chosen view is fitted to all samples.
+    the mean agreement between labels from all samples and labels from 80 % of them. Among the views
+    of images stability counts times :math:`q^{2 (1 - 2/K)}`, where q is the modularity of the
+    labels on the graph of the view. Then the K is taken with the largest :math:`s(K)\, q(K) /
+    \sqrt{1 - 1/K}`, stability times modularity over the root of the largest modularity possible. The
+    chosen view is fitted to all samples.
 
     Parameters
     ----------
@@ -199,7 +219,7 @@ class AutoClustering(CallbackSupportMixin, ClusterMixin, BaseEstimator):
     features : {"auto", "pixels", "scattering"}, default="auto"
         Which views are compared: the samples themselves in two weightings and, for images, at norm
         1 with few neighbours; the scattering transform, its logarithm and its relative
-        coefficients; sums of their graphs; or all of these. Samples that are no images of at least
+        coefficients; sums of the graphs of the last two and of pixels; or all of these. Samples that are no images of at least
         16 × 16 have views of themselves only; tables, volumes and videos without negative entries
         are compared at norm 1 too.
     candidates : list of (str, estimator) or None, default=None
@@ -430,16 +450,15 @@ class AutoClustering(CallbackSupportMixin, ClusterMixin, BaseEstimator):
         if wanted is not None and n_samples < wanted:
             raise ValueError(f"n_samples={n_samples} must be >= n_clusters={wanted}.")
         given = self._given()
-        part, judge = self._part(X, wanted, rng), None
+        part, judge, image = self._part(X, wanted, rng), None, is_image(self.sample_shape_)
         if given is not None:
             candidates = [(name, _for_tensors(estimator, X)) for name, estimator in given]
         else:
-            image = is_image(self.sample_shape_)
             about = {} if image else {"noisy": is_noisy(part), "norms": has_norms(part)}
             candidates = built_in_candidates(self.sample_shape_, self.features, **about)
             # A view of few directions finds groups in any noise; those of all directions do not.
             judge = None if image else candidates[0][0]
-        resampler = Resampler(part, candidates, rng, judge)
+        resampler = Resampler(part, candidates, rng, judge, weigh=image)
         selection = choose(resampler, wanted, progress)
         seed = int(rng.integers(2**31))
         best = set_clusters(clone(dict(candidates)[selection.view]), selection.n_clusters, seed)

@@ -10,7 +10,7 @@ import numpy as np
 
 from tuckermix._records import Record
 
-__all__ = ["Selection", "Trial", "share_nested"]
+__all__ = ["Selection", "Trial", "share_nested", "weight_of"]
 
 NESTED = 0.95
 """Two partitions are nested where this share of the samples goes with its cluster."""
@@ -28,6 +28,34 @@ NOT_FAR = 0.95
 most 0.71, and many parts of them, drawn at random, about 0.72, so that the groups come as near as
 that. Persons among whom some stand apart in all their pictures are further away: the groups are
 clear and have 0.59 to 0.7, and the persons, with 0.76 and more, are clusters all the same."""
+
+
+MODULARITY_POWER = 2.0
+"""How much modularity counts beside stability where views of images are compared, for many
+clusters. Chosen on the tuning part (``python -m benchmarks.view_ranking``)."""
+
+
+def weight_of(modularity: float, n_clusters: int) -> float:
+    r"""Return what the stability of a view counts by, :math:`q^{2 (1 - 2 / K)}`.
+
+    The light on faces makes groups that come back as reliably as persons, and touch each other far
+    more. Two clusters are not weighed so: their modularity depends on how many neighbours a graph
+    has more than on where it is cut.
+
+    Parameters
+    ----------
+    modularity : float
+        The modularity q of the labels on the graph of the view itself.
+    n_clusters : int
+        The number of clusters, K.
+
+    Returns
+    -------
+    weight : float
+        From 0 to 1.
+    """
+    power = MODULARITY_POWER * (1.0 - 2.0 / max(2, n_clusters))
+    return max(modularity, 0.0) ** power
 
 
 @dataclass(frozen=True)
@@ -48,6 +76,8 @@ class Trial(Record):
         How many subsamples the mean is over.
     within : float, default=0.0
         The share of the weight of the graph that lies within clusters.
+    weight : float, default=1.0
+        What stability counts by where views are compared, see `weight_of`.
     """
 
     n_clusters: int
@@ -56,6 +86,12 @@ class Trial(Record):
     modularity: float
     n_subsamples: int
     within: float = 0.0
+    weight: float = 1.0
+
+    @property
+    def worth(self) -> float:
+        """Stability times `weight`, by which the view is chosen."""
+        return self.stability * self.weight
 
     @property
     def clear(self) -> bool:
@@ -127,7 +163,7 @@ class Selection(Record):
 
     @property
     def curve(self) -> list[Trial]:
-        """The most stable view for each number of clusters, the numbers rising."""
+        """The best view for each number of clusters, the numbers rising."""
         return best_views(self.trials)
 
     @property
@@ -136,9 +172,9 @@ class Selection(Record):
         return list(dict.fromkeys(trial.view for trial in self.trials))
 
     def of(self, n_clusters: int) -> list[Trial]:
-        """Return what was tried for a number of clusters, the most stable view first."""
+        """Return what was tried for a number of clusters, the best view first."""
         found = [trial for trial in self.trials if trial.n_clusters == n_clusters]
-        return sorted(found, key=lambda trial: -trial.stability)
+        return sorted(found, key=lambda trial: -trial.worth)
 
     def __str__(self) -> str:
         chosen = self.of(self.n_clusters)
@@ -150,7 +186,10 @@ class Selection(Record):
         lines = [text]
         if len(chosen) > 1:
             second = chosen[1]
-            lines.append(f"Next view: {second.view!r}, stability {second.stability:.3f}.")
+            lines.append(
+                f"Next view: {second.view!r}, stability {second.stability:.3f}, modularity "
+                f"{second.modularity:.3f}."
+            )
         if self.next_n_clusters is not None and self.behind is not None:
             lines.append(
                 f"Next number of clusters: {self.next_n_clusters}, {self.behind:.1%} behind."
@@ -163,11 +202,11 @@ class Selection(Record):
 
 
 def best_views(trials: list[Trial]) -> list[Trial]:
-    """Return the most stable trial for each number of clusters, the numbers rising."""
+    """Return the trial of the largest worth for each number of clusters, the numbers rising."""
     best: dict[int, Trial] = {}
     for trial in trials:
         held = best.get(trial.n_clusters)
-        if held is None or trial.stability > held.stability:
+        if held is None or trial.worth > held.worth:
             best[trial.n_clusters] = trial
     return [best[n_clusters] for n_clusters in sorted(best)]
 
@@ -193,7 +232,7 @@ def by_merit(curve: list[Trial]) -> list[Trial]:
 def summarize(
     trials: list[Trial], names: list[str], labels: dict[int, np.ndarray], n_samples: int
 ) -> Selection:
-    """Choose among trials: the most stable view for each number, then the largest score.
+    """Choose among trials: the best view for each number, then the largest score.
 
     Parameters
     ----------

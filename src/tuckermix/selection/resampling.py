@@ -17,7 +17,7 @@ from sklearn.pipeline import Pipeline
 from tuckermix._array_api import Array, asarray_like, get_namespace, to_numpy
 from tuckermix.labels.graph import adjacency, cut_graph, graph_vectors, modularity
 from tuckermix.numerics.points import nearest_neighbors
-from tuckermix.selection.record import Trial
+from tuckermix.selection.record import Trial, weight_of
 from tuckermix.selection.shared import Features
 from tuckermix.selection.views import Look, Spectrum, looks_of, ridge_points
 
@@ -64,6 +64,9 @@ class Resampler:
     judge : str or None, default=None
         The candidate on whose graph the modularity of all partitions is measured; None means that
         each has its own.
+    weigh : bool, default=False
+        Whether modularity counts where views are compared, see `weight_of`. It does not where a
+        candidate has no graph of its own: modularities on several graphs would be compared.
     """
 
     def __init__(
@@ -72,6 +75,8 @@ class Resampler:
         candidates: list[tuple[str, Any]],
         rng: np.random.Generator,
         judge: str | None = None,
+        *,
+        weigh: bool = False,
     ):
         self.X = X
         self.features = Features(X)
@@ -79,6 +84,7 @@ class Resampler:
         self.n_samples = int(X.shape[0])
         self.candidates = dict(candidates)
         self.looks = {name: looks_of(estimator) for name, estimator in candidates}
+        self.weigh = weigh and None not in self.looks.values()
         self.seed = int(rng.integers(2**31))
         self._spectra: dict[str, Spectrum] = {}
         self._kept: dict[int, _Kept] = {}
@@ -127,8 +133,9 @@ class Resampler:
             keep = self.subsample(place)
             part = self._part(n_clusters, name, keep, place)
             found.append(0.0 if part is None else agreement(labels[keep], part))
-        within = self._within[key]
-        return Trial(n_clusters, name, float(np.mean(found)), quality, len(found), within)
+        weight = weight_of(quality, n_clusters) if self.weigh else 1.0
+        stability, within = float(np.mean(found)), self._within[key]
+        return Trial(n_clusters, name, stability, quality, len(found), within, weight)
 
     def labels(self, n_clusters: int, name: str) -> np.ndarray:
         """Return the labels of all samples that a trial found."""

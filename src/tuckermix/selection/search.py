@@ -20,7 +20,7 @@ FIRST, FEW, MANY = 2, 4, 20
 subsample varies by some hundredths, as much as numbers of clusters next to each other differ."""
 
 HOPELESS = 0.1
-"""Views whose stability is that far behind after the first look get no second one."""
+"""Views whose worth is that far behind after the first look get no second one."""
 
 ROUND = 4
 """After so many further subsamples those that lead are compared again."""
@@ -40,7 +40,7 @@ LEADERS = 6
 """The most numbers of clusters that are looked at again."""
 
 RIVAL = 0.05
-"""Views whose stability is that close to the best are looked at again."""
+"""Views whose worth is that close to the best are looked at again."""
 
 RIVALS = 3
 """The most views that are looked at again for one number of clusters."""
@@ -130,7 +130,7 @@ class _Search:
         return by_merit(self._curve())[0]
 
     def _try(self, n_clusters: int, done: float) -> Trial | None:
-        """Try a number of clusters in all views; return the most stable."""
+        """Try a number of clusters in all views; return the best."""
         self.progress(done, f"{n_clusters} clusters")
         found: dict[str, Trial] = {}
         for name in self.names:
@@ -140,13 +140,13 @@ class _Search:
         # The best of a second look may turn out to be worse than one that had none.
         best: Trial | None = None
         while found and (best is None or best.n_subsamples < FEW):
-            lead = max(trial.stability for trial in found.values())
+            lead = max(trial.worth for trial in found.values())
             for name, trial in found.items():
-                if trial.n_subsamples < FEW and trial.stability >= lead - HOPELESS:
+                if trial.n_subsamples < FEW and trial.worth >= lead - HOPELESS:
                     again = self.resampler.trial(n_clusters, name, FEW)
                     assert again is not None
                     found[name] = again
-            best = max(found.values(), key=lambda trial: trial.stability)
+            best = max(found.values(), key=lambda trial: trial.worth)
         self.trials.update({(n_clusters, name): trial for name, trial in found.items()})
         if best is not None:
             LOGGER.debug(
@@ -208,23 +208,28 @@ class _Search:
                 return
 
     def _rivals(self, leader: Trial) -> list[str]:
-        """Return the views that come near the most stable one for its number of clusters."""
+        """Return the views that come near the best one for its number of clusters."""
         others = [
             trial for (number, _), trial in self.trials.items() if number == leader.n_clusters
         ]
-        others = sorted(others, key=lambda trial: -trial.stability)[:RIVALS]
-        return [trial.view for trial in others if trial.stability >= leader.stability - RIVAL]
+        others = sorted(others, key=lambda trial: -trial.worth)[:RIVALS]
+        return [trial.view for trial in others if trial.worth >= leader.worth - RIVAL]
+
+    def _worths(self, n_clusters: int, view: str) -> np.ndarray:
+        """Return what the worth of a view is the mean of, one for each subsample."""
+        weight = self.trials[n_clusters, view].weight
+        return weight * self.resampler.agreements(n_clusters, view)
 
     def _ahead(self, race: dict[int, list[str]]) -> dict[int, list[str]]:
         """Leave out views that are behind for good, then numbers of clusters that are."""
         best: dict[int, str] = {}
         for n_clusters, views in race.items():
-            first = max(views, key=lambda view: self.trials[n_clusters, view].stability)
-            lead = self.resampler.agreements(n_clusters, first)
+            first = max(views, key=lambda view: self.trials[n_clusters, view].worth)
+            lead = self._worths(n_clusters, first)
             race[n_clusters] = [
                 view
                 for view in views
-                if view == first or not is_behind(self.resampler.agreements(n_clusters, view), lead)
+                if view == first or not is_behind(self._worths(n_clusters, view), lead)
             ]
             best[n_clusters] = first
 
