@@ -1,13 +1,14 @@
 """What views of images are ranked by, and whether strokes want few neighbours.
 
-``TUCKERMIX_DATA=… python -m benchmarks.view_ranking --jobs 16`` draws images from the tuning part of
-the datasets (see `tuckermix.experiments.draws`), and turned objects made from it. *before* chooses
-among the views of `benchmarks.image_views` by stability alone, *weighed* by stability times a power
-of modularity (see `tuckermix.selection.record.weight_of`), and *now* does so among the views of
-`AutoClustering`, where a sum of strokes with few neighbours has taken the place of the sum of
-scattering and log-scattering. The number of clusters is given; each has the mean paired difference
-to *before* with its standard error, and *oracle* is what the best view of each draw has, as only
-the classes could tell it. These draws served no choice: the power and the sum were taken on others.
+``TUCKERMIX_DATA=… python -m benchmarks.view_ranking --jobs 16`` draws images from the tuning part
+of the datasets (see `tuckermix.experiments.draws`), and turned objects made from it. *before*
+chooses among the views of `benchmarks.image_views` by stability alone, *weighed* by stability times
+a power of modularity (see `tuckermix.selection.record.weight_of`), and *now* does so among the
+views of `AutoClustering`, where a sum of strokes with few neighbours has taken the place of the sum
+of scattering and log-scattering. The number of clusters is given; each has the mean paired
+difference to *before* with its standard error, and *oracle* is what the best view of each draw has,
+as only the classes could tell it. These draws served no choice: the power and the sum were taken on
+others.
 
 ``--open`` leaves the number of clusters open, and compares the number found and the adjusted Rand
 index. Results go to `view_ranking.json` and `view_ranking.md` in the folder ``--out``, or to

@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from tuckermix._array_api import Array, get_namespace, to_numpy
 from tuckermix._callbacks import CallbackSupportMixin, with_callbacks
 from tuckermix._declaration import FIT, LABELS, PREDICT, SOFT_LABELS, declare, describe
+from tuckermix._names import LOG_SCATTERING, PIXELS, SCATTERING
 from tuckermix._resources import all_or_nothing, explain_shortage, one_blas_thread
 from tuckermix._validation import (
     check_integer,
@@ -26,7 +27,6 @@ from tuckermix._validation import (
     check_stored,
     check_tensor,
 )
-from tuckermix._names import LOG_SCATTERING, PIXELS, SCATTERING
 from tuckermix.clustering import TuckerClustering
 from tuckermix.features import Scale, Scattering
 from tuckermix.labels.outliers import check_outliers
@@ -152,7 +152,7 @@ def built_in_candidates(
     if features == "pixels":
         return of_pixels
 
-    def strokes(options: dict[str, Any], **kind: bool) -> Pipeline:
+    def strokes(options: dict[str, Any], **kind: Any) -> Pipeline:
         return make_pipeline(Scattering(**kind), TuckerClustering(**options))
 
     of_waves: list[tuple[str, Any]] = [
@@ -208,9 +208,9 @@ class AutoClustering(CallbackSupportMixin, ClusterMixin, BaseEstimator):
 
     the mean agreement between labels from all samples and labels from 80 % of them. Among the views
     of images stability counts times :math:`q^{2 (1 - 2/K)}`, where q is the modularity of the
-    labels on the graph of the view. Then the K is taken with the largest :math:`s(K)\, q(K) /
-    \sqrt{1 - 1/K}`, stability times modularity over the root of the largest modularity possible. The
-    chosen view is fitted to all samples.
+    labels on the graph of the view. Then the K is taken with the largest
+    :math:`s(K)\, q(K) / \sqrt{1 - 1/K}`, stability times modularity over the root of the largest
+    modularity possible. The chosen view is fitted to all samples.
 
     Parameters
     ----------
@@ -219,13 +219,14 @@ class AutoClustering(CallbackSupportMixin, ClusterMixin, BaseEstimator):
     features : {"auto", "pixels", "scattering"}, default="auto"
         Which views are compared: the samples themselves in two weightings and, for images, at norm
         1 with few neighbours; the scattering transform, its logarithm and its relative
-        coefficients; sums of the graphs of the last two and of pixels; or all of these. Samples that are no images of at least
-        16 × 16 have views of themselves only; tables, volumes and videos without negative entries
-        are compared at norm 1 too.
+        coefficients; sums of the graphs of two of these; or all. Samples that are no images of at
+        least 16 × 16 have views of themselves only; tables, volumes and videos without negative
+        entries are compared at norm 1 too.
     candidates : list of (str, estimator) or None, default=None
         Views of your own in place of those: clusterers with `n_clusters` and `fit_predict`. They
         are cloned. `TuckerClustering`, pipelines that end in it and `MultiViewClustering` are
-        resampled by their label step alone; others are fitted to each subsample.
+        resampled by their label step alone; others are fitted to each subsample, and stability
+        alone then ranks all of them.
     max_samples : int, default=1500
         The choice is made on a random part of this size where there are more samples.
     calibrate : bool, default=False
