@@ -56,7 +56,7 @@ def test_modularity_counts_the_more_the_more_clusters_there_are(n_clusters):
     if n_clusters <= 2:
         assert weight_of(0.3, n_clusters) == weight_of(-0.1, n_clusters) == 1.0
     else:
-        assert weight_of(0.3, n_clusters) == pytest.approx(0.3 ** (2 - 4 / n_clusters))
+        assert weight_of(0.3, n_clusters) == pytest.approx(0.3 ** (4 - 8 / n_clusters))
         assert weight_of(-0.1, n_clusters) == 0.0
         assert weight_of(0.3, n_clusters) > weight_of(0.3, n_clusters + 1)
 

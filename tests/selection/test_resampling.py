@@ -51,8 +51,14 @@ def test_modularity_counts_where_every_candidate_has_a_graph(planted):
     X, _ = planted
     ours, other = ("pixels", TuckerClustering()), ("k-means", KMeans(n_init=1))
     rng = np.random.default_rng(0)
-    trial = Resampler(X, [ours], rng, weigh=True).trial(4, "pixels", 2)
-    assert trial.weight == weight_of(trial.modularity, 4) < 1
+    narrow = ("few", TuckerClustering(n_neighbors=8))
+    resampler = Resampler(X, [ours, narrow], rng, weigh=True)
+    wide, few = (resampler.trial(4, name, 2) for name in ("pixels", "few"))
+    assert few.weight == weight_of(few.modularity, 4) < 1
+    assert wide.weight > weight_of(wide.modularity, 4)
+    # The same points and the same labels weigh the same, however many neighbours there are.
+    np.testing.assert_array_equal(resampler.labels(4, "pixels"), resampler.labels(4, "few"))
+    assert wide.weight == pytest.approx(few.weight)
     assert Resampler(X, [ours], rng).trial(4, "pixels", 2).weight == 1
     mixed = Resampler(X, [ours, other], rng, weigh=True)
     assert mixed.trial(4, "pixels", 2).weight == 1

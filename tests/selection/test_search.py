@@ -1,10 +1,12 @@
 """The search over numbers of clusters."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from tuckermix.selection.record import Trial
-from tuckermix.selection.search import choose, is_behind
+from tuckermix.selection.search import choose, is_behind, is_near
 
 
 class Told:
@@ -173,3 +175,24 @@ def test_where_nothing_can_be_tried_the_first_view_is_taken():
     assert (chosen.n_clusters, chosen.view) == (9, "a")
     chosen = choose(Told({"a": peak_at(3)}, n_samples=1), None, lambda share, doing: None)
     assert chosen.n_clusters == 1
+
+
+def test_margins_are_in_units_of_stability():
+    """Weights make worths small; what is far behind stays so, and what is near too."""
+    leader = Trial(10, "a", 0.9, 0.7, 4, weight=0.4)
+    assert is_near(Trial(10, "b", 0.85, 0.7, 4, weight=0.4), leader, 0.1)
+    assert not is_near(Trial(10, "b", 0.75, 0.7, 4, weight=0.4), leader, 0.1)
+    assert not is_near(Trial(10, "b", 0.9, 0.6, 4, weight=0.3), leader, 0.1)
+    assert is_near(Trial(10, "b", 0.85, 0.7, 4), Trial(10, "a", 0.9, 0.7, 4), 0.1)
+
+
+@pytest.mark.parametrize("n_clusters", [6, None])
+def test_a_less_stable_view_of_larger_weight_is_chosen(n_clusters):
+    told = Told({"light": lambda k: 0.9, "persons": lambda k: 0.85})
+    known, weights = told.trial, {"light": 0.6, "persons": 0.8}
+
+    def trial(n_clusters, name, n_subsamples):
+        return replace(known(n_clusters, name, n_subsamples), weight=weights[name])
+
+    told.trial = trial
+    assert choose(told, n_clusters, lambda share, doing: None).view == "persons"

@@ -207,10 +207,10 @@ class AutoClustering(CallbackSupportMixin, ClusterMixin, BaseEstimator):
     .. math:: s_v(K) = \frac1R \sum_r \mathrm{ARI}\bigl(\ell_v(K)|_{S_r},\ \ell_v(K; S_r)\bigr) ,
 
     the mean agreement between labels from all samples and labels from 80 % of them. Among the views
-    of images stability counts times :math:`q^{2 (1 - 2/K)}`, where q is the modularity of the
-    labels on the graph of the view. Then the K is taken with the largest
-    :math:`s(K)\, q(K) / \sqrt{1 - 1/K}`, stability times modularity over the root of the largest
-    modularity possible. The chosen view is fitted to all samples.
+    of images stability counts times :math:`q^{4 (1 - 2/K)}`, where q is the modularity of the
+    labels on the graph of the eight nearest neighbours in the view. Then the K is taken with the
+    largest :math:`s(K)\, q(K) / \sqrt{1 - 1/K}`, stability times modularity over the root of the
+    largest modularity possible. The chosen view is fitted to all samples.
 
     Parameters
     ----------

@@ -37,6 +37,10 @@ NEIGHBORS = 15
 """Neighbours in the graph that judges labels of estimators which have none of their own."""
 
 
+FEWEST = 8
+"""Neighbours in the graphs that weigh the views: as many for all of them, since few neighbours make
+a larger modularity."""
+
 NUMBERS_KEPT = 7
 """For so many numbers of clusters neighbours and eigenvectors are kept: for those that lead at the
 end, which are looked at by turns, and the one that stands for none."""
@@ -66,7 +70,7 @@ class Resampler:
         each has its own.
     weigh : bool, default=False
         Whether modularity counts where views are compared, see `weight_of`. It does not where a
-        candidate has no graph of its own: modularities on several graphs would be compared.
+        candidate has no graph of its own.
     """
 
     def __init__(
@@ -89,6 +93,7 @@ class Resampler:
         self._spectra: dict[str, Spectrum] = {}
         self._kept: dict[int, _Kept] = {}
         self._within: dict[tuple[int, str], float] = {}
+        self._weights: dict[tuple[int, str], float] = {}
         self._runs: dict[tuple[int, str], tuple[np.ndarray, float, list[float]]] = {}
 
     def subsample(self, place: int) -> np.ndarray:
@@ -133,8 +138,8 @@ class Resampler:
             keep = self.subsample(place)
             part = self._part(n_clusters, name, keep, place)
             found.append(0.0 if part is None else agreement(labels[keep], part))
-        weight = weight_of(quality, n_clusters) if self.weigh else 1.0
         stability, within = float(np.mean(found)), self._within[key]
+        weight = self._weight(n_clusters, name, labels) if self.weigh else 1.0
         return Trial(n_clusters, name, stability, quality, len(found), within, weight)
 
     def labels(self, n_clusters: int, name: str) -> np.ndarray:
@@ -144,6 +149,15 @@ class Resampler:
     def agreements(self, n_clusters: int, name: str) -> np.ndarray:
         """Return the adjusted Rand index of each subsample that was tried, in their order."""
         return np.array(self._runs[n_clusters, name][2])
+
+    def _weight(self, n_clusters: int, name: str, labels: np.ndarray) -> float:
+        """Return what the stability of labels counts by, see `weight_of`."""
+        key, looks = (n_clusters, name), self.looks[name]
+        if key not in self._weights:
+            assert looks is not None
+            A = self._graph(looks, n_clusters, None, FEWEST)
+            self._weights[key] = weight_of(modularity(A, labels), n_clusters)
+        return self._weights[key]
 
     def _kept_for(self, n_clusters: int) -> _Kept:
         """Return what is kept for a number of clusters; the numbers tried last have something."""
@@ -199,14 +213,19 @@ class Resampler:
         return cut_graph(A, n_clusters, n_init=N_INIT, rng=rng, pair=pair)
 
     def _graph(
-        self, looks: list[Look], n_clusters: int, keep: np.ndarray | None
+        self,
+        looks: list[Look],
+        n_clusters: int,
+        keep: np.ndarray | None,
+        most: int | None = None,
     ) -> sparse.csr_array:
-        """Sum the graphs of the views."""
+        """Sum the graphs of the views, of at most so many neighbours."""
         total = None
         for look in looks:
             Z, indices, squares = self._neighbors(look, n_clusters)
             size = self.n_samples if keep is None else len(keep)
             width = min(look.model.n_neighbors, size - 1)
+            width = width if most is None else min(width, most)
             if keep is None:
                 indices, squares = indices[:, :width], squares[:, :width]
             else:

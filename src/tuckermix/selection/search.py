@@ -20,7 +20,7 @@ FIRST, FEW, MANY = 2, 4, 20
 subsample varies by some hundredths, as much as numbers of clusters next to each other differ."""
 
 HOPELESS = 0.1
-"""Views whose worth is that far behind after the first look get no second one."""
+"""Views that are that far behind after the first look get no second one, in units of stability."""
 
 ROUND = 4
 """After so many further subsamples those that lead are compared again."""
@@ -40,7 +40,7 @@ LEADERS = 6
 """The most numbers of clusters that are looked at again."""
 
 RIVAL = 0.05
-"""Views whose worth is that close to the best are looked at again."""
+"""Views that are that close to the best are looked at again, in units of stability."""
 
 RIVALS = 3
 """The most views that are looked at again for one number of clusters."""
@@ -140,9 +140,9 @@ class _Search:
         # The best of a second look may turn out to be worse than one that had none.
         best: Trial | None = None
         while found and (best is None or best.n_subsamples < FEW):
-            lead = max(trial.worth for trial in found.values())
+            lead = max(found.values(), key=lambda trial: trial.worth)
             for name, trial in found.items():
-                if trial.n_subsamples < FEW and trial.worth >= lead - HOPELESS:
+                if trial.n_subsamples < FEW and is_near(trial, lead, HOPELESS):
                     again = self.resampler.trial(n_clusters, name, FEW)
                     assert again is not None
                     found[name] = again
@@ -213,23 +213,23 @@ class _Search:
             trial for (number, _), trial in self.trials.items() if number == leader.n_clusters
         ]
         others = sorted(others, key=lambda trial: -trial.worth)[:RIVALS]
-        return [trial.view for trial in others if trial.worth >= leader.worth - RIVAL]
+        return [trial.view for trial in others if is_near(trial, leader, RIVAL)]
 
-    def _worths(self, n_clusters: int, view: str) -> np.ndarray:
-        """Return what the worth of a view is the mean of, one for each subsample."""
-        weight = self.trials[n_clusters, view].weight
-        return weight * self.resampler.agreements(n_clusters, view)
+    def _worths(self, n_clusters: int, view: str, first: str) -> np.ndarray:
+        """Return the worth of a view for each subsample, in units of the stability of another."""
+        weight, unit = (self.trials[n_clusters, name].weight for name in (view, first))
+        return (weight / unit if unit > 0 else 1.0) * self.resampler.agreements(n_clusters, view)
 
     def _ahead(self, race: dict[int, list[str]]) -> dict[int, list[str]]:
         """Leave out views that are behind for good, then numbers of clusters that are."""
         best: dict[int, str] = {}
         for n_clusters, views in race.items():
             first = max(views, key=lambda view: self.trials[n_clusters, view].worth)
-            lead = self._worths(n_clusters, first)
+            lead = self._worths(n_clusters, first, first)
             race[n_clusters] = [
                 view
                 for view in views
-                if view == first or not is_behind(self._worths(n_clusters, view), lead)
+                if view == first or not is_behind(self._worths(n_clusters, view, first), lead)
             ]
             best[n_clusters] = first
 
@@ -246,6 +246,11 @@ class _Search:
             if n_clusters in (chosen.n_clusters, highest.n_clusters)
             or not is_behind(scores(n_clusters), scores(highest.n_clusters))
         }
+
+
+def is_near(trial: Trial, leader: Trial, margin: float) -> bool:
+    """Tell whether a view comes that near to the best one, in units of the stability of that."""
+    return trial.worth >= leader.worth - margin * leader.weight
 
 
 def is_behind(values: np.ndarray, lead: np.ndarray) -> bool:
