@@ -62,7 +62,7 @@ COLUMNS = (
 """Dataset, classes, samples of each."""
 
 DRAWS, OPEN_DRAWS = 16, 3
-FIRST, OPEN = 500, 600
+FIRST, OPEN = 800, 900
 """The first draw with the number given, and with the number open; the power was set on draws before
 these."""
 
