@@ -391,6 +391,19 @@ def test_a_plan_counts_what_is_left(fakes, tmp_path):
     assert left.seconds == pytest.approx(4 * left.longest)
 
 
+def test_a_plan_counts_records_of_older_code_where_they_are_to_be_refreshed(fakes, tmp_path):
+    db, table = tmp_path / "r.sqlite", fakes.table("random", "slow", runs=2)
+    reproduce(table, jobs=0, db=db)
+    assert plan(table, db=db, refresh=True) == []
+    with Store(db) as store:
+        for found in records_of(db)[:3]:
+            store.add(replace(found, fingerprint="of older code"))
+    assert plan(table, db=db) == []
+    assert sum(cost.cells for cost in plan(table, db=db, refresh=True)) == 3
+    assert len(records_of(db)) == 8
+    assert reproduce(table, jobs=0, db=db, refresh=True).computed == 3
+
+
 def test_times_of_published_records_order_a_run(fakes, tmp_path):
     table = fakes.table("random", "slow", runs=1)
     reproduce(table, jobs=0, db=tmp_path / "a.sqlite")

@@ -220,7 +220,7 @@ def reproduce(
         "times": times,
     }
     if plan:
-        chosen |= {name: running[name] for name in ("runs", "quick")}
+        chosen |= {name: running[name] for name in ("runs", "quick")} | {"refresh": refresh}
         typer.echo(_plan_text(plan_reproduction(targets, **chosen)))
         return
     try:

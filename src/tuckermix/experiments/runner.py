@@ -676,6 +676,11 @@ def _cells(
     return cells_of(tables, figures, runs=runs, methods=methods, profile=profile)
 
 
+def _fingerprints() -> dict[str, str]:
+    """Return today's fingerprints of the code, by method."""
+    return {name: code_fingerprint(method.factory, method.view) for name, method in METHODS.items()}
+
+
 def plan(
     targets: str | Experiment | Iterable[str | Experiment] = "all",
     *,
@@ -685,6 +690,7 @@ def plan(
     quick: bool = False,
     db: str | os.PathLike[str] = DEFAULT_DB,
     times: str | os.PathLike[str] | None = None,
+    refresh: bool = False,
 ) -> list[Cost]:
     """Say what :func:`reproduce` would still compute, and how long that takes.
 
@@ -704,6 +710,8 @@ def plan(
         The file with the records; one that does not exist means that nothing is stored.
     times : path or None, default=None
         Published records, from which times are foretold too.
+    refresh : bool, default=False
+        Whether records of older code count as not there.
 
     Returns
     -------
@@ -714,7 +722,10 @@ def plan(
     known = [] if times is None else read_records(times)
     if Path(db).is_file():
         with Store(db, read_only=True) as store:
-            cells, known = _pending(cells, store, False), [*store.records(), *known]
+            left = {cell.key for cell in _pending(cells, store, False)}
+            if refresh:
+                left |= store.of_older_code({cell.key for cell in cells}, _fingerprints())
+            cells, known = [c for c in cells if c.key in left], [*store.records(), *known]
     estimate = TimeEstimate(known)
     found: dict[tuple[str, str], list[float]] = defaultdict(list)
     for cell in cells:
@@ -787,11 +798,7 @@ def reproduce(
     cells = _cells(targets, runs, methods, quick, rows)
     with Store(db) as store, store.writing():
         if refresh:
-            today = {
-                name: code_fingerprint(method.factory, method.view)
-                for name, method in METHODS.items()
-            }
-            store.delete_stale({cell.key for cell in cells}, today)
+            store.delete_stale({cell.key for cell in cells}, _fingerprints())
         return run_cells(
             cells,
             store,

@@ -385,6 +385,10 @@ class Store:
         finally:
             lock.close()
 
+    def of_older_code(self, keys: set[Key], fingerprints: dict[str, str]) -> set[Key]:
+        """Return which of these records are of older code than today's, see `delete_stale`."""
+        return {record.key for record in self._stale(fingerprints)} & keys
+
     def delete_stale(self, keys: set[Key], fingerprints: dict[str, str]) -> int:
         """Delete the records of older code.
 
@@ -400,7 +404,7 @@ class Store:
         count : int
             How many were deleted.
         """
-        older = {record.key for record in self._stale(fingerprints)} & keys
+        older = self.of_older_code(keys, fingerprints)
         for key in older:
             self.delete(**dict(zip(KEY, key, strict=True)))
         return len(older)
