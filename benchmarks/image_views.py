@@ -92,7 +92,7 @@ LISTS: dict[str, tuple[str, ...]] = {
 """What stability chooses among."""
 
 CHOSEN = "+ both, sum"
-"""The list that `AutoClustering` has."""
+"""The list that was taken; `benchmarks.view_ranking` says what came after it."""
 
 
 def views() -> dict[str, Any]:

@@ -8,7 +8,8 @@ views of `AutoClustering`, where a sum of strokes with few neighbours has taken 
 of scattering and log-scattering. The number of clusters is given; each has the mean paired
 difference to *before* with its standard error, and *oracle* is what the best view of each draw has,
 as only the classes could tell it. These draws served no choice: the power and the sum were taken on
-others.
+others. *weighed* goes on from the subsamples of *before*, and may differ a little even where all
+weights are one; *now* begins anew.
 
 ``--open`` leaves the number of clusters open, and compares the number found and the adjusted Rand
 index. Results go to `view_ranking.json` and `view_ranking.md` in the folder ``--out``, or to
@@ -61,7 +62,7 @@ COLUMNS = (
 )
 """Dataset, classes, samples of each."""
 
-DRAWS, OPEN_DRAWS = 16, 3
+DRAWS, OPEN_DRAWS = 16, 2
 FIRST, OPEN = 800, 900
 """The first draw with the number given, and with the number open; the power was set on draws before
 these."""

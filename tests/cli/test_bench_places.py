@@ -127,7 +127,23 @@ def test_wrong_use(fails, desk):
     ready = ("bench", "--method", "desk_methods:ready")
     assert "There are no rows 'table9'" in fails(*ready, "--rows", "table9")
     assert "--as must be one of auto, tensors" in fails(*ready, "--as", "cubes")
-    assert "--rows goes with --method MODULE:OBJECT" in fails("bench", "--rows", "table3")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--rows", "table3"),
+        ("--as", "pixels"),
+        ("--db", "mine.sqlite"),
+        ("--refresh",),
+        ("--runs", "2"),
+        ("--jobs", "0"),
+        ("--time-limit", "5"),
+        ("--quick",),
+    ],
+)
+def test_options_of_a_method_want_one(fails, words):
+    assert f"{words[0]} goes with --method MODULE:OBJECT" in fails("bench", *words)
 
 
 def test_a_file_in_use_is_told(fails, desk):

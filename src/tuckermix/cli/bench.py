@@ -110,10 +110,11 @@ def bench(
         raise UsageError(f"--as must be one of {', '.join(VIEWS)}. Got {own['view']!r}.")
     if own["method"]:
         return _places(own, running, as_json=as_json, quiet=quiet)
-    given = {name: own[name] for name in ("name", "rows", "csv", "beside")}
-    lonely = [name for name, value in (given | {"quick": running["quick"]}).items() if value]
+    given = {**own, "as": own["view"] != "auto", "view": None, **running}
+    lonely = [name for name, value in given.items() if value is not None and value is not False]
     if lonely:
-        raise UsageError(f"--{lonely[0]} goes with --method MODULE:OBJECT: name your method.")
+        option = lonely[0].replace("_", "-")
+        raise UsageError(f"--{option} goes with --method MODULE:OBJECT: name your method.")
     return _times(n_samples, n_clusters, as_json=as_json, quiet=quiet)
 
 
