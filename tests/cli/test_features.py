@@ -213,6 +213,10 @@ def test_the_view_is_chosen(run, tmp_path, textures):
     assert views == {"pixels", "scattering", "log-scattering", near, RELATIVE_SCATTERING}
     page = (tmp_path / "out" / "report.html").read_text()
     assert "Why this view" in page
+    assert "touch each other least" in page
+    weights = {trial["view"]: trial["weight"] for trial in summary["selection"]}
+    assert 0 < min(weights.values()) < max(weights.values()) <= 1
+    assert f"<td>{weights['scattering']:.3f}</td>" in page
     assert "<b>scattering</b> compares their strokes and edges" in page
     assert f"<b>{near}</b> compares images whose brightness does not count" in page
 
@@ -234,6 +238,7 @@ def test_tables_are_compared_at_norm_1_unless_scaled(run, tmp_path, scale):
         return
     assert views == {"pixels", NORM_ONE}
     assert f"3 clusters in the view '{NORM_ONE}'" in err
+    assert {trial["weight"] for trial in summary["selection"]} == {1.0}
     text = (tmp_path / "out" / "labels.csv").read_text()
     assert clustering_accuracy(kind, [int(row["label"]) for row in table(text)]) > 0.95
     page = (tmp_path / "out" / "report.html").read_text()

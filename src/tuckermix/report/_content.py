@@ -324,13 +324,18 @@ def selection(chosen: Any) -> dict[str, Any] | None:
     curve = chosen.curve
     numbers = [trial.n_clusters for trial in curve]
     drawn = _svg.chart("Score", numbers, [t.score for t in curve]) if len(curve) > 1 else None
+    shown = curve if len(curve) > 1 else chosen.of(chosen.n_clusters)
+    columns = ["stability", "modularity", "score"]
+    weighed = any(trial.weight != 1.0 for trial in shown)
+    if weighed:
+        columns.insert(2, "weight")
     return {
         "lines": str(chosen).splitlines(),
         "views": [(view, VIEWS.get(view, "")) for view in chosen.views],
         "chart": drawn,
+        "weighed": weighed,
         "rows": [
-            (t.n_clusters, t.view, f"{t.stability:.3f}", f"{t.modularity:.3f}", f"{t.score:.3f}")
-            for t in (curve if len(curve) > 1 else chosen.of(chosen.n_clusters))
+            (t.n_clusters, t.view, *(f"{getattr(t, name):.3f}" for name in columns)) for t in shown
         ],
     }
 
