@@ -1,7 +1,9 @@
 """Compare the default labels of two versions of the package, draw by draw.
 
 Run ``TUCKERMIX_DATA=… python -m benchmarks.compare_defaults run FILE`` with each version on the
-path, then ``python -m benchmarks.compare_defaults compare OLD NEW``. All draws are from the part of
+path, then ``python -m benchmarks.compare_defaults compare OLD NEW``. A version that has no parts of
+datasets is told them: ``parts PARTS`` writes them with this version, ``run FILE --parts PARTS``
+reads them with another. All draws are from the part of
 the datasets that is for reports, with `ranks=None`; COIL-20 and Yale, which nothing was ever chosen
 by, stand beside and are not in the mean. Differences are paired, with standard errors over the
 draws. Results go to `compare_defaults.md`.
@@ -10,7 +12,6 @@ draws. Results go to `compare_defaults.md`.
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import json
 import warnings
 from collections.abc import Iterator
@@ -61,30 +62,41 @@ BLOBS = (
 )
 """Sizes, coordinates, and the distance of the centres, as in `label_choices`."""
 
-SPLITS = Path(__file__).parents[1] / "src" / "tuckermix" / "experiments" / "splits.py"
-"""Which samples are for reports."""
-
 TOLERANCE = 2.0
 """A column has fallen where it is worse by more than this many standard errors."""
 
 
-def reporting_part(name: str) -> tuple[Any, Any]:
-    """Return samples and classes of the part of a dataset that is for reports."""
-    # The split of this repository: an older version on the path may have none.
-    spec = importlib.util.spec_from_file_location("splits", SPLITS)
-    assert spec is not None
-    assert spec.loader is not None
-    splits = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(splits)
+def reporting_indices(name: str) -> Any:
+    """Return which samples of a dataset are for reports."""
+    # Not at the top: an older version on the path may have no parts.
+    from tuckermix.experiments.draws import REPORTING, part_indices
+
     data = load(name)
     is_test = getattr(data, "extra", {}).get("is_test")
-    chosen = splits.part_indices(name, splits.REPORTING, data.labels, is_test=is_test)
-    return data.X[chosen], data.labels[chosen]
+    return part_indices(name, REPORTING, data.labels, is_test=is_test)
 
 
-def draws(name: str, n_classes: int, each: int, n_draws: int) -> Iterator[tuple[Any, Any]]:
-    """Choose classes and samples of each at random."""
-    X, labels = reporting_part(name)
+def write_parts(path: Path) -> None:
+    """Save which samples are for reports, of the datasets that are there."""
+    parts = {}
+    for name in dict.fromkeys(name for name, *_ in CASES):
+        try:
+            parts[name] = reporting_indices(name)
+        except DatasetNotFound as error:
+            print(f"skipped: {error}")
+    np.savez(path, **parts)
+
+
+def draws(
+    name: str, n_classes: int, each: int, n_draws: int, parts: Any = None
+) -> Iterator[tuple[Any, Any]]:
+    """Choose classes and samples of each at random, of the part of a dataset that is for reports.
+
+    `parts` has the indices of these samples by name, where the version on the path cannot tell.
+    """
+    data = load(name)
+    chosen = reporting_indices(name) if parts is None else parts[name]
+    X, labels = data.X[chosen], data.labels[chosen]
     for seed in range(n_draws):
         rng = np.random.default_rng(SEED + seed)
         classes = np.unique(labels)
@@ -118,16 +130,16 @@ def label(X: Any, truth: Any, seed: int, **options: Any) -> Any:
     return TuckerClustering(len(np.unique(truth)), random_state=seed, **options).fit(X).labels_
 
 
-def run(path: Path) -> None:
+def run(path: Path, parts: Any) -> None:
     """Score all draws with the version on the path, and save the scores."""
     scores: dict[str, list[float]] = {}
     for name, n_classes, each, n_draws in CASES:
         try:
             found = [
                 clustering_accuracy(truth, label(X, truth, seed))
-                for seed, (X, truth) in enumerate(draws(name, n_classes, each, n_draws))
+                for seed, (X, truth) in enumerate(draws(name, n_classes, each, n_draws, parts))
             ]
-        except (DatasetNotFound, ValueError) as error:  # or one that an older version lacks
+        except (DatasetNotFound, ValueError, KeyError) as error:  # or a version lacks it
             print(f"skipped: {error}")
             continue
         scores[f"{name} {n_classes}"] = found
@@ -181,15 +193,21 @@ def compare(old: dict[str, list[float]], new: dict[str, list[float]]) -> list[st
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     commands = parser.add_subparsers(dest="command", required=True)
-    commands.add_parser("run").add_argument("file", type=Path)
+    commands.add_parser("parts").add_argument("file", type=Path)
+    one = commands.add_parser("run")
+    one.add_argument("file", type=Path)
+    one.add_argument("--parts", type=Path, help="what `parts` wrote")
     both = commands.add_parser("compare")
     both.add_argument("old", type=Path)
     both.add_argument("new", type=Path)
     both.add_argument("--out", type=Path, default=Path(__file__).parent / "results")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
+    if options.command == "parts":
+        write_parts(options.file)
+        return
     if options.command == "run":
-        run(options.file)
+        run(options.file, None if options.parts is None else np.load(options.parts))
         return
     lines = compare(json.loads(options.old.read_text()), json.loads(options.new.read_text()))
     text = "\n".join(["Command: `python -m benchmarks.compare_defaults`.", "", *lines, ""])
