@@ -22,7 +22,6 @@ import json
 import math
 import os
 import warnings
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
 
@@ -200,20 +199,13 @@ def page(held: dict[str, list[Any]], given: bool) -> tuple[dict[str, Any], list[
         lines.append("| " + " | ".join([*cells, ""]) + " |")
         summary[measure] = {"columns": every, "means": means, "gains": gains, "errors": errors}
     if not given:
-        lines += ["", "| number found | " + " | ".join(["before", *titles]) + " |"]
-        lines.append("|---" * (len(titles) + 2) + "|")
-        octaves: dict[str, list[float]] = {title: [] for title in ("before", *titles)}
-        for name, draws in held.items():
-            true = int(name.split()[1])
-            numbers = {t: [draw["lists"][t]["found"] for draw in draws] for t in octaves}
-            for title, found_numbers in numbers.items():
-                octaves[title] += [abs(math.log2(number / true)) for number in found_numbers]
-            lists = [", ".join(map(str, numbers[title])) for title in octaves]
-            lines.append(f"| {name} | " + " | ".join(lists) + " |")
-        summary["octaves"] = {title: float(np.mean(each)) for title, each in octaves.items()}
-        lines.append(
-            "| mean octaves | " + " | ".join(f"{v:.2f}" for v in summary["octaves"].values()) + " |"
-        )
+        found_numbers = {
+            name: {t: [draw["lists"][t]["found"] for draw in draws] for t in ("before", *titles)}
+            for name, draws in held.items()
+        }
+        true = {name: int(name.split()[1]) for name in held}
+        summary["octaves"], more = reporting.numbers_found(found_numbers, true)
+        lines += more
     return summary, lines
 
 
@@ -231,24 +223,12 @@ def main() -> None:
     lists = tuple(LISTS) if not kind else ("before", CHOSEN)
     count = options.draws or (OPEN_DRAWS if options.open else DRAWS)
     path = options.out / f"image_views{'_' if kind else ''}{kind}.json"
-    draws: dict[str, Any] = {}
-    if path.exists():
-        draws = json.loads(path.read_text(encoding="utf-8"))["draws"]
     tasks = {
-        f"{column[0]} {column[1]}/{seed}": (column, seed)
+        f"{column[0]} {column[1]}/{seed}": (column, seed, not options.open, lists)
         for column in sorted(COLUMNS, key=lambda column: -column[1] * column[2])
         for seed in range(first, first + count)
     }
-    with ProcessPoolExecutor(options.jobs) as pool:
-        running = {
-            pool.submit(compare, *task, not options.open, lists): key
-            for key, task in tasks.items()
-            if key not in draws
-        }
-        for done in as_completed(running):
-            draws[running[done]] = done.result()
-            print(running[done], flush=True)
-            path.write_text(json.dumps({"draws": draws}) + "\n", encoding="utf-8")
+    draws = reporting.computed(path, tasks, compare, options.jobs)
     held: dict[str, list[Any]] = {}
     for name, classes, _ in COLUMNS:
         own = [draws[key] for key in sorted(draws) if key.startswith(f"{name} {classes}/")]

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import datetime
 import json
+import math
 import os
 import platform
 import statistics
 import time
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 import tuckermix
 from tuckermix._reading import stated
@@ -31,6 +35,49 @@ def in_turn(functions: dict[str, Callable[[], Any]], repeats: int) -> dict[str, 
             function()
             times[name].append(time.process_time() - began)
     return {name: statistics.median(values) for name, values in times.items()}
+
+
+def computed(
+    path: Path, tasks: dict[str, tuple[Any, ...]], function: Callable[..., Any], jobs: int | None
+) -> dict[str, Any]:
+    """Compute what a file does not hold yet, in processes, and store each result when it is there.
+
+    `tasks` has the arguments of `function` by name. Returns the results by name, those of earlier
+    runs among them, which the file has under "draws".
+    """
+    draws: dict[str, Any] = {}
+    if path.exists():
+        draws = json.loads(path.read_text(encoding="utf-8"))["draws"]
+    with ProcessPoolExecutor(jobs) as pool:
+        running = {
+            pool.submit(function, *task): name for name, task in tasks.items() if name not in draws
+        }
+        for done in as_completed(running):
+            draws[running[done]] = done.result()
+            print(running[done], flush=True)
+            path.write_text(json.dumps({"draws": draws}) + "\n", encoding="utf-8")
+    return draws
+
+
+def numbers_found(
+    found: dict[str, dict[str, list[int]]], true: dict[str, int]
+) -> tuple[dict[str, float], list[str]]:
+    """Lay out the numbers of clusters that were found.
+
+    `found` has them by column and rule, `true` the right one of each column. Returns the mean
+    distance in octaves by rule, and the lines of a table.
+    """
+    rules = list(next(iter(found.values())))
+    lines = ["", "| number found | " + " | ".join(rules) + " |", "|---" * (len(rules) + 1) + "|"]
+    octaves: dict[str, list[float]] = {rule: [] for rule in rules}
+    for column, numbers in found.items():
+        for rule in rules:
+            octaves[rule] += [abs(math.log2(number / true[column])) for number in numbers[rule]]
+        lists = [", ".join(map(str, numbers[rule])) for rule in rules]
+        lines.append(f"| {column} | " + " | ".join(lists) + " |")
+    means = {rule: float(np.mean(values)) for rule, values in octaves.items()}
+    shown = " | ".join(f"{value:.2f}" for value in means.values())
+    return means, [*lines, f"| mean octaves | {shown} |"]
 
 
 def environment() -> dict[str, Any]:

@@ -23,7 +23,6 @@ import json
 import math
 import os
 import warnings
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
 
@@ -163,19 +162,13 @@ def page(held: dict[str, list[Any]], given: bool) -> tuple[dict[str, Any], list[
         lines.append("| " + " | ".join(["mean", "", *cells_of(mean, 4)]) + " |")
         summary[measure] = {"columns": every, "mean": mean}
     if not given:
-        lines += ["", "| number found | " + " | ".join(RULES) + " |", "|---" * 4 + "|"]
-        octaves: dict[str, list[float]] = {rule: [] for rule in RULES}
-        for name, draws in held.items():
-            true = int(name.split(" × ")[0].split()[-1])
-            lists = []
-            for rule in RULES:
-                numbers = [draw[rule]["found"] for draw in draws]
-                octaves[rule] += [abs(math.log2(number / true)) for number in numbers]
-                lists.append(", ".join(map(str, numbers)))
-            lines.append(f"| {name} | " + " | ".join(lists) + " |")
-        summary["octaves"] = {rule: float(np.mean(each)) for rule, each in octaves.items()}
-        shown = [f"{value:.2f}" for value in summary["octaves"].values()]
-        lines.append("| mean octaves | " + " | ".join(shown) + " |")
+        numbers = {
+            name: {rule: [draw[rule]["found"] for draw in draws] for rule in RULES}
+            for name, draws in held.items()
+        }
+        true = {name: int(name.split(" × ")[0].split()[-1]) for name in held}
+        summary["octaves"], more = reporting.numbers_found(numbers, true)
+        lines += more
     return summary, lines
 
 
@@ -189,23 +182,12 @@ def main() -> None:
     options = parser.parse_args()
     first, count = (OPEN, OPEN_DRAWS) if options.open else (FIRST, DRAWS)
     path = options.out / ("view_ranking_open.json" if options.open else "view_ranking.json")
-    draws: dict[str, Any] = {}
-    if path.exists():
-        draws = json.loads(path.read_text(encoding="utf-8"))["draws"]
     tasks = {
-        f"{column[0]} {column[1]} × {column[2]}/{seed}": (column, seed)
+        f"{column[0]} {column[1]} × {column[2]}/{seed}": (column, seed, not options.open)
         for column in sorted(COLUMNS, key=lambda column: -column[1] * column[2])
         for seed in range(first, first + (options.draws or count))
     }
-    with ProcessPoolExecutor(options.jobs) as pool:
-        running = {
-            pool.submit(compare, *task, not options.open): key
-            for key, task in tasks.items()
-            if key not in draws
-        }
-        for done in as_completed(running):
-            draws[running[done]] = done.result()
-            path.write_text(json.dumps({"draws": draws}) + "\n", encoding="utf-8")
+    draws = reporting.computed(path, tasks, compare, options.jobs)
     held: dict[str, list[Any]] = {}
     for name, classes, each in sorted(COLUMNS):
         title = f"{name} {classes} × {each}"
