@@ -3,6 +3,7 @@ import os
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -167,6 +168,40 @@ def test_a_damaged_choice_is_made_anew(tmp_path, always):
     for content in ("", "{", "[]", '{"trials": [{}]}', '{"trials": [], "more": 1}', nested):
         path.write_text(content)
         assert begin(tmp_path / "out").choice(lambda: CHOSEN) == CHOSEN
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("n_clusters", "3"),
+        ("n_clusters", 9),
+        ("view", "edges"),
+        ("behind", "much"),
+        ("nested", [{}]),
+        ("nested", 1),
+        ("trials", {"stability": "large"}),
+        ("trials", {"weight": None}),
+        ("trials", {"n_clusters": 1.5}),
+        ("trials", {"view": ["pixels"]}),
+    ],
+)
+def test_a_choice_of_other_kinds_is_made_anew(tmp_path, always, name, value):
+    unfinished = begin(tmp_path / "out")
+    unfinished.choice(lambda: CHOSEN)
+    (path,) = unfinished.path.iterdir()
+    values = json.loads(path.read_text())
+    if name == "trials":
+        values["trials"][0] |= value
+    else:
+        values[name] = value
+    path.write_text(json.dumps(values))
+    assert begin(tmp_path / "out").choice(lambda: CHOSEN) == CHOSEN
+
+
+def test_a_choice_that_is_of_no_use_is_made_anew(tmp_path, always):
+    begin(tmp_path / "out").choice(lambda: CHOSEN)
+    other = replace(CHOSEN, next_n_clusters=7)
+    assert begin(tmp_path / "out").choice(lambda: other, {}.__getitem__) == other
 
 
 @pytest.mark.parametrize("fail_at", [0, 1, 4, 9])

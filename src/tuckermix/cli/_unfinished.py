@@ -27,6 +27,7 @@ import numpy as np
 from tuckermix._archives import NUMERIC_KINDS
 from tuckermix._array_api import blocks, is_dask
 from tuckermix._files import atomic_open, write_text
+from tuckermix._validation import check_integer
 from tuckermix.cli._console import Console
 from tuckermix.datasets import Dataset
 from tuckermix.selection import Selection, Trial
@@ -99,6 +100,22 @@ def _files_below(path: Path) -> Iterator[Path]:
     for folder, _, names in os.walk(path):
         for name in names:
             yield Path(folder, name)
+
+
+def _choice(text: str) -> Selection:
+    """Make the record of a choice from what was kept, or raise where that is none."""
+    values = json.loads(text)
+    trials = [Trial(**trial) for trial in values.pop("trials")]
+    for trial in trials:
+        check_integer(trial.n_clusters, "n_clusters", "Trial")
+        for name in ("stability", "modularity", "within", "weight"):
+            if not isinstance(getattr(trial, name), float | int):
+                raise ValueError(f"the {name} of a trial is no number")
+    found = Selection(trials, **values)
+    if (found.n_clusters, found.view) not in [(trial.n_clusters, trial.view) for trial in trials]:
+        raise ValueError("what was chosen is none of what was tried")
+    str(found)  # it is going to be told
+    return found
 
 
 class Unfinished:
@@ -225,14 +242,28 @@ class Unfinished:
 
     # ---- the choice, the features, the fit ----------------------------------------------------
 
-    def choice(self, choose: Callable[[], Selection]) -> Selection:
-        """Return the choice of an earlier run, or choose and keep it."""
+    def choice(
+        self, choose: Callable[[], Selection], use: Callable[[Selection], Any] = str
+    ) -> Selection:
+        """Return the choice of an earlier run, or choose and keep it.
+
+        Parameters
+        ----------
+        choose : callable
+            Makes the choice.
+        use : callable, default=str
+            What the choice is for; one of an earlier run with which that fails is damaged.
+
+        Returns
+        -------
+        selection : Selection
+            The choice.
+        """
         path = self._found(CHOICE, ".json")
         if path is not None:
             with suppress(OSError, *DAMAGED):
-                values = json.loads(path.read_text(encoding="utf-8"))
-                trials = [Trial(**trial) for trial in values.pop("trials")]
-                found = Selection(trials, **values)
+                found = _choice(path.read_text(encoding="utf-8"))
+                use(found)
                 self._tell()
                 return found
         start = time.monotonic()

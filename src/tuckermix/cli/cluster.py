@@ -227,8 +227,9 @@ def cluster(
         selection = None
         if n_clusters is None or features == options.AUTO:
             with console.stage("Choosing"), _input.naming(data):
-                selection = unfinished.choice(lambda: _features.choose(model, data.X, *asked))
-                whole = _features.as_chosen(model, selection, scale)
+                use = partial(_features.as_chosen, model, scale=scale)
+                selection = unfinished.choice(lambda: _features.choose(model, data.X, *asked), use)
+                whole = use(selection)
             for line in str(selection).splitlines()[:SAID]:
                 console.note(line)
         # Transformers convert integers piece by piece.
