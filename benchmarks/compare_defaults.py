@@ -66,12 +66,11 @@ TOLERANCE = 2.0
 """A column has fallen where it is worse by more than this many standard errors."""
 
 
-def reporting_indices(name: str) -> Any:
+def reporting_indices(name: str, data: Any) -> Any:
     """Return which samples of a dataset are for reports."""
     # Not at the top: an older version on the path may have no parts.
     from tuckermix.experiments.draws import REPORTING, part_indices
 
-    data = load(name)
     is_test = getattr(data, "extra", {}).get("is_test")
     return part_indices(name, REPORTING, data.labels, is_test=is_test)
 
@@ -81,7 +80,7 @@ def write_parts(path: Path) -> None:
     parts = {}
     for name in dict.fromkeys(name for name, *_ in CASES):
         try:
-            parts[name] = reporting_indices(name)
+            parts[name] = reporting_indices(name, load(name))
         except DatasetNotFound as error:
             print(f"skipped: {error}")
     np.savez(path, **parts)
@@ -95,7 +94,7 @@ def draws(
     `parts` has the indices of these samples by name, where the version on the path cannot tell.
     """
     data = load(name)
-    chosen = reporting_indices(name) if parts is None else parts[name]
+    chosen = reporting_indices(name, data) if parts is None else parts[name]
     X, labels = data.X[chosen], data.labels[chosen]
     for seed in range(n_draws):
         rng = np.random.default_rng(SEED + seed)

@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import os
 import warnings
 from pathlib import Path
@@ -140,13 +139,8 @@ def compare(column: tuple[str, int, int], seed: int, given: bool, lists: tuple[s
             setattr(resampler, shared, getattr(first, shared))
         selection = choose(resampler, true if given else None, lambda share, doing: None)
         labels = resampler.labels(selection.n_clusters, selection.view)
-        found["lists"][title] = {
-            "view": selection.view,
-            "found": selection.n_clusters,
-            "ac": clustering_accuracy(truth, labels),
-            "nmi": normalized_mutual_info_score(truth, labels, average_method="max"),
-            "ari": adjusted_rand_score(truth, labels),
-        }
+        found["lists"][title] = {"view": selection.view, "found": selection.n_clusters}
+        found["lists"][title] |= measures(truth, labels)
     assert first is not None
     for (number, name), (labels, _, agreements) in first._runs.items():
         if number == true:
@@ -155,15 +149,22 @@ def compare(column: tuple[str, int, int], seed: int, given: bool, lists: tuple[s
     return found
 
 
+def measures(truth: np.ndarray, labels: np.ndarray) -> dict[str, float]:
+    """Compare labels with classes."""
+    return {
+        "ac": clustering_accuracy(truth, labels),
+        "nmi": normalized_mutual_info_score(truth, labels, average_method="max"),
+        "ari": adjusted_rand_score(truth, labels),
+    }
+
+
 def summary_of(draws: list[Any], measure: str) -> dict[str, Any]:
     """Average a measure over the draws of a column: each list, its gain and its error."""
     titles = draws[0]["lists"]
     values = {t: np.array([draw["lists"][t][measure] for draw in draws]) for t in titles}
     found: dict[str, Any] = {}
     for title, own in values.items():
-        gaps = own - values["before"]
-        error = float(gaps.std(ddof=1) / math.sqrt(len(gaps))) if len(gaps) > 1 else 0.0
-        found[title] = {"mean": float(own.mean()), "gain": float(gaps.mean()), "error": error}
+        found[title] = reporting.paired(own, values["before"])
         new = [draw["lists"][title]["view"] not in BEFORE for draw in draws]
         found[title]["taken"] = int(sum(new))
     best = [max(view["ac"] for view in draw["views"].values()) for draw in draws]

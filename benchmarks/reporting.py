@@ -59,6 +59,13 @@ def computed(
     return draws
 
 
+def paired(values: np.ndarray, before: np.ndarray) -> dict[str, float]:
+    """Return the mean of values, and of their differences to others of the same draws."""
+    gaps = values - before
+    error = float(gaps.std(ddof=1) / math.sqrt(len(gaps))) if len(gaps) > 1 else 0.0
+    return {"mean": float(values.mean()), "gain": float(gaps.mean()), "error": error}
+
+
 def numbers_found(
     found: dict[str, dict[str, list[int]]], true: dict[str, int]
 ) -> tuple[dict[str, float], list[str]]:

@@ -20,21 +20,18 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import os
 import warnings
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
 from benchmarks import reporting
-from benchmarks.image_views import CHOSEN, LISTS, views
+from benchmarks.image_views import CHOSEN, LISTS, measures, views
 from benchmarks.image_views import COLUMNS as SAME
 from benchmarks.turned_objects import turned_objects
 from benchmarks.view_choices import drawn
-from tuckermix.metrics import clustering_accuracy
 from tuckermix.selection.auto import built_in_candidates
 from tuckermix.selection.resampling import Resampler
 from tuckermix.selection.search import choose
@@ -102,23 +99,12 @@ def compare(column: tuple[str, int, int], seed: int, given: bool) -> dict[str, A
     return found
 
 
-def measures(truth: np.ndarray, labels: np.ndarray) -> dict[str, float]:
-    """Compare labels with classes."""
-    return {
-        "ac": clustering_accuracy(truth, labels),
-        "nmi": normalized_mutual_info_score(truth, labels, average_method="max"),
-        "ari": adjusted_rand_score(truth, labels),
-    }
-
-
 def summary_of(draws: list[Any], measure: str) -> dict[str, Any]:
     """Average a measure over the draws of a column: each rule, its gain and its error."""
     values = {rule: np.array([draw[rule][measure] for draw in draws]) for rule in RULES}
-    found: dict[str, Any] = {}
-    for rule, own in values.items():
-        gaps = own - values[BEFORE]
-        error = float(gaps.std(ddof=1) / math.sqrt(len(gaps))) if len(gaps) > 1 else 0.0
-        found[rule] = {"mean": float(own.mean()), "gain": float(gaps.mean()), "error": error}
+    found: dict[str, Any] = {
+        rule: reporting.paired(own, values[BEFORE]) for rule, own in values.items()
+    }
     found["oracle"] = {"mean": float(np.mean([draw["oracle"][measure] for draw in draws]))}
     return found
 

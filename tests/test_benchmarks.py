@@ -6,6 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tuckermix.datasets import load
+
 FOLDER = Path(__file__).parents[1] / "benchmarks"
 OPTIONAL = ("torch", "tensorly", "pymanopt", "dask", "umap", "matplotlib", "psutil", "zarr")
 
@@ -32,7 +34,7 @@ def test_defaults_are_compared_on_the_part_for_reports(monkeypatch, tmp_path):
     assert X.shape == (80, 8, 8)
     assert len(rest) == 1
     assert np.bincount(labels).tolist() == [8] * 10
-    indices = compare_defaults.reporting_indices("digits")
+    indices = compare_defaults.reporting_indices("digits", load("digits"))
     assert 0 < len(indices) < 1797
     told = compare_defaults.draws("digits", 10, 8, 1, {"digits": indices})
     np.testing.assert_array_equal(next(told)[0], X)
