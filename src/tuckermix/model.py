@@ -40,14 +40,14 @@ from tuckermix.labels.outliers import Reference, fade, learn_reference
 from tuckermix.memberships import SIMPLICES
 from tuckermix.numerics.linalg import (
     DENSE_SIDE,
-    centre_rows,
     leading_directions,
     leading_eigenvectors,
     rank_of,
+    times,
 )
 from tuckermix.numerics.simplex import simplex_least_squares
 from tuckermix.numerics.tensor import mode_dot, multi_mode_dot, squared_norm
-from tuckermix.sources import add_parts, as_blocks
+from tuckermix.sources import Source, add_parts, as_blocks
 
 __all__ = ["Model"]
 
@@ -244,7 +244,10 @@ class Model(Record):
             variance proportional to ``w_j^2p``, and 1 on average. The model itself where there is
             nothing to see beyond it.
         """
-        B, mean = centre_rows(as_blocks(X).map(self.project) / self.spread)
+        source = Source(as_blocks(X))
+        B, mean = source.centred(self.factors)
+        B /= source.scale * self.spread
+        mean = mean / (source.scale * self.spread)
         xp = get_namespace(B)
         n_samples, n_directions = B.shape[0], self.directions.shape[1]
         width = min(B.shape)
@@ -254,7 +257,7 @@ class Model(Record):
         basis = basis[:, : min(width, basis.shape[1])]
         if basis.shape[1] <= n_directions:
             return self
-        along = double(xp.matmul(B, asarray_like(basis, B)))
+        along = double(times(B, basis))
         values = xp.sqrt(xp.sum(along * along, axis=0))
         host = to_numpy(values)
         norm = (n_samples * float(xp.vecdot(mean, mean)) + float(np.max(host)) ** 2) ** 0.5

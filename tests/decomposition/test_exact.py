@@ -188,9 +188,9 @@ def test_a_sweep_reads_the_samples_once():
     class Counted(Source):
         reads = 0
 
-        def project(self, *args):
+        def centred(self, *args):
             type(self).reads += 1
-            return super().project(*args)
+            return super().centred(*args)
 
         def sketch(self, *args, **options):
             type(self).reads += 1

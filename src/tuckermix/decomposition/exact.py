@@ -71,6 +71,10 @@ many components need fewer: with up to 96 more, some fits save a sweep of five, 
 longer.
 """
 
+COLUMNS = 8
+"""The number of directions is a multiple of this: products of matrices take columns by as many, and
+32 of them take less time than 27."""
+
 INNER_SHARE = 0.1
 """The rounds on the contracted tensor go on until they gain less than this share of `tol`."""
 
@@ -122,7 +126,7 @@ def solve_exact(
     if source.lazy:
         subspace = subspace_by_passes(source, factors, n_directions, basis)
     else:
-        subspace = closed_form(source.project(factors), n_directions, start=basis)
+        subspace = _best_subspace(*source.centred(factors), n_directions, start=basis)
     course.note(subspace.explained)
     return assemble(source, factors, subspace, course)
 
@@ -155,8 +159,7 @@ def sweep(
     if basis is None and source.lazy:
         basis = _first_basis(source, factors, width)
     elif basis is None:
-        rows, _ = centre_rows(source.project(factors))
-        basis = leading_directions(rows, width, rough=True)
+        basis = leading_directions(source.centred(factors)[0], width, rough=True)
     reached = math.inf
     for _ in range(max_iter):
         T, energies = source.contracted(factors, basis)
@@ -185,7 +188,8 @@ def sweep(
 def widened(n_directions: int) -> int:
     """Return how many directions a sweep keeps."""
     extra = round(OVERSAMPLING * n_directions)
-    return n_directions + max(MIN_OVERSAMPLING, min(MAX_OVERSAMPLING, extra))
+    width = n_directions + max(MIN_OVERSAMPLING, min(MAX_OVERSAMPLING, extra))
+    return -(-width // COLUMNS) * COLUMNS
 
 
 def _first_basis(source: Source, factors: list[Array], width: int) -> Array:
@@ -313,8 +317,14 @@ def closed_form(B: Array, n_directions: int, *, start: Array | None = None) -> S
     subspace : Subspace
         The optimum.
     """
+    return _best_subspace(*centre_rows(B), n_directions, start=start)
+
+
+def _best_subspace(
+    B: Array, mean: Array, n_directions: int, *, start: Array | None = None
+) -> Subspace:
+    """Do what `closed_form` does with rows whose mean has been subtracted."""
     xp = get_namespace(B)
-    B, mean = centre_rows(B)
     fixed = B.shape[0] * float(xp.vecdot(mean, mean))
     basis = leading_directions(B, n_directions, start=start)
     left, sigma, right = tall_svd(times(B, basis))

@@ -318,7 +318,8 @@ def _normalized(A: Any) -> Any:
     """Return the normalised adjacency ``D^-½ A D^-½``; degrees do not reach beyond a component."""
     if sparse.issparse(A):
         scale = 1 / np.sqrt(A.sum(axis=1))
-        return sparse.csr_array(A.multiply(scale[:, None]).multiply(scale[None, :]))
+        weights = A.data * np.repeat(scale, np.diff(A.indptr)) * scale[A.indices]
+        return sparse.csr_array((weights, A.indices, A.indptr), shape=A.shape)
     xp, (rows, columns) = get_namespace(A), A.indices()
     ones = xp.ones((A.shape[0], 1), dtype=A.dtype, device=device(A))
     scale = 1 / xp.sqrt((A @ ones)[:, 0])

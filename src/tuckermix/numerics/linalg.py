@@ -80,8 +80,13 @@ GRAM_RANGE = 1e-8
 below, the singular values come from a decomposition that does not square them."""
 
 GRAM_BLOCK = 4 * 2**20
-"""Bytes in float64 of the rows whose products are summed at a time in NumPy, one block for each
-thread; the sum itself is no larger for up to 700 columns."""
+"""Most bytes in float64 of the rows that are worked on at a time in NumPy, by one thread; the sum
+of their products is no larger for up to 700 columns."""
+
+ROW_BLOCKS, ROW_WORK, ROW_READING = 24, 3e7, 50
+"""Rows make about as many blocks, for the threads of a large machine, unless that leaves less than
+the second number of multiplications for a block, a millisecond; to read an entry takes as long as
+the third number of them."""
 
 UPCAST_FLOPS = 4e9
 """Below this many operations the Gram matrix of float32 data is formed in float64, for which the
@@ -109,7 +114,7 @@ PROBES = 40
 """Steps of a second Lanczos iteration, beside the vectors found, which looks for others: as many
 show an eigenvalue that stands out from the rest by a hundredth."""
 
-LEFT_OUT = 1e-6
+LEFT_OUT = 1e-5
 """An eigenvalue that exceeds the last one found by more than this has been left out; nearer ones
 are ties."""
 
@@ -143,6 +148,13 @@ SHIFT = 1e-8
 
 TOLERANCE = 1e-7
 """Residual norms at which eigenvectors of a matrix of norm 1 are accurate enough for k-means."""
+
+SINGLE_TOLERANCE = 1e-5
+"""The same for an iteration in float32."""
+
+CROWDED = 1e-3
+"""Where the last of the wanted eigenvalues is nearer to 1 than this, as on a graph of samples on a
+line, its neighbours are too near to be told apart to the tolerance in float32."""
 
 IMPROVED = 1e-3
 """The median residual at which a guess is good enough: partitions then differ from those of exact
@@ -328,8 +340,7 @@ def centre_rows(B: Array) -> tuple[Array, Array]:
     """
     xp = get_namespace(B)
     mean = xp.zeros((B.shape[1],), dtype=xp.float64, device=device(B))
-    # No copy of all rows in float64; on NumPy a few blocks for each thread.
-    parts = list(blocks(B.shape[0], 8 * B.shape[1], GRAM_BLOCK if is_numpy(B) else BLOCK_BYTES))
+    parts = _row_blocks(B)  # no copy of all rows in float64
     # In float32 the mean itself is rounded: what is left of it goes in a second round.
     for _ in range(1 if is_double(B) else 2):
         sums: list[Array] = []
@@ -361,10 +372,21 @@ def times(A: Array, matrix: Array) -> Array:
     """
     xp = get_namespace(A)
     matrix = asarray_like(matrix, A)
-    if not is_numpy(A) or 8 * math.prod(A.shape) <= GRAM_BLOCK:
+    parts = _row_blocks(A)
+    if len(parts) == 1 or not is_numpy(A):
         return xp.matmul(A, matrix)
-    parts = list(blocks(A.shape[0], 8 * A.shape[1], GRAM_BLOCK))
     return gather_rows(lambda part: xp.matmul(A[part, :], matrix), parts, A.shape[0], A)
+
+
+def _row_blocks(A: Array) -> list[slice]:
+    """Cut the rows of a matrix into blocks, one of them for a thread at a time in NumPy."""
+    n_rows, n_columns = A.shape
+    row = 8 * max(1, n_columns)
+    if not is_numpy(A):
+        return list(blocks(n_rows, row, BLOCK_BYTES))
+    work = max(1, n_columns) * (n_columns + ROW_READING)
+    least = max(n_rows / ROW_BLOCKS, ROW_WORK / work)
+    return list(blocks(n_rows, row, max(row, min(GRAM_BLOCK, math.ceil(least) * row))))
 
 
 def gram_of_columns(A: Array, *, exact: bool = True) -> Array:
@@ -382,8 +404,8 @@ def gram_of_columns(A: Array, *, exact: bool = True) -> Array:
     gram : array of shape (d, d)
         The products of the columns, in float64.
     """
-    xp = get_namespace(A)
-    if is_double(A):
+    xp, parts = get_namespace(A), _row_blocks(A)
+    if is_double(A) and (len(parts) == 1 or not is_numpy(A)):
         return xp.matmul(A.T, A)
     total = [xp.zeros((A.shape[1], A.shape[1]), dtype=xp.float64, device=device(A))]
 
@@ -391,9 +413,10 @@ def gram_of_columns(A: Array, *, exact: bool = True) -> Array:
         block = double(A[part, :]) if exact else A[part, :]
         return double(xp.matmul(block.T, block))
 
-    budget = GRAM_BLOCK if is_numpy(A) else BLOCK_BYTES
-    parts = list(blocks(A.shape[0], 8 * A.shape[1], budget))
-    in_threads(gram_of_block, parts, A, lambda gram: total.append(total.pop() + gram))
+    def add(gram: Array) -> None:
+        total[0] += gram  # in place where the library can: threads wait meanwhile
+
+    in_threads(gram_of_block, parts, A, add)
     return total[0]
 
 
@@ -480,16 +503,23 @@ def leading_directions(
     xp = get_namespace(B)
     n_samples, n_features = B.shape
     width = min(width, n_samples - 1, n_features)
-    if width <= 0 or not bool(xp.any(B != 0)):
-        return xp.zeros((n_features, 0), dtype=xp.float64, device=device(B))
+    none = xp.zeros((n_features, 0), dtype=xp.float64, device=device(B))
+    if width <= 0:
+        return none
     if min(B.shape) > max(DENSE_SIDE, 3 * width):
+        if not bool(xp.any(B != 0)):
+            return none
         return _krylov_basis(B, width, start, ROUGH if rough else 4 * epsilon(B))
-    if n_features <= n_samples:
-        exact = 2.0 * n_samples * n_features**2 < UPCAST_FLOPS
+    tall = n_features <= n_samples
+    exact = not tall or 2.0 * n_samples * n_features**2 < UPCAST_FLOPS
+    gram = gram_of_columns(B if tall else B.T, exact=exact)
+    if not bool(xp.any(xp.linalg.diagonal(gram) > 0)):
+        return none
+    if tall:
         # A few more directions than needed repair later what float32 products mixed up.
         more = min(n_features, width + (0 if is_double(B) or exact else EXTRA_DIRECTIONS))
-        return leading_eigenvectors(gram_of_columns(B, exact=exact), more)[1]
-    left = leading_eigenvectors(gram_of_columns(B.T), width)[1]
+        return leading_eigenvectors(gram, more)[1]
+    left = leading_eigenvectors(gram, width)[1]
     return orthonormal_basis(double(xp.matmul(B.T, asarray_like(left, B))))
 
 
@@ -525,36 +555,66 @@ def _krylov_basis(B: Array, width: int, start: Array | None, tol: float) -> Arra
 
 
 def _lanczos(matrix: sparse.csr_array, count: int) -> tuple[np.ndarray, np.ndarray] | None:
-    """Find leading eigenpairs by ARPACK; None where it takes too long or left one out."""
+    """Find leading eigenpairs by ARPACK; None where it takes too long or left one out.
+
+    The iteration runs in float32, where memory is read twice as fast, and the best pairs within the
+    space that it finds are taken in float64. Where eigenvalues crowd at 1, float32 does not tell
+    them apart.
+    """
     size = matrix.shape[0]
     # Fixed starts: the result depends on the matrix alone.
     start, probe = np.random.default_rng(0).standard_normal((2, size))
     width = min(size, max(int(WIDER * count), count + FURTHER))
-    try:
-        # Straight to the product: the detours of SciPy take longer than a small one.
-        product = LinearOperator(matrix.shape, matvec=matrix.__matmul__, dtype=matrix.dtype)
-        values, vectors = eigsh(
-            product, count, which="LA", v0=start, ncv=width, tol=TOLERANCE, maxiter=RESTARTS
-        )
-    except ArpackNoConvergence:
-        return None
-    values, vectors = values[::-1], np.ascontiguousarray(vectors[:, ::-1])
-    # The largest eigenvalue of the matrix beside these vectors must not be larger.
-    basis = np.zeros((size, count + PROBES))
-    basis[:, :count] = vectors
-    for step in range(count, count + PROBES):
-        known = basis[:, :step]
-        for _ in range(2):  # the second round removes what rounding left
-            probe = probe - known @ (known.T @ probe)
-        length = np.linalg.norm(probe)
-        if length <= np.finfo(float).eps:  # there is nothing beyond
+    for dtype, tolerance in ((np.float32, SINGLE_TOLERANCE), (np.float64, TOLERANCE)):
+        cast = matrix.astype(dtype)
+        try:
+            # Straight to the product: the detours of SciPy take longer than a small one.
+            product = LinearOperator(cast.shape, matvec=cast.__matmul__, dtype=dtype)
+            _, space = eigsh(
+                product,
+                count,
+                which="LA",
+                v0=start.astype(dtype),
+                ncv=width,
+                tol=tolerance,
+                maxiter=RESTARTS,
+            )
+        except ArpackNoConvergence:
+            return None
+        space = space.astype(np.float64)
+        small = space.T @ (matrix @ space)
+        values, turn = scipy.linalg.eigh((small + small.T) / 2, space.T @ space)
+        values, vectors = values[::-1], space @ turn[:, ::-1]
+        if values[-1] < 1 - CROWDED:
             break
-        basis[:, step] = probe / length
-        probe = matrix @ basis[:, step]
-    probes = basis[:, count:]
-    if scipy.linalg.eigvalsh(probes.T @ (matrix @ probes))[-1] > values[-1] + LEFT_OUT:
+    if _largest_beside(cast, vectors, probe) > values[-1] + LEFT_OUT:
         return None
     return values, vectors * signs_of(vectors)
+
+
+def _largest_beside(matrix: sparse.csr_array, vectors: np.ndarray, probe: np.ndarray) -> float:
+    """Estimate the largest eigenvalue of a matrix beside eigenvectors, from below, by Lanczos."""
+    size, count = vectors.shape
+    # Column by column, as products with a part of the columns read it.
+    basis = np.zeros((size, count + PROBES), dtype=matrix.dtype, order="F")
+    basis[:, :count] = vectors
+    probe = probe.astype(matrix.dtype)
+    steep: list[float] = []
+    links: list[float] = []
+    for step in range(count, count + PROBES):
+        known = basis[:, :step]
+        probe -= known @ (known.T @ probe)
+        length = float(np.linalg.norm(probe))
+        if length <= np.finfo(matrix.dtype).eps:  # there is nothing beyond
+            break
+        if step > count:
+            links.append(length)
+        basis[:, step] = probe / length
+        probe = matrix @ basis[:, step]
+        steep.append(float(probe @ basis[:, step]))
+    if not steep:
+        return -math.inf
+    return float(scipy.linalg.eigvalsh_tridiagonal(np.array(steep), np.array(links))[-1])
 
 
 def _filtered_eigenvectors(matrix: Any, count: int) -> tuple[Array, Array]:

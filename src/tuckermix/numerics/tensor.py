@@ -27,6 +27,9 @@ __all__ = [
     "unfold",
 ]
 
+PIECE = 1024
+"""Squares of as many numbers are added up in their own type; what comes out, in float64."""
+
 
 def unfold(X: Array, mode: int) -> Array:
     """Lay out the fibres of one mode as the columns of a matrix.
@@ -158,10 +161,13 @@ def mode_gram(X: Array, mode: int) -> Array:
 def squared_norm(X: Array) -> float:
     """Sum the squares of all entries; infinity where that is too large for a float."""
     xp = get_namespace(X)
-    if is_numpy(X):  # the fast routine, which sums in many parts and so loses little in float32
+    if is_numpy(X):
         flat = xp.reshape(X, (-1,))
+        end = len(flat) - len(flat) % PIECE
+        pieces, rest = flat[:end].reshape(-1, PIECE), flat[end:]
         with np.errstate(over="ignore"):
-            return float(np.dot(flat, flat))  # `vecdot` of one pair keeps other threads waiting
+            # `vecdot` of one pair would keep other threads waiting.
+            return float(np.vecdot(pieces, pieces).sum(dtype=np.float64) + np.dot(rest, rest))
     # Short sums in the type of the array, the long one over them in float64.
     return float(xp.sum(xp.sum(X * X, axis=-1), dtype=xp.float64))
 

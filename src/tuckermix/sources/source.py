@@ -13,12 +13,13 @@ alone once the mean is known.
 from __future__ import annotations
 
 import math
+import operator
 import sys
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
@@ -42,13 +43,21 @@ from tuckermix.numerics.tensor import mode_dot, mode_gram, multi_mode_dot, squar
 
 __all__ = ["Blocks", "MemoryBlocks", "Sketch", "Source", "add_parts", "as_blocks", "as_source"]
 
-HOST_BLOCK_BYTES = 2**20
+HOST_BLOCK_BYTES = 2 * 2**20
 """The least size of a block on a processor: what is done with a smaller one takes so little time
 that its calls of Python, one thread at a time, would be the most of it."""
 
-HOST_BLOCKS, WIDE_BLOCK_BYTES = 48, 5 * 2**20
-"""Many samples make as many blocks, three for each of sixteen threads, or more where a block would
-be larger than the second figure and leave the cache between the steps of a projection."""
+HOST_BLOCKS, WIDE_BLOCK_BYTES = 32, 8 * 2**20
+"""Many samples make as many blocks, two for each of sixteen threads, or more where a block would be
+larger than the second figure. More blocks are more calls of Python between which threads wait: with
+three for each of sixteen, a model of 70,000 digits takes a quarter longer."""
+
+TOGETHER = 64
+"""Samples in float32 that are added up in float32; their sums are added up in float64."""
+
+WAITING_BYTES = 16 * 2**20
+"""Results of blocks in NumPy wait for each other, up to this size in all, and are then combined by
+one thread: if each thread added its own, others would wait for it."""
 
 HOST_BLOCK_SAMPLES = 128
 LARGE_HOST_BLOCK_BYTES = 64 * 2**20
@@ -181,14 +190,23 @@ class MemoryBlocks(Blocks):
         if len(self._parts) == 1:
             return function(self._X, *rows)
         arrays = (self._X, *rows)
-        total: list[Any] = []
+        results: list[Any] = []
+        waits = is_numpy(self._X)
+        join = _add_to if waits and combine is add_parts else combine
+
+        def keep(result: Any) -> None:
+            # Threads wait for each other here. What is small is added up when all is there.
+            results.append(result)
+            if not waits or len(results) * _n_bytes(result) > WAITING_BYTES:
+                results[:] = [reduce(join, results)]
+
         in_threads(
             lambda part: function(*(array[part, ...] for array in arrays)),
             self._parts,
             self._X,
-            lambda result: total.append(combine(total.pop(), result) if total else result),
+            keep,
         )
-        return total[0]
+        return reduce(join, results)
 
     def take(self, indices: np.ndarray) -> Array:
         """Return chosen samples, see `Blocks.take`."""
@@ -256,6 +274,20 @@ def add_parts(left: Any, right: Any) -> Any:
     """Combine two results, each a tuple or list of things that can be added, None staying None."""
     return type(left)(
         None if one is None else one + other for one, other in zip(left, right, strict=True)
+    )
+
+
+def _n_bytes(result: Any) -> int:
+    """Return the size of what a function made of a block: an array, or a few in a row."""
+    parts = result if isinstance(result, tuple | list) else (result,)
+    return sum(getattr(part, "nbytes", 0) for part in parts)
+
+
+def _add_to(left: Any, right: Any) -> Any:
+    """Do what `add_parts` does in the memory of the first, which nobody else has seen."""
+    return type(left)(
+        None if one is None else operator.iadd(one, other)
+        for one, other in zip(left, right, strict=True)
     )
 
 
@@ -374,6 +406,24 @@ class Source:
         """
         return self._samples.map(Projection(factors, basis, self.like))
 
+    def centred(self, factors: Sequence[Array]) -> tuple[Array, Array]:
+        """Project the samples on the factors and subtract the mean.
+
+        Parameters
+        ----------
+        factors : sequence of arrays of shape (d_n, r_n)
+            Orthonormal factors.
+
+        Returns
+        -------
+        B : array of shape (n_samples, product of r_n)
+            The centred rows.
+        mean : array of shape (product of r_n,)
+            What was subtracted, in float64.
+        """
+        projection = Projection(factors, None, self.like, self.mean)
+        return self._samples.map(projection.centred), projection.mean[0, :]
+
     def contract(self, Q: Array) -> Array:
         """Sum the samples with weights `Q` of shape (n_samples, k), k times, in float64."""
         return self._samples.reduce(_contract, add_parts, Q)[0]
@@ -394,10 +444,8 @@ class Source:
         sketch : Sketch
             The sums over all samples.
         """
-        projection = Projection(factors, basis, self.like)
-        exact = Projection(projection.factors, basis, self.mean)
-        offset = asarray_like(exact(self.mean[None, ...]), self.like)
-        function = partial(_sketch, projection=projection, offset=offset, cross=cross)
+        projection = Projection(factors, basis, self.like, self.mean)
+        function = partial(_sketch, projection=projection, cross=cross)
         return Sketch(*self._samples.reduce(function, add_parts))
 
     @describe(project)
@@ -455,13 +503,13 @@ class Source:
         cross : array of shape (k, product of r_n)
             Qᵀ B, in float64.
         gram : array of shape (product of r_n, product of r_n) or None
-            Bᵀ B, in float64, where it was asked for. For many samples in float32 it is added up in
-            float64 from products in float32.
+            Bᵀ B, in float64, where it was asked for. For many samples in float32 this and `cross`
+            are added up in float64 from products in float32.
         """
-        projection = Projection(factors, None, self.like)
-        offset = Projection(projection.factors, None, self.mean)(self.mean[None, ...])
+        projection = Projection(factors, None, self.like, self.mean)
+        offset = projection.mean
         if 2.0 * self.n_samples * offset.shape[1] ** 2 >= UPCAST_FLOPS:
-            offset = asarray_like(offset, self.like)
+            offset = projection.offset
         function = partial(_measure, projection=projection, offset=offset, gram=gram)
         return self._samples.reduce(function, add_parts, Q)
 
@@ -569,11 +617,30 @@ class Projection:
         A basis of part of the projected space.
     like : array
         An array of the type and device of the samples.
+    mean : array of shape (d_1, ...) or None, default=None
+        The mean of the samples in float64, where centred rows are wanted.
+
+    Attributes
+    ----------
+    mean, offset : arrays of shape (1, k)
+        The projected mean, in float64 and in the type of the samples.
     """
 
-    def __init__(self, factors: Sequence[Array], basis: Array | None, like: Array):
+    mean: Array
+    offset: Array
+
+    def __init__(
+        self,
+        factors: Sequence[Array],
+        basis: Array | None,
+        like: Array,
+        mean: Array | None = None,
+    ):
         self.factors = [asarray_like(factor, like) for factor in factors]
         self.basis = self.lifted = None
+        if mean is not None:
+            self.mean = Projection(self.factors, basis, mean)(mean[None, ...])
+            self.offset = asarray_like(self.mean, like)
         if basis is None:
             return
         self.basis = asarray_like(basis, like)
@@ -602,13 +669,23 @@ class Projection:
         rows = xp.reshape(small, (small.shape[0], math.prod(small.shape[1:])))
         return rows if self.basis is None else xp.matmul(rows, self.basis)
 
+    def centred(self, block: Array) -> Array:
+        """Return the same less the projected mean, which is subtracted in place."""
+        rows = self(block)
+        rows -= self.offset
+        return rows
+
 
 def _moments(block: Array) -> tuple[float, Array]:
     """Return the sum of squares and the sum of the samples of a block."""
     xp = get_namespace(block)
-    # Libraries sum float32 in pairs or trees, which is accurate enough within a block; a cast of
-    # the whole block would take time and memory.
-    return squared_norm(block), double(xp.sum(block, axis=0))
+    if is_double(block) or not is_numpy(block):
+        return squared_norm(block), double(xp.sum(block, axis=0))  # others sum float32 in trees
+    # NumPy adds one sample after the other. A cast of all of them would take longer.
+    end = block.shape[0] - block.shape[0] % TOGETHER
+    groups = block[:end, ...].reshape(end // TOGETHER, TOGETHER, *block.shape[1:]).sum(axis=1)
+    total = groups.sum(axis=0, dtype=np.float64) + block[end:, ...].sum(axis=0, dtype=np.float64)
+    return squared_norm(block), total
 
 
 def _peak(block: Array) -> float:
@@ -639,12 +716,10 @@ def _contract(block: Array, Q: Array) -> tuple[Array]:
     return (double(xp.tensordot(asarray_like(Q, block), block, axes=((0,), (0,)))),)
 
 
-def _sketch(
-    block: Array, projection: Projection, offset: Array, cross: bool
-) -> tuple[Array, Array | None]:
+def _sketch(block: Array, projection: Projection, cross: bool) -> tuple[Array, Array | None]:
     """Sketch one block of samples, see `Source.sketch`."""
     xp = get_namespace(block)
-    Y = projection(block) - offset
+    Y = projection.centred(block)
     sums = double(xp.tensordot(Y, block, axes=((0,), (0,)))) if cross else None
     return double(xp.matmul(Y.T, Y)), sums
 
@@ -655,6 +730,7 @@ def _measure(
     """Measure one block of samples, see `Source.measure`; rows have the type of the offset."""
     xp = get_namespace(block)
     T = double(xp.tensordot(Q, block, axes=((0,), (0,))))
-    rows, Q = asarray_like(projection(block), offset) - offset, double(Q)
+    rows = asarray_like(projection(block), offset) - offset
     energy = double(xp.matmul(rows.T, rows)) if gram else None
-    return T, xp.matmul(Q.T, Q), xp.matmul(Q.T, double(rows)), energy
+    cross = double(xp.matmul(asarray_like(Q, rows).T, rows))
+    return T, xp.matmul(double(Q).T, double(Q)), cross, energy
