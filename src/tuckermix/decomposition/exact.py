@@ -24,7 +24,6 @@ from tuckermix._array_api import (
     Array,
     asarray_like,
     device,
-    double,
     epsilon,
     get_namespace,
     is_numpy,
@@ -337,7 +336,8 @@ def _best_subspace(
     directions = directions * signs
     coordinates = left[:, :rank] * asarray_like(signs, B)
     # Rounding leaves a trace of the constant vector, which the theorem needs orthogonal.
-    coordinates = coordinates - asarray_like(xp.mean(double(coordinates), axis=0), B)
+    trace = xp.sum(coordinates, axis=0, dtype=xp.float64) / B.shape[0]
+    coordinates -= asarray_like(trace, B)
     explained = fixed + float(xp.vecdot(sigma, sigma))
     return Subspace(mean, directions, sigma, with_constant(coordinates), explained)
 
