@@ -187,6 +187,34 @@ def test_a_long_chain_takes_inverse_iteration(limits, rng):
     assert rough[-1] < values[-1]
 
 
+@pytest.mark.parametrize("count", [8, 12])
+def test_vectors_of_a_chain_are_told_apart_although_their_values_crowd(count, rng):
+    # Neighbouring eigenvalues differ by some hundred thousandths, the rounding of float32 by 1e-7.
+    order = rng.permutation(1500)
+    N = chain(1500, reach=3)[order, :][:, order]
+    values, vectors = leading_eigenvectors(N, count)
+    expected, basis = eigh(N.toarray())
+    np.testing.assert_allclose(values, expected[::-1][:count], atol=1e-7)
+    cosines = np.abs(np.sum(basis[:, ::-1][:, :count] * vectors, axis=0))
+    assert cosines.min() > 1 - 1e-4
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("shape", [(1000, 3), (50, 30), (7, 1), (0, 4)])
+def test_products_do_not_depend_on_the_blocks_of_rows(dtype, shape, limits, rng):
+    A, matrix = rng.standard_normal(shape).astype(dtype), rng.standard_normal((shape[1], 2))
+    for work in (1.0, 1e9):
+        limits(row_work=work)
+        parts = linalg._row_blocks(A)
+        assert [row for part in parts for row in range(shape[0])[part]] == list(range(shape[0]))
+        product = linalg.times(A, matrix) if len(parts) else A @ matrix.astype(dtype)
+        eps = np.finfo(dtype).eps
+        np.testing.assert_allclose(product, A.astype(float) @ matrix, atol=100 * eps)
+        gram = linalg.gram_of_columns(A)
+        assert gram.dtype == np.float64
+        np.testing.assert_allclose(gram, A.T.astype(float) @ A, rtol=1e-12, atol=1e-11)
+
+
 def test_tall_svd_of_badly_scaled_columns(seed):
     rng = np.random.default_rng(seed)
     A = rng.standard_normal((80, 6)) * np.logspace(0, -9, 6)

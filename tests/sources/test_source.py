@@ -50,6 +50,33 @@ def test_reductions_agree_with_einsum(xp, seed):
     assert data.squared_norm == pytest.approx(np.sum(X**2), rel=1e-12)
 
 
+@pytest.mark.usefixtures("block_size")
+def test_centred_rows_are_projections_less_their_mean(xp, seed):
+    X, factors, _ = problem(seed)
+    X += 100.0
+    rows = np.einsum("mijk,ia,jb,kc->mabc", X, *factors).reshape(23, -1)
+    B, mean = as_source(xp.asarray(X)).centred([xp.asarray(factor) for factor in factors])
+    np.testing.assert_allclose(to_numpy(mean), rows.mean(axis=0), rtol=1e-13, atol=1e-11)
+    np.testing.assert_allclose(to_numpy(B), rows - rows.mean(axis=0), atol=1e-11)
+
+
+def test_sums_of_many_samples_in_float32_lose_few_digits(rng):
+    X = rng.random((30_000, 5, 7), dtype=np.float32)
+    data = as_source(X)
+    np.testing.assert_allclose(data.mean, X.mean(axis=0, dtype=float), rtol=2e-7)
+    assert data.squared_norm == pytest.approx(np.sum(X.astype(float) ** 2), rel=1e-7)
+
+
+@pytest.mark.parametrize("waiting", [0, 700, 2**20])
+def test_results_that_wait_add_up_to_the_same(waiting, limits, rng):
+    X = rng.standard_normal((40, 3, 4)).astype(np.float32)
+    limits(block_bytes=200, largest_block_bytes=200, waiting_bytes=0)
+    expected = as_source(X).mode_grams()
+    limits(waiting_bytes=waiting)
+    for got, gram in zip(as_source(X).mode_grams(), expected, strict=True):
+        np.testing.assert_array_equal(got, gram)  # in the same order, to the last bit
+
+
 def test_take_picks_samples(xp):
     X, _, Q = problem(0)
     part = as_source(xp.asarray(X)).take(np.array([2, 5, 11]))
