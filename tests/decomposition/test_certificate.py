@@ -148,6 +148,16 @@ def test_real_data(data_home, name):
     assert model.gap_ <= 1e-10
 
 
+@pytest.mark.data
+def test_many_samples_in_float32_have_the_error_of_float64(data_home, seed):
+    from tuckermix.datasets import load
+
+    X = np.asarray(load("mnist", data_home=data_home).X[:20_000], dtype=np.float32) / 255
+    single, exact = (decompose(Y, 10, 14, random_state=seed) for Y in (X, X.astype(np.float64)))
+    assert single.relative_error == pytest.approx(exact.relative_error, abs=1e-7)
+    assert single.cost == pytest.approx(exact.cost, rel=3e-7)
+
+
 @pytest.mark.slow
 def test_noise_of_full_rank(rng):
     assert decompose(rng.standard_normal((1700, 42, 42)), 20, (42, 42)).gap <= 1e-10
