@@ -108,7 +108,7 @@ def answer(child: subprocess.Popen):
     return json.loads(text.splitlines()[-1])
 
 
-def timed(function, least: float = 0.5, most: int = 7) -> float:
+def timed(function, least: float = 2.0, most: int = 15) -> float:
     """Return the median time of some runs after a first one, which does not count."""
     began = time.perf_counter()
     function()
