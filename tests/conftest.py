@@ -94,7 +94,7 @@ LIMITS = {
     "block_samples": ("sources.source.HOST_BLOCK_SAMPLES",),
     "largest_block_bytes": ("sources.source.LARGE_HOST_BLOCK_BYTES",),
     "device_block_bytes": ("sources.source.DEVICE_BLOCK_BYTES",),
-    "waiting_bytes": ("sources.source.WAITING_BYTES",),
+    "waiting_bytes": ("numerics.linalg.WAITING_BYTES",),
     "neighbor_block_bytes": ("numerics.points.HOST_BLOCK",),
     "kmeans_block_bytes": ("numerics.points.STEP_BLOCK",),
     "gram_block_bytes": ("numerics.linalg.GRAM_BLOCK",),

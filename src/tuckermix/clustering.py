@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import math
+import threading
+import time
 import warnings
+from collections.abc import Callable
+from contextvars import ContextVar
 from dataclasses import field, replace
-from functools import partial
+from functools import partial, wraps
 from typing import Any
 
 import array_api_compat
+import joblib
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 from sklearn.base import (
@@ -27,6 +32,7 @@ from tuckermix._array_api import (
     get_namespace,
     is_array,
     is_dask,
+    is_numpy,
     to_numpy,
 )
 from tuckermix._callbacks import CallbackSupportMixin, with_callbacks
@@ -67,6 +73,15 @@ from tuckermix.sources import Blocks, Source, add_parts, as_blocks
 
 __all__ = ["TuckerClustering"]
 
+MOST_FITS = 4
+"""Fits that run at the same time, each in a thread of its own; no more than there are processors.
+They wait for each other at every call of Python: eight in eight threads take a third longer than in
+a row on two processors, and a seventh on sixteen."""
+
+TURN_PAUSE, TURN_PATIENCE = 1e-2, 60.0
+"""Seconds between two looks of a fit that waits for others to end, and the most that it waits: fits
+may wait for each other in ways that nobody foresees."""
+
 MAX_LANDMARKS = 10_000
 """Beyond this many samples labels are learned from a random part of them: the cost of the graph
 grows with the square, and that of the votes of all samples with their number."""
@@ -87,6 +102,51 @@ group of outliers."""
 RENUMBERINGS = 3
 """Rounds of numbering clusters by size. Other numbers break ties of votes otherwise, which may
 change the sizes; one round is nearly always enough."""
+
+_fits: dict[object, threading.Thread] = {}
+_has_turn: ContextVar[bool] = ContextVar("_has_turn", default=False)
+
+
+def in_turn(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Decorate a fit so that few of them run at the same time, see `MOST_FITS`; others wait.
+
+    What is nested in a fit belongs to its turn. Fits that call back do not wait, because what they
+    call may wait for another fit.
+
+    Parameters
+    ----------
+    method : callable
+        A method of an estimator that learns from samples, its first argument.
+
+    Returns
+    -------
+    method : callable
+        The same.
+    """
+
+    @wraps(method)
+    def waiting(self: Any, X: Any, *args: Any, **options: Any) -> Any:
+        if _has_turn.get() or not is_numpy(X) or hasattr(self, "_skl_callbacks"):
+            return method(self, X, *args, **options)
+        turn, thread = object(), threading.current_thread()
+        latest = time.monotonic() + TURN_PATIENCE
+        # No lock, which Ctrl-C might leave closed: if two come at once, one more runs.
+        while _fits:
+            for other, its in list(_fits.items()):
+                if its is thread or not its.is_alive():  # was left behind
+                    _fits.pop(other, None)
+            if len(_fits) < min(MOST_FITS, joblib.cpu_count()) or time.monotonic() > latest:
+                break
+            time.sleep(TURN_PAUSE)
+        before = _has_turn.set(True)
+        try:
+            _fits[turn] = thread
+            return method(self, X, *args, **options)
+        finally:
+            _fits.pop(turn, None)
+            _has_turn.reset(before)
+
+    return waiting
 
 
 @declare
@@ -276,6 +336,7 @@ class TuckerClustering(
     @one_blas_thread
     @with_callbacks
     @all_or_nothing
+    @in_turn
     @describe(FIT)
     def fit(self, X: Any, y: Any = None) -> TuckerClustering:
         """Fit the model and label the samples.

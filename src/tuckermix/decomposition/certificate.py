@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -32,7 +33,6 @@ from tuckermix.decomposition.exact import solve_exact
 from tuckermix.decomposition.result import Decomposition
 from tuckermix.numerics.linalg import (
     DENSE_SIDE,
-    centre_rows,
     orthonormal_basis,
     random_basis,
     rank_of,
@@ -103,8 +103,8 @@ def _smaller_gram(source: Source, factors: list[Array], cross: Array) -> Array:
     """
     xp = get_namespace(source.mean)
     if source.n_samples <= DENSE_SIDE:
-        B = source.project(factors)
-        B, _ = centre_rows(double(B.compute() if is_dask(B) else B))
+        B: Any = source.centred(factors)[0]
+        B = double(B.compute() if is_dask(B) else B)
         return xp.matmul(B, B.T)
     found = orthonormal_basis(cross.T)
     probe = random_basis(cross.shape[1], PROBES, np.random.default_rng(PROBES), source.mean)

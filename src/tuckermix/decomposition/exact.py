@@ -52,7 +52,7 @@ from tuckermix.numerics.linalg import (
     random_basis,
     rank_of,
     signs_of,
-    tall_svd,
+    tall_factors,
     times,
 )
 from tuckermix.numerics.tensor import mode_dot, mode_gram, multi_mode_dot, squared_norm, unfold
@@ -62,12 +62,12 @@ __all__ = ["closed_form", "solve_exact", "sweep", "update_factors", "widened"]
 
 MIN_OVERSAMPLING = 8
 MAX_OVERSAMPLING = 32
-OVERSAMPLING = 2.0
+OVERSAMPLING = 3.0
 """Extra directions for each direction of the model, within the two limits. With twice as many, a
 sweep gains three to four digits on face images, where without any it gains half of one
-(`python -m benchmarks.bench_sweeps`); more cost time in the products and save no sweep. Models of
-many components need fewer: with up to 96 more, some fits save a sweep of five, and take a third
-longer.
+(`python -m benchmarks.bench_sweeps`); with three times as many, a model of ten components for all
+digits takes two sweeps in place of three. Models of many components need fewer: with up to 96 more,
+some fits save a sweep of five, and take a third longer.
 """
 
 COLUMNS = 8
@@ -326,7 +326,7 @@ def _best_subspace(
     xp = get_namespace(B)
     fixed = B.shape[0] * float(xp.vecdot(mean, mean))
     basis = leading_directions(B, n_directions, start=start)
-    left, sigma, right = tall_svd(times(B, basis))
+    rows, turn, sigma, right = tall_factors(times(B, basis))
     host = to_numpy(sigma)
     norm = (fixed + float(np.max(host, initial=0.0)) ** 2) ** 0.5
     rank = min(n_directions, rank_of(host, norm, epsilon(B)))
@@ -334,12 +334,12 @@ def _best_subspace(
     directions = xp.matmul(basis, right[:, :rank])
     signs = signs_of(directions)
     directions = directions * signs
-    coordinates = left[:, :rank] * asarray_like(signs, B)
+    turn = turn[:, :rank] * signs
     # Rounding leaves a trace of the constant vector, which the theorem needs orthogonal.
-    trace = xp.sum(coordinates, axis=0, dtype=xp.float64) / B.shape[0]
-    coordinates -= asarray_like(trace, B)
-    explained = fixed + float(xp.vecdot(sigma, sigma))
-    return Subspace(mean, directions, sigma, with_constant(coordinates), explained)
+    mean_row = xp.sum(rows, axis=0, dtype=xp.float64) / B.shape[0]
+    trace = asarray_like(xp.matmul(mean_row, turn), B)
+    Q = times(rows, turn, lambda part: with_constant(part - trace, B.shape[0]))
+    return Subspace(mean, directions, sigma, Q, fixed + float(xp.vecdot(sigma, sigma)))
 
 
 def subspace_by_passes(

@@ -206,19 +206,17 @@ def whitened(X: np.ndarray, seed: int, count: int = PCA_DIRECTIONS) -> np.ndarra
     return PCA(count, whiten=True, random_state=seed).fit_transform(rows)
 
 
-def scattering(X: np.ndarray, seed: int = 0, log: bool = False) -> np.ndarray:
-    """Return scattering coefficients of images, or their logarithms."""
+def scattering(X: np.ndarray, seed: int = 0, **options: Any) -> np.ndarray:
+    """Return scattering coefficients of images, as options of the transform want them."""
     from tuckermix.features import Scattering
 
-    return Scattering(log=log).fit_transform(X)
+    return Scattering(**options).fit_transform(X)
 
 
 def scattering_directions(X: np.ndarray, seed: int = 0) -> np.ndarray:
     """Prepare scattering coefficients as the authors of the rivals on them do."""
     # Each path of each image in units of its largest cell, then principal directions.
-    paths = scattering(X)
-    largest = np.abs(paths).max(axis=(2, 3), keepdims=True)
-    return leading(pixels(paths / np.where(largest > 0, largest, 1.0)), SCATTERING_DIRECTIONS)
+    return leading(pixels(scattering(X, relative=True)), SCATTERING_DIRECTIONS)
 
 
 def leading(rows: np.ndarray, count: int) -> np.ndarray:

@@ -252,17 +252,16 @@ class GraphLabels(Labeller):
         weights = weights / weights.sum()
         names = xp.arange(self.n_clusters, dtype=xp.int64, device=device(labels))
         parts = []
-        in_turn = is_numpy(labels)
-        size = (24 if in_turn else 6 * n_votes) * self.n_clusters
-        for cut in blocks(int(indices.shape[0]), size):
+        for cut in blocks(int(indices.shape[0]), 6 * n_votes * self.n_clusters):
             votes = xp.take(labels, xp.reshape(indices[cut, :], (-1,)), axis=0)
             votes = xp.reshape(votes, (-1, n_votes))
-            if in_turn:
-                shares = xp.zeros((votes.shape[0], self.n_clusters), dtype=dtype)
-                for rank in range(n_votes):
-                    hits = xp.astype(votes[:, rank : rank + 1] == names[None, :], dtype)
-                    shares += float(weights[rank]) * hits
-            else:  # in one go, where calls take longer than what they do
+            if is_numpy(votes):
+                n_rows = len(votes)
+                places = votes + self.n_clusters * np.arange(n_rows)[:, None]
+                each = np.broadcast_to(weights, votes.shape).ravel()
+                shares = np.bincount(places.ravel(), each, n_rows * self.n_clusters)
+                shares = shares.reshape(n_rows, self.n_clusters).astype(dtype)
+            else:  # the standard cannot add to places that occur several times
                 hits = xp.astype(votes[:, :, None] == names, dtype)
                 shares = xp.sum(hits * asarray_like(weights, hits)[:, None], axis=1)
             parts.append(shares / xp.sum(shares, axis=1, keepdims=True))

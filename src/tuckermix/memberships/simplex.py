@@ -50,6 +50,10 @@ weights are about 1e-7 in float64 and 1e-3 in float32, divided by the number of 
 ANCHOR_SAMPLES = 4096
 """Samples among which the groups are sought: their means need no more."""
 
+ANCHOR_STEPS = 10
+"""Steps of k-means towards their means: any point inside a group serves, and the last steps, of
+which there may be dozens, hardly move them."""
+
 WORST_CONDITION = 1e5
 """Beyond this condition number the means lie nearly in a hyperplane, and weights with respect to
 them would be noise: a regular simplex serves instead."""
@@ -105,7 +109,8 @@ def anchored_simplex(coordinates: Array, rng: np.random.Generator, **_: Any) -> 
         coordinates = rows.take(index)
     elif is_dask(coordinates):
         coordinates = coordinates.compute()
-    anchors = to_numpy(kmeans(coordinates, n_components, n_init=1, rng=rng).centers)
+    groups = kmeans(coordinates, n_components, n_init=1, rng=rng, max_iter=ANCHOR_STEPS)
+    anchors = to_numpy(groups.centers)
     spread = np.column_stack([np.ones(n_components), anchors * n_samples**0.5])
     # Groups may be degenerate: nearly in a hyperplane, or too few for want of distinct samples.
     if not np.all(np.isfinite(spread)) or np.linalg.cond(spread) > WORST_CONDITION:

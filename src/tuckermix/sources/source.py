@@ -19,7 +19,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial, reduce
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -37,8 +37,13 @@ from tuckermix._array_api import (
 )
 from tuckermix._declaration import describe
 from tuckermix._records import Record
-from tuckermix._resources import gather_rows, in_threads
-from tuckermix.numerics.linalg import UPCAST_FLOPS, leading_eigenvectors, orthonormal_basis
+from tuckermix._resources import gather_rows
+from tuckermix.numerics.linalg import (
+    UPCAST_FLOPS,
+    leading_eigenvectors,
+    orthonormal_basis,
+    reduce_blocks,
+)
 from tuckermix.numerics.tensor import mode_dot, mode_gram, multi_mode_dot, squared_norm, unfold
 
 __all__ = ["Blocks", "MemoryBlocks", "Sketch", "Source", "add_parts", "as_blocks", "as_source"]
@@ -54,10 +59,6 @@ three for each of sixteen, a model of 70,000 digits takes a quarter longer."""
 
 TOGETHER = 64
 """Samples in float32 that are added up in float32; their sums are added up in float64."""
-
-WAITING_BYTES = 16 * 2**20
-"""Results of blocks in NumPy wait for each other, up to this size in all, and are then combined by
-one thread: if each thread added its own, others would wait for it."""
 
 HOST_BLOCK_SAMPLES = 128
 LARGE_HOST_BLOCK_BYTES = 64 * 2**20
@@ -190,23 +191,12 @@ class MemoryBlocks(Blocks):
         if len(self._parts) == 1:
             return function(self._X, *rows)
         arrays = (self._X, *rows)
-        results: list[Any] = []
-        waits = is_numpy(self._X)
-        join = _add_to if waits and combine is add_parts else combine
-
-        def keep(result: Any) -> None:
-            # Threads wait for each other here. What is small is added up when all is there.
-            results.append(result)
-            if not waits or len(results) * _n_bytes(result) > WAITING_BYTES:
-                results[:] = [reduce(join, results)]
-
-        in_threads(
+        return reduce_blocks(
             lambda part: function(*(array[part, ...] for array in arrays)),
             self._parts,
             self._X,
-            keep,
+            _add_to if is_numpy(self._X) and combine is add_parts else combine,
         )
-        return reduce(join, results)
 
     def take(self, indices: np.ndarray) -> Array:
         """Return chosen samples, see `Blocks.take`."""
@@ -275,12 +265,6 @@ def add_parts(left: Any, right: Any) -> Any:
     return type(left)(
         None if one is None else one + other for one, other in zip(left, right, strict=True)
     )
-
-
-def _n_bytes(result: Any) -> int:
-    """Return the size of what a function made of a block: an array, or a few in a row."""
-    parts = result if isinstance(result, tuple | list) else (result,)
-    return sum(getattr(part, "nbytes", 0) for part in parts)
 
 
 def _add_to(left: Any, right: Any) -> Any:
@@ -422,7 +406,7 @@ class Source:
             What was subtracted, in float64.
         """
         projection = Projection(factors, None, self.like, self.mean)
-        return self._samples.map(projection.centred), projection.mean[0, :]
+        return self._samples.map(projection), projection.mean[0, :]
 
     def contract(self, Q: Array) -> Array:
         """Sum the samples with weights `Q` of shape (n_samples, k), k times, in float64."""
@@ -507,10 +491,8 @@ class Source:
             are added up in float64 from products in float32.
         """
         projection = Projection(factors, None, self.like, self.mean)
-        offset = projection.mean
-        if 2.0 * self.n_samples * offset.shape[1] ** 2 >= UPCAST_FLOPS:
-            offset = projection.offset
-        function = partial(_measure, projection=projection, offset=offset, gram=gram)
+        exact = 2.0 * self.n_samples * projection.mean.shape[1] ** 2 < UPCAST_FLOPS
+        function = partial(_measure, projection=projection, exact=exact, gram=gram)
         return self._samples.reduce(function, add_parts, Q)
 
     def spans(self, ranks: Sequence[int] | None = None) -> list[Array | None]:
@@ -622,12 +604,14 @@ class Projection:
 
     Attributes
     ----------
-    mean, offset : arrays of shape (1, k)
-        The projected mean, in float64 and in the type of the samples.
+    mean : array of shape (1, k)
+        The projected mean, in float64.
+    offset : array of shape (1, k) or None
+        The same in the type of the samples; None where nothing is subtracted.
     """
 
     mean: Array
-    offset: Array
+    offset: Array | None = None
 
     def __init__(
         self,
@@ -664,28 +648,27 @@ class Projection:
         xp = get_namespace(block)
         if self.lifted is not None:
             flat = xp.reshape(block, (block.shape[0], self.lifted.shape[0]))
-            return xp.matmul(flat, self.lifted)
-        small = multi_mode_dot(block, self.factors, transpose=True)
-        rows = xp.reshape(small, (small.shape[0], math.prod(small.shape[1:])))
-        return rows if self.basis is None else xp.matmul(rows, self.basis)
-
-    def centred(self, block: Array) -> Array:
-        """Return the same less the projected mean, which is subtracted in place."""
-        rows = self(block)
-        rows -= self.offset
+            rows = xp.matmul(flat, self.lifted)
+        else:
+            small = multi_mode_dot(block, self.factors, transpose=True)
+            rows = xp.reshape(small, (small.shape[0], math.prod(small.shape[1:])))
+            rows = rows if self.basis is None else xp.matmul(rows, self.basis)
+        if self.offset is not None:
+            rows -= self.offset  # in place where the library can
         return rows
 
 
 def _moments(block: Array) -> tuple[float, Array]:
     """Return the sum of squares and the sum of the samples of a block."""
     xp = get_namespace(block)
+    squares = squared_norm(block)
     if is_double(block) or not is_numpy(block):
-        return squared_norm(block), double(xp.sum(block, axis=0))  # others sum float32 in trees
+        return squares, double(xp.sum(block, axis=0))  # others sum float32 in trees
     # NumPy adds one sample after the other. A cast of all of them would take longer.
     end = block.shape[0] - block.shape[0] % TOGETHER
     groups = block[:end, ...].reshape(end // TOGETHER, TOGETHER, *block.shape[1:]).sum(axis=1)
     total = groups.sum(axis=0, dtype=np.float64) + block[end:, ...].sum(axis=0, dtype=np.float64)
-    return squared_norm(block), total
+    return squares, total
 
 
 def _peak(block: Array) -> float:
@@ -719,18 +702,21 @@ def _contract(block: Array, Q: Array) -> tuple[Array]:
 def _sketch(block: Array, projection: Projection, cross: bool) -> tuple[Array, Array | None]:
     """Sketch one block of samples, see `Source.sketch`."""
     xp = get_namespace(block)
-    Y = projection.centred(block)
+    Y = projection(block)
     sums = double(xp.tensordot(Y, block, axes=((0,), (0,)))) if cross else None
     return double(xp.matmul(Y.T, Y)), sums
 
 
 def _measure(
-    block: Array, Q: Array, projection: Projection, offset: Array, gram: bool
+    block: Array, Q: Array, projection: Projection, exact: bool, gram: bool
 ) -> tuple[Array, Array, Array, Array | None]:
-    """Measure one block of samples, see `Source.measure`; rows have the type of the offset."""
+    """Measure one block of samples, see `Source.measure`; if exact, from products in float64."""
     xp = get_namespace(block)
     T = double(xp.tensordot(Q, block, axes=((0,), (0,))))
-    rows = asarray_like(projection(block), offset) - offset
+    rows = projection(block)
+    if exact and not is_double(rows):
+        # What the rounding of the mean left.
+        rows = double(rows) - (projection.mean - double(projection.offset))
     energy = double(xp.matmul(rows.T, rows)) if gram else None
     cross = double(xp.matmul(asarray_like(Q, rows).T, rows))
     return T, xp.matmul(double(Q).T, double(Q)), cross, energy
