@@ -264,6 +264,15 @@ def tables(document: dict) -> str:
                 f"{100 * work[0] / work[1]:.0f} %."
             ),
         ]
+    if "at_once" in last:
+        lines += [
+            "",
+            (
+                "Eight small fits in eight threads take "
+                + ", ".join(f"{row['at_once'] / row['in_a_row']:.2f}" for row in rows)
+                + " times as long as one after the other."
+            ),
+        ]
     if not document["peers"]:
         return "\n".join(lines) + "\n"
     lines += [
