@@ -492,6 +492,7 @@ class Waiting:
             thread.join(60)
             assert not thread.is_alive()
         assert not clustering._fits
+        assert not clustering._waiting
 
 
 @pytest.mark.parametrize(("n_processors", "expected"), [(1, 1), (2, 2), (64, 4)])
@@ -499,10 +500,11 @@ def test_as_many_fits_run_at_the_same_time_as_there_are_processors(
     n_processors, expected, monkeypatch
 ):
     monkeypatch.setattr(clustering.joblib, "cpu_count", lambda: n_processors)
-    fits = Waiting()
-    threads = fits.start(count=6)
-    for _ in range(expected):
+    fits, threads = Waiting(), []
+    for _ in range(expected):  # one after the other: two that come at once may both begin
+        threads += fits.start()
         assert fits.begun.acquire(timeout=60)
+    threads += fits.start(count=3)
     assert not fits.begun.acquire(timeout=0.1), "too many"
     fits.end(threads)
 
@@ -510,11 +512,25 @@ def test_as_many_fits_run_at_the_same_time_as_there_are_processors(
 def test_fits_that_would_wait_for_ever_begin_after_a_while(monkeypatch):
     monkeypatch.setattr(clustering, "TURN_PATIENCE", 0.02)
     monkeypatch.setattr(clustering.joblib, "cpu_count", lambda: 1)
-    fits = Waiting()
-    threads = fits.start(count=2)
-    assert fits.begun.acquire(timeout=60)
-    assert fits.begun.acquire(timeout=60)
+    monkeypatch.setattr(clustering, "TURN_PAUSE", 0.02)
+    fits, threads = Waiting(), []
+    for _ in range(2):
+        threads += fits.start()
+        assert fits.begun.acquire(timeout=60)
     fits.end(threads)
+
+
+def test_a_fit_that_waits_begins_when_another_ends(monkeypatch):
+    monkeypatch.setattr(clustering, "TURN_PAUSE", 60.0)
+    monkeypatch.setattr(clustering.joblib, "cpu_count", lambda: 1)
+    first, second = Waiting(), Waiting()
+    threads = first.start()
+    assert first.begun.acquire(timeout=60)
+    threads += second.start()
+    assert not second.begun.acquire(timeout=0.05)
+    first.may_end.set()
+    assert second.begun.acquire(timeout=30), "waits in spite of that"
+    second.end(threads)
 
 
 def test_nested_fits_called_back_ones_and_others_than_numpy_do_not_wait(monkeypatch):

@@ -6,7 +6,9 @@ import math
 import threading
 import time
 import warnings
+from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import field, replace
 from functools import partial, wraps
@@ -78,9 +80,9 @@ MOST_FITS = 4
 They wait for each other at every call of Python: eight in eight threads take a third longer than in
 a row on two processors, and a seventh on sixteen."""
 
-TURN_PAUSE, TURN_PATIENCE = 1e-2, 60.0
-"""Seconds between two looks of a fit that waits for others to end, and the most that it waits: fits
-may wait for each other in ways that nobody foresees."""
+TURN_PAUSE, TURN_PATIENCE = 1.0, 60.0
+"""Seconds after which a fit that waits for others looks for itself whether one has ended, and the
+most that it waits: fits may wait for each other in ways that nobody foresees."""
 
 MAX_LANDMARKS = 10_000
 """Beyond this many samples labels are learned from a random part of them: the cost of the graph
@@ -104,6 +106,7 @@ RENUMBERINGS = 3
 change the sizes; one round is nearly always enough."""
 
 _fits: dict[object, threading.Thread] = {}
+_waiting: deque[threading.Event] = deque()
 _has_turn: ContextVar[bool] = ContextVar("_has_turn", default=False)
 
 
@@ -130,14 +133,19 @@ def in_turn(method: Callable[..., Any]) -> Callable[..., Any]:
             return method(self, X, *args, **options)
         turn, thread = object(), threading.current_thread()
         latest = time.monotonic() + TURN_PATIENCE
+        # It takes a while to count processors, and most fits are alone.
+        most = min(MOST_FITS, joblib.cpu_count()) if _fits else MOST_FITS
         # No lock, which Ctrl-C might leave closed: if two come at once, one more runs.
-        while _fits:
+        while len(_fits) >= most and time.monotonic() < latest:
             for other, its in list(_fits.items()):
                 if its is thread or not its.is_alive():  # was left behind
                     _fits.pop(other, None)
-            if len(_fits) < min(MOST_FITS, joblib.cpu_count()) or time.monotonic() > latest:
-                break
-            time.sleep(TURN_PAUSE)
+            ended = threading.Event()
+            _waiting.append(ended)
+            if len(_fits) >= most:  # none has ended in the meantime
+                ended.wait(TURN_PAUSE)
+            with suppress(ValueError):  # whoever ended has taken it
+                _waiting.remove(ended)
         before = _has_turn.set(True)
         try:
             _fits[turn] = thread
@@ -145,6 +153,9 @@ def in_turn(method: Callable[..., Any]) -> Callable[..., Any]:
         finally:
             _fits.pop(turn, None)
             _has_turn.reset(before)
+            if _waiting:
+                with suppress(IndexError):  # another was faster
+                    _waiting.popleft().set()
 
     return waiting
 
