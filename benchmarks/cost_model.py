@@ -54,7 +54,9 @@ class Problem:
     @property
     def width(self) -> int:
         """Return the number of directions that a sweep keeps."""
-        return min(widened(self.n_components - 1), math.prod(self.ranks), self.n_samples - 1)
+        return min(
+            widened(self.n_components - 1, lazy=True), math.prod(self.ranks), self.n_samples - 1
+        )
 
     def project_flops(self, n_columns: int) -> float:
         """Count for one sample: mode by mode and then the basis, or both in one product."""

@@ -334,6 +334,35 @@ def test_labels_predictions_and_soft_labels_agree(shape, assign_labels, seed):
     np.testing.assert_array_equal(clone(model).fit_predict(X), model.labels_)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("block_bytes", [2**9, 2**21])
+def test_labels_of_tied_neighbours_are_predictions_in_any_blocks(dtype, block_bytes, seed, limits):
+    """Points of a lattice have many neighbours at the same distance, and some voters are ties."""
+    limits(block_bytes=block_bytes, block_samples=1)
+    side = np.arange(9.0)
+    X = np.stack(np.meshgrid(side, side, side[:3]), axis=-1).reshape(-1, 3).astype(dtype)
+    X = X[np.random.default_rng(seed).permutation(len(X))]
+    model = TuckerClustering(5, n_neighbors=10, random_state=seed).fit(X)
+    np.testing.assert_array_equal(model.predict(X), model.labels_)
+
+
+def test_landmarks_are_labelled_by_those_that_the_graph_knows(monkeypatch):
+    X = planted(0).X
+    expected = TuckerClustering(4, random_state=0).fit(X).labels_
+
+    def asked(model, samples):
+        raise AssertionError("neighbours are sought a second time")
+
+    monkeypatch.setattr(clustering.Model, "label", asked)
+    model = TuckerClustering(4, random_state=0).fit(X)
+    np.testing.assert_array_equal(model.labels_, expected)
+    assert "voters" not in vars(model._model_.labeller)  # the model does not keep them
+    for needs_more in (np.concatenate([X, X[:9]]), X):  # copies are no landmarks
+        outliers = "keep" if len(needs_more) > len(X) else "label"
+        with pytest.raises(AssertionError, match="a second time"):
+            TuckerClustering(4, outliers=outliers, random_state=0).fit(needs_more)
+
+
 def test_wrong_sample_shape_and_no_fit():
     X = planted(0).X
     model = TuckerClustering(4, random_state=0)

@@ -50,6 +50,13 @@ def test_a_wider_view_keeps_the_model_and_its_directions(fitted):
     np.testing.assert_allclose(inside, model.view, atol=1e-9 * np.abs(model.view).max())
 
 
+def test_a_view_from_known_directions_is_the_same(fitted):
+    X, fit, model, _, _ = fitted
+    wider = model.looking_beyond(X, 8)
+    known = model.looking_beyond(X, 8, projected=model.project(X), axes=fit.axes)
+    np.testing.assert_allclose(np.abs(known.place(X)), np.abs(wider.place(X)), atol=1e-9)
+
+
 def test_the_view_does_not_depend_on_units(fitted):
     X, *_ = fitted
     views = []

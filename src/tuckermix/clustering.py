@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 import threading
 import time
 import warnings
@@ -200,8 +201,8 @@ class TuckerClustering(
     init : {"hosvd", "hosvd-samples", "random"}, default="hosvd"
         Where the factors start: the paper's HOSVD initialisations I and II, or random bases.
     memberships : {"anchored", "min-volume", "archetypes"}, default="anchored"
-        Which simplex gives the mixing weights: one through the means of groups, grown until it
-        holds all samples; the smallest that holds them, whose vertices are the pure components
+        Which simplex gives the mixing weights: one through samples that lie far apart, grown until
+        it holds all of them; the smallest that holds them, whose vertices are the pure components
         where samples are mixtures; or one whose vertices are mixtures of samples themselves, at
         some loss in cost. The last two need ``solver="exact"``.
     outside : float, default=0.0
@@ -703,31 +704,47 @@ class TuckerClustering(
             self.cost_ = 0.5 * samples.reduce(model.squared_error, add_parts)[0]
         elif self.missing is not None:
             self._filling_ = filling_of(fit)
-        chosen = X
+        chosen, known, xp = X, not samples.lazy, get_namespace(samples.like)
         on_device = array_api_compat.is_torch_array(X) and device(X).type in DEVICES
         most = DEVICE_LANDMARKS if on_device else MAX_LANDMARKS
         if samples.n_samples > most:
             some = rng.choice(samples.n_samples, most, replace=False, shuffle=False)
-            chosen = samples.take(np.sort(some))
+            chosen, known = samples.take(np.sort(some)), False
         elif samples.lazy:
             chosen = samples.take(np.arange(samples.n_samples))
+        marks = as_blocks(chosen)
+        projected: tuple[Array, ...] = ()
         if way.looks_beyond:
             edge = round(self.ridge_edge * self.n_clusters)
-            model = model.looking_beyond(chosen, edge, self.ridge_power)
-            beyond, strength = to_numpy(as_blocks(chosen).map(model.amounts)).T
+            rows = marks.map(model.project)
+            projected = (rows,) if known else ()
+            axes = fit.axes if known and observed is None else None
+            model = model.looking_beyond(chosen, edge, self.ridge_power, rows, axes)
+            wider = model
+            parts = marks.reduce(
+                lambda block, its: [(wider.place(block, its), wider.amounts(block, its))],
+                operator.add,
+                rows,
+            )
+            rows, amounts = map(xp.concat, zip(*parts, strict=True))
+            beyond, strength = to_numpy(amounts).T
             usual: dict[str, Any] = {
                 "leftover": tuple(map(float, np.quantile(beyond, QUARTILES))),
                 "strengths": tuple(map(float, np.quantile(strength, TENTHS))),
             }
             model = replace(model, **usual)
+        else:
+            rows = marks.map(model.place if way.uses == "points" else model.weigh)
         labeller = fit_labels(
             self.assign_labels,
-            as_blocks(chosen).map(model.place if way.uses == "points" else model.weigh),
+            rows,
             self.n_clusters,
             n_neighbors=self.n_neighbors,
             n_init=self.n_init,
             rng=rng,
+            cuts=samples.parts if known else None,
         )
+        voters = vars(labeller).pop("voters", None)
         model = replace(model, labeller=labeller)
         if self.calibrate:
             labeller = self._calibrated(model, labeller, chosen, rng)
@@ -737,26 +754,32 @@ class TuckerClustering(
             scores = to_numpy(as_blocks(chosen).map(model.outlier_scores))
             model = replace(model, threshold=threshold_at(scores, self.false_alarms))
         count = partial(model.cluster_sums, n_clusters=self.n_clusters)
+        many = samples.lazy or samples.n_samples > most
+        # Soft labels of k-means round otherwise under other numbers, and -1 has no place to change.
+        moves = not samples.lazy and way.looks_beyond and model.threshold is None
+        sums, renamed = None, None
         for last in (*[False] * RENUMBERINGS, True):
-            labels = samples.map(model.label)
-            sums, counts = samples.reduce(count, add_parts, labels)
+            if many and renamed is not None:
+                # Other numbers may break ties otherwise, but another pass over many samples would
+                # cost more than that matters.
+                labels = renamed
+            elif voters is None or self.calibrate or not moves:
+                labels = samples.map(model.label)
+            else:  # those who vote are known from the graph
+                votes = model.labeller.count_votes(voters)  # type: ignore[union-attr]
+                labels = xp.argmax(votes, axis=1)
+            same = many or (renamed is not None and bool(xp.all(labels == renamed)))
+            if sums is None or not same:
+                sums, counts = samples.reduce(count, add_parts, labels, *projected)
             # The largest cluster comes first, by the labels of all samples and not of landmarks.
             order = np.argsort(-to_numpy(counts), kind="stable")
             if last or np.all(order[1:] > order[:-1]):
                 break
             model = model.renumbered(order)
-            if samples.lazy or samples.n_samples > most:
-                # Other numbers may break ties otherwise, but another pass over many samples would
-                # cost more than that matters: what was counted changes places.
-                xp = get_namespace(sums)
-                places = asarray_like(order, sums, dtype=xp.int64)
-                sums, counts = xp.take(sums, places, axis=0), xp.take(counts, places, axis=0)
-                # Soft labels of k-means round otherwise, and -1 has no place to change.
-                if samples.lazy or not way.looks_beyond or model.threshold is not None:
-                    labels = samples.map(model.label)
-                else:
-                    labels = xp.take(asarray_like(np.argsort(order), labels), labels, axis=0)
-                break
+            places = asarray_like(order, sums, dtype=xp.int64)
+            sums, counts = xp.take(sums, places, axis=0), xp.take(counts, places, axis=0)
+            if moves:
+                renamed = xp.take(asarray_like(np.argsort(order), labels), labels, axis=0)
         self._model_ = model
         self.labels_ = labels
         means = sums / get_namespace(sums).clip(counts, 1.0, None)[:, None]

@@ -40,6 +40,7 @@ from tuckermix.labels.outliers import Reference, fade, learn_reference
 from tuckermix.memberships import SIMPLICES
 from tuckermix.numerics.linalg import (
     DENSE_SIDE,
+    centre_rows,
     leading_directions,
     leading_eigenvectors,
     rank_of,
@@ -47,7 +48,7 @@ from tuckermix.numerics.linalg import (
 )
 from tuckermix.numerics.simplex import simplex_least_squares
 from tuckermix.numerics.tensor import mode_dot, multi_mode_dot, squared_norm
-from tuckermix.sources import Source, add_parts, as_blocks
+from tuckermix.sources import add_parts, as_blocks
 
 __all__ = ["Model"]
 
@@ -223,7 +224,14 @@ class Model(Record):
         ):
             raise ValueError(f"threshold {self.threshold!r} is none for its labeller")
 
-    def looking_beyond(self, X: Array, edge: int, power: float = 1.0) -> Model:
+    def looking_beyond(
+        self,
+        X: Array,
+        edge: int,
+        power: float = 1.0,
+        projected: Array | None = None,
+        axes: Array | None = None,
+    ) -> Model:
         """Let labels look beyond the directions of the model, see the text of this module.
 
         Parameters
@@ -236,6 +244,11 @@ class Model(Record):
         power : float, default=1.0
             The power p to which weights are raised: 1 compares rows of H; with ½ the matrix H holds
             the products of the points; 0 is plain whitening.
+        projected : array of shape (n_samples, n_projected) or None, default=None
+            What `project` returns, where it is known.
+        axes : array of shape (n_projected, d) or None, default=None
+            The principal directions of these samples, strongest first, where they are known;
+            `mean` is theirs then.
 
         Returns
         -------
@@ -244,17 +257,18 @@ class Model(Record):
             variance proportional to ``w_j^2p``, and 1 on average. The model itself where there is
             nothing to see beyond it.
         """
-        source = Source(as_blocks(X))
-        B, mean = source.centred(self.factors)
-        B /= source.scale * self.spread
-        mean = mean / (source.scale * self.spread)
+        rows = as_blocks(X).map(self.project) if projected is None else projected
+        B, mean = (rows - self.mean) / self.spread, double(self.mean) / self.spread
+        if axes is None:  # a part of the samples has a mean of its own
+            B, rest = centre_rows(B)
+            mean = mean + rest
         xp = get_namespace(B)
         n_samples, n_directions = B.shape[0], self.directions.shape[1]
         width = min(B.shape)
         if width > DENSE_SIDE:
             width = min(width, max(edge, n_directions) + MOST_MORE)
-        basis = leading_directions(B, width, rough=True)
-        basis = basis[:, : min(width, basis.shape[1])]
+        basis = leading_directions(B, width, rough=True) if axes is None else axes
+        basis = basis[:, : min(width, n_samples - 1, basis.shape[1])]
         if basis.shape[1] <= n_directions:
             return self
         along = double(times(B, basis))
@@ -350,14 +364,17 @@ class Model(Record):
         xp = get_namespace(X)
         rows = self.project(X) if projected is None else projected
         small = xp.reshape(rows, (rows.shape[0], *self.core.shape[1:]))
-        outside = (X - multi_mode_dot(small, self.factors)) / self.spread
+        outside = multi_mode_dot(small, self.factors)
+        outside -= X  # in place where the library can: samples are large
+        outside /= self.spread
         outside = xp.reshape(outside, (X.shape[0], math.prod(X.shape[1:])))
         around = (rows - self.mean) / self.spread
         unit = self.view / xp.sqrt(xp.sum(self.view * self.view, axis=0))
         beyond = around - xp.matmul(xp.matmul(around, unit), unit.T)
         leftover = xp.vecdot(outside, outside) + xp.vecdot(beyond, beyond)
         # Divided first: a sum of very large entries may be too large.
-        shares = xp.abs(xp.reshape(X, outside.shape)) / outside.shape[1]
+        shares = xp.abs(xp.reshape(X, outside.shape))
+        shares /= outside.shape[1]
         return xp.stack([leftover, xp.sum(shares, axis=1)], axis=1)
 
     @cached_property
@@ -411,7 +428,9 @@ class Model(Record):
         """Return the squared error of the rebuilt samples, summed, in a tuple for `add_parts`."""
         return (squared_norm(X - self.rebuild(self.weigh(X))),)
 
-    def cluster_sums(self, X: Array, labels: Array, n_clusters: int) -> tuple[Array, Array]:
+    def cluster_sums(
+        self, X: Array, labels: Array, projected: Array | None = None, *, n_clusters: int
+    ) -> tuple[Array, Array]:
         """Return the sum of the offsets of each cluster and the number of its samples.
 
         Offsets are relative to the mean, along the directions. Outliers, of label -1, are in none.
@@ -419,7 +438,8 @@ class Model(Record):
         xp = get_namespace(X)
         names = xp.arange(n_clusters, dtype=labels.dtype, device=device(X))
         one_hot = xp.astype(labels[:, None] == names, xp.float64)
-        offsets = xp.matmul(self.project(X) - self.mean, self.directions)
+        rows = self.project(X) if projected is None else projected
+        offsets = xp.matmul(rows - self.mean, self.directions)
         return xp.matmul(one_hot.T, double(offsets)), xp.sum(one_hot, axis=0)
 
 

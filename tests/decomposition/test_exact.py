@@ -203,10 +203,68 @@ def test_a_sweep_reads_the_samples_once():
     assert Counted.reads == fit.n_iter + 2  # one before the sweeps, one after them
 
 
+def test_what_a_part_found_takes_one_wide_sweep(limits, monkeypatch, seed):
+    X = noisy(seed, (900, 7, 8)).astype(np.float32)
+    direct = decompose(X, 4, 3, random_state=0)
+    limits(samples_without_part=300, samples_of_part=200)
+    widths, narrow = [], []
+    sketch, contract = Source.sketch, Source.contract
+
+    def note_width(source, factors, basis, **options):
+        widths.extend([basis.shape[1]] * (source.n_samples == 900))
+        return sketch(source, factors, basis, **options)
+
+    def note_contraction(source, Q):
+        narrow.append(Q.shape[1])
+        return contract(source, Q)
+
+    monkeypatch.setattr(Source, "sketch", note_width)
+    monkeypatch.setattr(Source, "contract", note_contraction)
+    fit = decompose(X, 4, 3, random_state=0)
+    assert len(widths) == 1
+    assert len(narrow) == fit.n_iter
+    assert fit.stop_reason is StopReason.TOLERANCE
+    assert fit.relative_error <= direct.relative_error + 1e-5
+    errors = [record.relative_error for record in fit.history]
+    assert all(later <= earlier + 1e-6 for earlier, later in itertools.pairwise(errors))
+
+
+def test_a_start_from_a_part_keeps_to_its_limits(limits):
+    X = noisy(0, (400, 7, 8))
+    limits(samples_without_part=300, samples_of_part=100)
+    for most in (1, 3):
+        fit = decompose(X, 4, 3, tol=0.0, max_iter=most, random_state=0)
+        assert fit.stop_reason is StopReason.MAX_ITER
+        assert fit.n_iter == most
+    for place in (0, 1, 2):
+        seen = []
+
+        def stop(record, place=place, seen=seen):
+            seen.append(record.iteration)
+            return record.iteration == place
+
+        fit = decompose(X, 4, 3, tol=0.0, callback=stop, random_state=0)
+        assert fit.stop_reason is StopReason.CALLBACK
+        assert seen == list(range(place + 1))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_all_principal_directions_come_along(dtype, seed):
+    X = noisy(seed).astype(dtype)
+    fit = decompose(X, 4, (3, 4))
+    rows = multi_mode_dot(X.astype(float), fit.factors, transpose=True).reshape(len(X), 12)
+    energies = np.sum(((rows - rows.mean(axis=0)) @ fit.axes) ** 2, axis=0)
+    expected = np.linalg.svd(rows - rows.mean(axis=0), compute_uv=False) ** 2
+    np.testing.assert_allclose(energies, expected, rtol=1e-4)
+    np.testing.assert_allclose(fit.axes.T @ fit.axes, np.eye(12), atol=1e-12)
+    assert decompose(X, 4, (3, 4), solver="trust-region", max_iter=1).axes is None
+
+
 def test_spare_directions_stay_within_limits():
     assert widened(0) == exact.MIN_OVERSAMPLING
     assert widened(1000) == 1000 + exact.MAX_OVERSAMPLING
-    assert widened(9) == 40  # 36, and as many more as make whole columns of a product
+    assert widened(9) == 24  # 18, and as many more as make whole columns of a product
+    assert widened(9, lazy=True) == 40
 
 
 def optimum(B, n_components):

@@ -12,7 +12,7 @@ from tuckermix.memberships.simplex import (
     archetype_simplex,
     smallest_enclosing,
 )
-from tuckermix.numerics import simplex_least_squares
+from tuckermix.numerics import kmeans, simplex_least_squares
 
 
 def coordinates(seed, n_samples=60, n_directions=4):
@@ -94,3 +94,22 @@ def test_what_lies_outside_is_projected_in_units_of_the_samples(xp, way, seed):
     np.testing.assert_allclose(U, simplex_least_squares(Z * scales, V), atol=1e-8)
     assert simplex.squared_error == pytest.approx(np.sum((Z * scales - U @ V) ** 2), rel=1e-9)
     assert simplex.squared_error > 0
+
+
+def test_anchors_are_samples_and_wider_than_means_of_groups(seed):
+    rng = np.random.default_rng(seed)
+    Z = np.linalg.qr(rng.standard_normal((12, 8))[rng.integers(12, size=400)])[0]
+    Z = coordinates(seed, 400, 8) + 2 * (Z - Z.mean(axis=0))
+    Z = np.linalg.qr(Z)[0]
+    simplex = anchored_simplex(Z, np.random.default_rng(seed))
+    centre = simplex.vertices.mean(axis=0)
+    # Seen from the barycentre, each vertex lies behind a sample, all as many times as far.
+    behind = (simplex.vertices - centre)[:, None] / (Z - centre)[None]
+    spread = behind.std(axis=2) / np.abs(behind.mean(axis=2))
+    growth = behind.mean(axis=2)[np.arange(9), spread.argmin(axis=1)]
+    assert spread.min(axis=1).max() < 1e-9
+    np.testing.assert_allclose(growth, growth[0], rtol=1e-9)
+    groups = kmeans(Z, 9, n_init=1, rng=rng).centers
+    inverse = np.linalg.inv(np.column_stack([np.ones(9), groups]))
+    lowest = (np.column_stack([np.ones(400), Z]) @ inverse).min()
+    assert growth[0] < MARGIN * (1 - 9 * lowest)

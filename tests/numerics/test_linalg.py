@@ -16,6 +16,7 @@ from tuckermix.numerics.linalg import (
     leading_eigenvectors,
     orthonormal_basis,
     random_basis,
+    summed_times,
     tall_svd,
 )
 
@@ -284,3 +285,17 @@ def test_columns_below_all_rounding_do_no_harm(dtype, seed):
     assert np.all(np.isfinite(left))
     np.testing.assert_allclose((left * values) @ right.T, A, atol=1e-6 * np.abs(A).max())
     np.testing.assert_allclose(left.T @ left, np.eye(len(values)), atol=1e-5)
+
+
+@pytest.mark.parametrize("n_rows", [0, 1, 7, 5000])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_products_are_summed_in_the_same_pass(xp, n_rows, dtype, rng, limits):
+    limits(row_work=2e5)
+    A, matrix = rng.standard_normal((n_rows, 6)).astype(dtype), rng.standard_normal((6, 4))
+    product, gram, total = summed_times(xp.asarray(A), xp.asarray(matrix))
+    assert product.dtype == getattr(xp, dtype)
+    exact = A.astype(float) @ matrix
+    rtol = 1e-5 if dtype == "float32" else 1e-12
+    np.testing.assert_allclose(to_numpy(product), exact, rtol=rtol, atol=rtol)
+    np.testing.assert_allclose(to_numpy(gram), exact.T @ exact, rtol=rtol, atol=rtol * (1 + n_rows))
+    np.testing.assert_allclose(to_numpy(total), exact.sum(axis=0), atol=rtol * (1 + n_rows))

@@ -43,6 +43,7 @@ from tuckermix.decomposition.result import (
 )
 from tuckermix.numerics.linalg import (
     DENSE_SIDE,
+    EXTRA_DIRECTIONS,
     KRYLOV_LIMIT,
     centre_rows,
     leading_directions,
@@ -52,6 +53,7 @@ from tuckermix.numerics.linalg import (
     random_basis,
     rank_of,
     signs_of,
+    summed_times,
     tall_factors,
     times,
 )
@@ -62,20 +64,18 @@ __all__ = ["closed_form", "solve_exact", "sweep", "update_factors", "widened"]
 
 MIN_OVERSAMPLING = 8
 MAX_OVERSAMPLING = 32
-OVERSAMPLING = 3.0
-"""Extra directions for each direction of the model, within the two limits. With twice as many, a
-sweep gains three to four digits on face images, where without any it gains half of one
+OVERSAMPLING, LAZY_OVERSAMPLING = 1.0, 3.0
+"""Extra directions for each direction of the model, within the two limits; more of them where it
+takes longer to read the samples than to multiply them. With twice as many, a sweep gains three to
+four digits on face images, where without any it gains half of one
 (`python -m benchmarks.bench_sweeps`); with three times as many, a model of ten components for all
-digits takes two sweeps in place of three. Models of many components need fewer: with up to 96 more,
-some fits save a sweep of five, and take a third longer.
+digits in a Dask array takes two sweeps in place of three. Models of many components need fewer:
+with up to 96 more, some fits save a sweep of five, and take a third longer.
 """
 
 COLUMNS = 8
 """The number of directions is a multiple of this: products of matrices take columns by as many, and
 32 of them take less time than 27."""
-
-INNER_SHARE = 0.1
-"""The rounds on the contracted tensor go on until they gain less than this share of `tol`."""
 
 INNER_LIMIT = 12
 """Most rounds on the contracted tensor: after that the extra directions are the limit."""
@@ -83,6 +83,10 @@ INNER_LIMIT = 12
 HOST_TENSOR = 2**18
 """A contracted tensor of an accelerator with at most this many entries is worked on by the host:
 its rounds are dozens of tiny operations, and launching them takes longer than doing them."""
+
+FEW_PROJECTED = 384
+"""Up to as many projected features LAPACK takes no longer than ten milliseconds for all principal
+directions, and hardly less for a part of them: labels look at all of them later on."""
 
 RESOLVED = 1e-13
 """Relative growth of the captured energy at which passes with a narrow basis have converged."""
@@ -121,12 +125,29 @@ def solve_exact(
     """
     course = Course(source, callback)
     n_directions = n_components - 1
-    factors, basis = sweep(course, start, n_directions, max_iter=max_iter, tol=tol)
+    # What a part of the samples does not tell, one wide sweep repairs. From there on narrow ones
+    # are as good, and the last of them is the solution.
+    near = start.directions is not None and not source.lazy
+    n_wide = 1 if near else max_iter
+    factors, basis = sweep(course, start, n_directions, max_iter=n_wide, tol=tol)
     if source.lazy:
         subspace = subspace_by_passes(source, factors, n_directions, basis)
     else:
+        rows = source.centred(factors)
+        subspace = _best_subspace(*rows, n_directions, start=basis, every=not near)
+    asked = course.note(subspace.explained)
+    while near and course.stop is StopReason.MAX_ITER and len(course.history) <= max_iter:
+        if asked:
+            course.stop = StopReason.CALLBACK
+            break
+        T = source.contract(subspace.Q)
+        better, basis, error = settle(T, factors, n_directions, source.squared_norm, tol)
+        if course.gains_little(error, tol):
+            course.stop = StopReason.TOLERANCE
+            break
+        factors = better
         subspace = _best_subspace(*source.centred(factors), n_directions, start=basis)
-    course.note(subspace.explained)
+        asked = course.note(subspace.explained)
     return assemble(source, factors, subspace, course)
 
 
@@ -154,7 +175,7 @@ def sweep(
     """
     source = course.source
     factors, basis = list(start.factors), start.directions
-    width = widened(n_directions)
+    width = widened(n_directions, source.lazy)
     if basis is None and source.lazy:
         basis = _first_basis(source, factors, width)
     elif basis is None:
@@ -166,27 +187,20 @@ def sweep(
         if course.note(constant + float(np.sum(energies[:n_directions]))):
             course.stop = StopReason.CALLBACK
             break
-        before = course.history[-1].relative_error
-        factors, basis, error = settle(
-            T, factors, n_directions, source.squared_norm, tol * INNER_SHARE
-        )
+        factors, basis, error = settle(T, factors, n_directions, source.squared_norm, tol)
         # What the contracted tensor still yields is what another sweep would: no need to read the
         # samples once more to learn that it is little. In float32 the two errors differ by
         # rounding, so the gain over the last sweep's tensor counts as well.
-        gain = min(before, reached) - error
-        # The error is a root of a difference of sums, e = sqrt(1 - s), and s is good to about eps:
-        # so e is good to eps / e, and errors below sqrt(eps) cannot be told from zero.
-        eps = epsilon(source.like)
-        if gain <= max(tol, 2.0 * eps / max(before, eps**0.5)):
+        if course.gains_little(error, tol, reached):
             course.stop = StopReason.TOLERANCE
             break
         reached = error
     return factors, basis
 
 
-def widened(n_directions: int) -> int:
+def widened(n_directions: int, lazy: bool = False) -> int:
     """Return how many directions a sweep keeps."""
-    extra = round(OVERSAMPLING * n_directions)
+    extra = round((LAZY_OVERSAMPLING if lazy else OVERSAMPLING) * n_directions)
     width = n_directions + max(MIN_OVERSAMPLING, min(MAX_OVERSAMPLING, extra))
     return -(-width // COLUMNS) * COLUMNS
 
@@ -320,13 +334,27 @@ def closed_form(B: Array, n_directions: int, *, start: Array | None = None) -> S
 
 
 def _best_subspace(
-    B: Array, mean: Array, n_directions: int, *, start: Array | None = None
+    B: Array,
+    mean: Array,
+    n_directions: int,
+    *,
+    start: Array | None = None,
+    every: bool = False,
 ) -> Subspace:
-    """Do what `closed_form` does with rows whose mean has been subtracted."""
-    xp = get_namespace(B)
-    fixed = B.shape[0] * float(xp.vecdot(mean, mean))
-    basis = leading_directions(B, n_directions, start=start)
-    rows, turn, sigma, right = tall_factors(times(B, basis))
+    """Do what `closed_form` does with rows whose mean has been subtracted.
+
+    With `every`, all principal directions come along where they are found as soon as a few.
+    """
+    xp, (n_samples, n_projected) = get_namespace(B), B.shape
+    fixed = n_samples * float(xp.vecdot(mean, mean))
+    axes = None
+    if every and n_projected <= min(FEW_PROJECTED, n_samples):
+        axes = leading_directions(B, n_projected)
+        basis = axes[:, : min(n_directions + EXTRA_DIRECTIONS, axes.shape[1])]
+    else:
+        basis = leading_directions(B, n_directions, start=start)
+    rows, gram, _ = summed_times(B, basis)
+    rows, total, turn, sigma, right = tall_factors(rows, gram)
     host = to_numpy(sigma)
     norm = (fixed + float(np.max(host, initial=0.0)) ** 2) ** 0.5
     rank = min(n_directions, rank_of(host, norm, epsilon(B)))
@@ -336,10 +364,9 @@ def _best_subspace(
     directions = directions * signs
     turn = turn[:, :rank] * signs
     # Rounding leaves a trace of the constant vector, which the theorem needs orthogonal.
-    mean_row = xp.sum(rows, axis=0, dtype=xp.float64) / B.shape[0]
-    trace = asarray_like(xp.matmul(mean_row, turn), B)
-    Q = times(rows, turn, lambda part: with_constant(part - trace, B.shape[0]))
-    return Subspace(mean, directions, sigma, Q, fixed + float(xp.vecdot(sigma, sigma)))
+    trace = asarray_like(xp.matmul(total / n_samples, turn), B)
+    Q = times(rows, turn, lambda part: with_constant(part - trace, n_samples))
+    return Subspace(mean, directions, sigma, Q, fixed + float(xp.vecdot(sigma, sigma)), axes)
 
 
 def subspace_by_passes(

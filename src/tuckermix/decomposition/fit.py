@@ -78,9 +78,9 @@ SMALL_MODE = 4
 
 MANY_SAMPLES = 16384
 """From this many samples on, the exact solver starts from the solution for a random part of them:
-the start then costs next to nothing and two or three sweeps over all samples are left."""
+the start then costs next to nothing and one or two sweeps over all samples are left."""
 
-PART = 4096
+PART = 2048
 """How many samples that part has: enough to fix the leading directions of any data to within what
 one sweep over all samples repairs."""
 

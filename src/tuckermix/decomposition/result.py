@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from tuckermix._array_api import Array, asarray_like, device, get_namespace
+from tuckermix._array_api import Array, asarray_like, device, epsilon, get_namespace
 from tuckermix._records import Record, StopReason
 from tuckermix.sources import Source
 
@@ -139,6 +139,29 @@ class Course:
         asks = self.callback is not None and self.stop is not StopReason.CALLBACK
         return asks and bool(self.callback(entry))  # type: ignore[misc]
 
+    def gains_little(self, error: float, tol: float, reached: float = math.inf) -> bool:
+        """Tell whether another sweep would lower the relative error by no more than a tolerance.
+
+        Parameters
+        ----------
+        error : float
+            The relative error that it would reach.
+        tol : float
+            The tolerance, or what rounding hides where that is more.
+        reached : float, default=inf
+            The error that was expected of the present solution.
+
+        Returns
+        -------
+        little : bool
+            Whether it gains no more on the last record, or on what was expected of it.
+        """
+        before = self.history[-1].relative_error
+        # The error is a root of a difference of sums, e = sqrt(1 - s), and s is good to about eps:
+        # so e is good to eps / e, and errors below sqrt(eps) cannot be told from zero.
+        eps = epsilon(self.source.like)
+        return min(before, reached) - error <= max(tol, 2.0 * eps / max(before, eps**0.5))
+
 
 @dataclass(frozen=True)
 class Subspace(Record):
@@ -157,6 +180,9 @@ class Subspace(Record):
         source is lazy.
     explained : float
         The squared norm of the rows projected on the subspace.
+    axes : array of shape (n_projected, n_projected) or None
+        All principal directions of the centred rows, strongest first, in float64, where they were
+        found on the way.
     """
 
     mean: Array
@@ -164,6 +190,7 @@ class Subspace(Record):
     singular_values: Array
     Q: Array
     explained: float
+    axes: Array | None = None
 
 
 @dataclass(frozen=True)
@@ -206,6 +233,9 @@ class Decomposition(Record):
         The number of sweeps done.
     stop_reason : StopReason
         Why the solver ended.
+    axes : array of shape (product of r_n, product of r_n) or None
+        All principal directions of the centred, projected samples, strongest first, where the
+        solver found them on the way.
     """
 
     factors: list[Array]
@@ -222,6 +252,7 @@ class Decomposition(Record):
     history: list[SweepRecord]
     n_iter: int
     stop_reason: StopReason
+    axes: Array | None = None
 
     @property
     def n_components(self) -> int:
@@ -283,6 +314,7 @@ def assemble(
         history=course.history,
         n_iter=max(1, len(course.history) - 1),
         stop_reason=course.stop,
+        axes=subspace.axes,
     )
 
 

@@ -86,7 +86,7 @@ class Summary(Record):
         summary = self
         for first in range(0, X.shape[0], CHUNK):
             chunk = X[first : min(first + CHUNK, X.shape[0]), ...]
-            summary = summary._with_chunk(double(chunk), widened(n_directions), memory)
+            summary = summary._with_chunk(double(chunk), widened(n_directions, lazy=True), memory)
         return summary._with_landmarks(X, memory, rng)
 
     def _with_chunk(self, X: Array, width: int, memory: float | None) -> Summary:
@@ -175,6 +175,7 @@ def decompose_summary(
         Q=with_constant(coordinates),
         core=asarray_like(xp.reshape(core, fit.core.shape), like),
         singular_values=sigma,
+        axes=None,  # those of the landmarks differ
         cost=cost,
         relative_error=(2.0 * cost / max(summary.squared_norm, float(np.finfo(float).tiny))) ** 0.5,
     )

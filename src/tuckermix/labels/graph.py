@@ -163,8 +163,10 @@ def adjacency(indices: Array, squares: Array, n_directions: int) -> Any:
     weights = asarray_like(rank_weights(n_neighbors), squares)
     weights = weights / relative ** (0.5 / max(1, n_directions))
     if is_numpy(indices):
-        pointers = np.arange(0, n_samples * n_neighbors + 1, n_neighbors)
-        W = sparse.csr_array((weights.ravel(), flat, pointers), shape=(n_samples,) * 2)
+        # Numbers of half the size: products with the graph take as long as they take to read it.
+        pointers = np.arange(0, n_samples * n_neighbors + 1, n_neighbors, dtype=np.int32)
+        edges = (weights.ravel(), flat.astype(np.int32), pointers)
+        W = sparse.csr_array(edges, shape=(n_samples,) * 2)
         back = W.T.tocsr()
         return (W + back + MUTUAL * W.minimum(back)).tocsr()
     # A = M + Mᵀ, where M has the edges of W, and half of what counts more for mutual ones.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, ClassVar
@@ -30,7 +30,7 @@ from tuckermix._array_api import (
 )
 from tuckermix._names import ARGMAX, GRAPH, MEMBERSHIPS, SUBSPACE
 from tuckermix._records import Record
-from tuckermix._resources import one_blas_thread
+from tuckermix._resources import in_threads, one_blas_thread
 from tuckermix._validation import check_integer, check_option, check_real, check_stored
 from tuckermix.labels.graph import COPY_POWER, distinct_rows, graph_partition, rank_weights
 from tuckermix.numerics.points import MANY_QUERIES, NearestPoints, kmeans
@@ -156,8 +156,11 @@ class GraphLabels(Labeller):
 
     def predict_proba(self, rows: Array) -> Array:
         """Return the share of the votes of each label, see `Labeller.predict_proba`."""
-        indices, _ = self.nearest.find(rows, self.n_neighbors, at_once=MANY_QUERIES)
-        votes = self.count_votes(indices)
+        # One more than vote: which of several at the same distance comes last is then a matter of
+        # their order, and not of rounding, which differs with what else is compared meanwhile.
+        wanted = min(self.n_neighbors + 1, int(self.landmarks.shape[0]))
+        indices, _ = self.nearest.find(rows, wanted, at_once=MANY_QUERIES)
+        votes = self.count_votes(indices[:, : self.n_neighbors])
         return votes if self.knots is None else self.calibrated(votes)
 
     # The landmarks, made ready for many blocks of samples.
@@ -227,7 +230,10 @@ class GraphLabels(Labeller):
         held = self.landmark_labels
         rank = asarray_like(np.argsort(order), held)
         other = replace(self, landmark_labels=get_namespace(held).take(rank, held, axis=0))
-        vars(other)["nearest"] = self.nearest  # does not depend on numbers
+        # What is known of neighbours does not depend on numbers.
+        vars(other).update(
+            {key: vars(self)[key] for key in ("nearest", "voters") if key in vars(self)}
+        )
         return other
 
     def check(self, n_features: int, n_clusters: int) -> None:
@@ -454,24 +460,56 @@ def _reordered(values: Array, order: np.ndarray) -> Array:
     return xp.take(values, asarray_like(order, values, dtype=xp.int64), axis=0)
 
 
+def _others(
+    nearest: NearestPoints, rows: Array, count: int, cuts: Sequence[slice]
+) -> tuple[Array, Array]:
+    """Find the landmarks nearest to each of them, itself excluded, and their squared distances.
+
+    They are sought as `GraphLabels.predict_proba` seeks the voters of a block of samples, so that
+    it finds the same.
+    """
+    xp = get_namespace(rows)
+    find = partial(nearest.find, n_neighbors=count + 1, at_once=MANY_QUERIES)
+    found: list[tuple[Array, Array]] = []
+    in_threads(lambda cut: find(rows[cut, :]), cuts, rows, found.append)
+    indices, squares = (xp.concat(parts, axis=0) for parts in zip(*found, strict=True))
+    own = xp.arange(int(rows.shape[0]), dtype=xp.int64, device=device(rows))[:, None]
+    # The sample itself goes last; among many copies it may be missing.
+    order = xp.argsort(xp.astype(indices == own, xp.int8), axis=1, stable=True)[:, :count]
+    return xp.take_along_axis(indices, order, axis=1), xp.take_along_axis(squares, order, axis=1)
+
+
 def _fit_graph(
-    rows: Array, n_clusters: int, *, n_neighbors: int, n_init: int, rng: np.random.Generator
+    rows: Array,
+    n_clusters: int,
+    *,
+    n_neighbors: int,
+    n_init: int,
+    rng: np.random.Generator,
+    cuts: Sequence[slice] | None,
 ) -> tuple[GraphLabels, np.ndarray]:
     """Partition the distinct samples: many copies of one must not fill its neighbourhood."""
     xp = get_namespace(rows)
-    member = np.arange(rows.shape[0])
+    n_samples = int(rows.shape[0])
+    member = np.arange(n_samples)
     while True:
-        count = min(n_neighbors, int(rows.shape[0]) - 1)
+        size = int(rows.shape[0])
+        count = min(n_neighbors, size - 1)
         nearest = NearestPoints(rows)
-        indices, squares = nearest.find(rows, count, exclude_self=True)
+        if cuts is not None and size == n_samples:
+            indices, squares = _others(nearest, rows, count, cuts)
+        else:
+            indices, squares = nearest.find(rows, count, exclude_self=True)
         first, copies = distinct_rows(to_numpy(indices), to_numpy(squares), epsilon(rows))
         member = copies[member]
-        if len(first) == rows.shape[0]:
+        if len(first) == size:
             break
         rows = xp.take(rows, asarray_like(first, rows, dtype=xp.int64), axis=0)
     labels = graph_partition(rows, indices, squares, n_clusters, n_init=n_init, rng=rng)
     labeller, won = elect(rows, labels, indices, n_clusters)
     vars(labeller)["nearest"] = nearest
+    if cuts is None or size < n_samples or labeller.n_neighbors < count:
+        vars(labeller).pop("voters")  # others may be found when labels are asked for
     return labeller, won[member]
 
 
@@ -497,7 +535,8 @@ def elect(
     Returns
     -------
     labeller : GraphLabels
-        The labeller.
+        The labeller; its entry `voters` holds who votes on each landmark, as long as nobody takes
+        it out.
     won : ndarray of shape (n_landmarks,)
         The labels that it gives to the landmarks.
     """
@@ -512,6 +551,7 @@ def elect(
         shares = labeller.count_votes(voters[:, :n_votes])
         won = to_numpy(xp.argmax(shares, axis=1))
         if n_votes == 1 or len(np.unique(won)) == wanted:
+            vars(labeller)["voters"] = voters[:, :n_votes]
             return labeller, won
         n_votes //= 2
 
@@ -622,6 +662,7 @@ def fit_labels(
     n_neighbors: int = 15,
     n_init: int = 10,
     rng: np.random.Generator,
+    cuts: Sequence[slice] | None = None,
 ) -> Labeller:
     """Learn to label samples from their points or from their mixing weights.
 
@@ -645,6 +686,9 @@ def fit_labels(
         Starts of k-means.
     rng : numpy.random.Generator
         The source of random numbers.
+    cuts : sequence of slice or None, default=None
+        The blocks in which the labels of these same rows will be asked for: "graph" then notes who
+        votes on them.
 
     Returns
     -------
@@ -655,7 +699,10 @@ def fit_labels(
     if rows.shape[0] < n_clusters:
         raise ValueError(f"n_samples={rows.shape[0]} must be >= n_clusters={n_clusters}.")
     learn = LABELLINGS[method].learn
-    labeller, labels = learn(rows, n_clusters, n_neighbors=n_neighbors, n_init=n_init, rng=rng)
+    options: dict[str, Any] = {"n_neighbors": n_neighbors, "n_init": n_init, "rng": rng}
+    if method == GRAPH:
+        options["cuts"] = cuts
+    labeller, labels = learn(rows, n_clusters, **options)
     sizes = np.bincount(labels, minlength=n_clusters)
     first = np.full(n_clusters, len(labels))
     names, places = np.unique(labels, return_index=True)

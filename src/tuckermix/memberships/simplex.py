@@ -3,8 +3,9 @@ r"""Choose one of the simplices that all have the same, optimal cost.
 The theorem fixes the column space of the memberships, not the memberships: with the centred
 coordinates :math:`z_m` of the samples in that space, the barycentric coordinates with respect to
 any simplex that holds all :math:`z_m` in its interior are optimal. The anchored simplex passes
-through the means of as many groups as there are components and is then grown about its barycentre
-just far enough. The smallest simplex encloses the samples too. Archetypes lie among the samples,
+through as many samples as there are components, each the farthest from the span of those before,
+and is then grown about its barycentre just far enough. The smallest simplex encloses the samples
+too. Archetypes lie among the samples,
 and so does a smallest simplex that may leave some outside: what they do not hold is projected, and
 the cost is no longer optimal.
 """
@@ -17,6 +18,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import scipy.linalg
 
 from tuckermix._array_api import (
     Array,
@@ -32,7 +34,6 @@ from tuckermix._names import ANCHORED, ARCHETYPES, MIN_VOLUME
 from tuckermix._records import Record
 from tuckermix.memberships.archetypes import find_archetypes
 from tuckermix.memberships.min_volume import smallest_simplex
-from tuckermix.numerics.points import kmeans
 from tuckermix.numerics.simplex import regular_simplex, simplex_least_squares
 from tuckermix.numerics.tensor import squared_norm
 from tuckermix.sources import add_parts, as_blocks
@@ -48,14 +49,10 @@ ROOM = 10.0
 weights are about 1e-7 in float64 and 1e-3 in float32, divided by the number of components."""
 
 ANCHOR_SAMPLES = 4096
-"""Samples among which the groups are sought: their means need no more."""
-
-ANCHOR_STEPS = 10
-"""Steps of k-means towards their means: any point inside a group serves, and the last steps, of
-which there may be dozens, hardly move them."""
+"""Samples among which the anchors are sought: the simplex is grown to hold all others."""
 
 WORST_CONDITION = 1e5
-"""Beyond this condition number the means lie nearly in a hyperplane, and weights with respect to
+"""Beyond this condition number the anchors lie nearly in a hyperplane, and weights with respect to
 them would be noise: a regular simplex serves instead."""
 
 
@@ -82,7 +79,11 @@ class Simplex(Record):
 def anchored_simplex(coordinates: Array, rng: np.random.Generator, **_: Any) -> Simplex:
     r"""Choose the anchored simplex and compute the weights of all samples.
 
-    With barycentric coordinates `w` for the simplex through the anchors and growth `t`,
+    The anchors are the samples that a factorisation of the rows :math:`[1 | z]` with pivots takes
+    first: the longest row, then time and again the one that is farthest from the span of those
+    taken. A simplex through them is wide and well conditioned, and so has to grow less than one
+    through the means of groups, and its weights are less alike; see :doc:`/method/index`. With
+    barycentric coordinates `w` for the simplex through the anchors and growth `t`,
 
     .. math:: u = \tfrac1L + \tfrac1t \bigl(w - \tfrac1L\bigr), \qquad
               t = \text{margin} \cdot \max(1, 1 - L \min w) .
@@ -109,10 +110,12 @@ def anchored_simplex(coordinates: Array, rng: np.random.Generator, **_: Any) -> 
         coordinates = rows.take(index)
     elif is_dask(coordinates):
         coordinates = coordinates.compute()
-    groups = kmeans(coordinates, n_components, n_init=1, rng=rng, max_iter=ANCHOR_STEPS)
-    anchors = to_numpy(groups.centers)
+    found = to_numpy(double(coordinates))
+    lifted = np.column_stack([np.full(len(found), len(found) ** -0.5), found])
+    _, order = scipy.linalg.qr(lifted.T, mode="r", pivoting=True, check_finite=False)
+    anchors = found[order[:n_components]]
     spread = np.column_stack([np.ones(n_components), anchors * n_samples**0.5])
-    # Groups may be degenerate: nearly in a hyperplane, or too few for want of distinct samples.
+    # They lie nearly in a hyperplane where there are too few distinct samples.
     if not np.all(np.isfinite(spread)) or np.linalg.cond(spread) > WORST_CONDITION:
         anchors = regular_simplex(n_directions) * n_samples**-0.5
     inverse = np.linalg.inv(np.column_stack([np.ones(n_components), anchors]))

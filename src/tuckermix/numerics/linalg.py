@@ -45,6 +45,7 @@ __all__ = [
     "rank_of",
     "reduce_blocks",
     "signs_of",
+    "summed_times",
     "tall_factors",
     "tall_svd",
     "times",
@@ -389,6 +390,45 @@ def times(A: Array, matrix: Array, finish: Callable[[Array], Array] | None = Non
     return gather_rows(lambda part: finish(xp.matmul(A[part, :], matrix)), parts, A.shape[0], A)
 
 
+def summed_times(A: Array, matrix: Array) -> tuple[Array, Array, Array]:
+    """Multiply many rows by a small matrix, and sum up the result in the same pass.
+
+    Parameters
+    ----------
+    A : array of shape (n, d)
+        The rows.
+    matrix : array of shape (d, k)
+        The matrix, which is brought to their type.
+
+    Returns
+    -------
+    product : array of shape (n, k)
+        In the type of the rows.
+    gram : array of shape (k, k)
+        The products of its columns, in float64.
+    total : array of shape (k,)
+        The sum of its rows, in float64.
+    """
+    xp = get_namespace(A)
+    parts = _row_blocks(A)
+    if not is_numpy(A) or len(parts) <= 1:
+        product = xp.matmul(A, asarray_like(matrix, A))
+        return product, gram_of_columns(product), xp.sum(product, axis=0, dtype=xp.float64)
+    matrix = asarray_like(matrix, A)
+    product = np.empty((A.shape[0], matrix.shape[1]), dtype=A.dtype)
+
+    def multiply(part: slice) -> tuple[Array, Array]:
+        rows = np.matmul(A[part, :], matrix, out=product[part, :]).astype(np.float64, copy=False)
+        return rows.T @ rows, rows.sum(axis=0)
+
+    gram, total = reduce_blocks(multiply, parts, A, _add_pairs)
+    return product, gram, total
+
+
+def _add_pairs(left: tuple[Array, Array], right: tuple[Array, Array]) -> tuple[Array, Array]:
+    return left[0] + right[0], left[1] + right[1]
+
+
 def reduce_blocks(
     function: Callable[[slice], Any],
     parts: Sequence[slice],
@@ -487,11 +527,11 @@ def tall_svd(A: Array) -> tuple[Array, Array, Array]:
     right : array of shape (d, r)
         Right singular vectors, in float64.
     """
-    rows, turn, values, right = tall_factors(A)
+    rows, _, turn, values, right = tall_factors(A, gram_of_columns(A))
     return times(rows, turn), values, right
 
 
-def tall_factors(A: Array) -> tuple[Array, Array, Array, Array]:
+def tall_factors(A: Array, gram: Array) -> tuple[Array, Array, Array, Array, Array]:
     """Find the thin singular value decomposition of a tall matrix from Gram matrices.
 
     The left vectors are left as a product, so that more can be done in the pass that multiplies it
@@ -505,11 +545,15 @@ def tall_factors(A: Array) -> tuple[Array, Array, Array, Array]:
     ----------
     A : array of shape (n, d)
         The matrix, n >= d.
+    gram : array of shape (d, d)
+        The products of its columns, in float64.
 
     Returns
     -------
     rows : array of shape (n, r)
         What spans the left singular vectors for the singular values that are not noise.
+    total : array of shape (r,)
+        The sum of these rows, in float64.
     turn : array of shape (r, r)
         What makes them of it, in float64.
     values : array of shape (r,)
@@ -518,9 +562,9 @@ def tall_factors(A: Array) -> tuple[Array, Array, Array, Array]:
         Right singular vectors, in float64.
     """
     xp = get_namespace(A)
-    gram = gram_of_columns(A)
     if A.shape[1] == 0:
-        return A, gram, xp.zeros((0,), dtype=gram.dtype, device=device(A)), gram
+        none = xp.zeros((0,), dtype=gram.dtype, device=device(A))
+        return A, none, gram, none, gram
     lengths = xp.sqrt(xp.linalg.diagonal(gram))
     # Columns far below rounding of rounding are nothing; divided by their length they overflow.
     floor = float(xp.max(lengths)) * epsilon(A) ** 4
@@ -528,9 +572,9 @@ def tall_factors(A: Array) -> tuple[Array, Array, Array, Array]:
     weights, vectors = leading_eigenvectors(gram / (lengths[:, None] * lengths), A.shape[1])
     keep = int(np.sum(to_numpy(weights) > RANK_FACTOR * A.shape[1] * epsilon(double(A[:1, :]))))
     whiten = vectors[:, :keep] / (lengths[:, None] * xp.sqrt(weights[:keep]))
-    rows = times(A, whiten)
+    rows, rest, total = summed_times(A, whiten)
     # Second round: so far the columns are orthonormal up to the conditioning of the Gram matrix.
-    weights, vectors = leading_eigenvectors(gram_of_columns(rows), keep)
+    weights, vectors = leading_eigenvectors(rest, keep)
     polish = xp.matmul(vectors / xp.sqrt(weights), vectors.T)
     factor = xp.matmul(xp.matmul(whiten, polish).T, gram)  # A = (rows @ polish) @ factor
     weights, rotation = leading_eigenvectors(xp.matmul(factor, factor.T), keep)
@@ -541,7 +585,7 @@ def tall_factors(A: Array) -> tuple[Array, Array, Array, Array]:
         parts = np.linalg.svd(to_numpy(factor), full_matrices=False)
         rotation, values, right = (asarray_like(part, factor) for part in parts)
         right = right.T
-    return rows, xp.matmul(polish, rotation), values, right
+    return rows, total, xp.matmul(polish, rotation), values, right
 
 
 def rank_of(singular_values: np.ndarray, norm: float, eps: float) -> int:

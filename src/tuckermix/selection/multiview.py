@@ -167,7 +167,9 @@ class MultiViewClustering(ClusterMixin, BaseEstimator):
             self._threshold_ = threshold_at(to_numpy(held), self.false_alarms)
         labels = self._labels(self._votes(every), score)
         held = to_numpy(labels)
-        order = np.argsort(-np.bincount(held[held >= 0], minlength=self.n_clusters), kind="stable")
+        sizes = np.bincount(held[held >= 0], minlength=self.n_clusters)
+        first = np.array([np.argmax(held == name) for name in range(self.n_clusters)])
+        order = np.lexsort((first, -sizes))
         if np.any(order[1:] < order[:-1]):
             self._voters_ = [voter.renumbered(order) for voter in self._voters_]
             labels = self._labels(self._votes(every), score)
@@ -368,6 +370,8 @@ def _learn(
         elect(Z, labels, indices, n_clusters)[0]
         for Z, (indices, _) in zip(places, lists, strict=True)
     ]
+    for voter in voters:
+        vars(voter).pop("voters")  # votes are added, and counted anew
     # Added votes must leave no cluster without a landmark; a single vote in each view does.
     wanted = len(np.unique(labels))
     while max(voter.n_neighbors for voter in voters) > 1:

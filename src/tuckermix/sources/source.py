@@ -103,12 +103,15 @@ class Blocks(ABC):
         A small array of the library, device and floating type of the samples.
     lazy : bool
         Whether `map` returns a Dask array.
+    parts : list of slice or None
+        Where blocks begin and end, in memory.
     """
 
     n_samples: int
     sample_shape: tuple[int, ...]
     like: Array
     lazy: bool = False
+    parts: list[slice] | None = None
 
     @abstractmethod
     def map(self, function: Callable[[Array], Array]) -> Array:
@@ -174,26 +177,26 @@ class MemoryBlocks(Blocks):
             budget = max(budget, min(HOST_BLOCK_SAMPLES * size, LARGE_HOST_BLOCK_BYTES))
         else:
             budget = min(DEVICE_BLOCK_BYTES, max(HOST_BLOCK_BYTES, total // PARTS))
-        self._parts = list(blocks(self.n_samples, size, budget))
+        self.parts: list[slice] = list(blocks(self.n_samples, size, budget))
 
     def map(self, function: Callable[[Array], Array]) -> Array:
         """Apply a function that returns one row for each sample, see `Blocks.map`."""
-        if len(self._parts) == 1:
+        if len(self.parts) == 1:
             return function(self._X)
         return gather_rows(
-            lambda part: function(self._X[part, ...]), self._parts, self.n_samples, self._X
+            lambda part: function(self._X[part, ...]), self.parts, self.n_samples, self._X
         )
 
     def reduce(
         self, function: Callable[..., Any], combine: Callable[[Any, Any], Any], *rows: Array
     ) -> Any:
         """Apply a function to every block and combine the results, see `Blocks.reduce`."""
-        if len(self._parts) == 1:
+        if len(self.parts) == 1:
             return function(self._X, *rows)
         arrays = (self._X, *rows)
         return reduce_blocks(
             lambda part: function(*(array[part, ...] for array in arrays)),
-            self._parts,
+            self.parts,
             self._X,
             _add_to if is_numpy(self._X) and combine is add_parts else combine,
         )
