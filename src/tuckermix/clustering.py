@@ -154,9 +154,8 @@ def in_turn(method: Callable[..., Any]) -> Callable[..., Any]:
         finally:
             _fits.pop(turn, None)
             _has_turn.reset(before)
-            if _waiting:
-                with suppress(IndexError):  # another was faster
-                    _waiting.popleft().set()
+            with suppress(IndexError):  # nobody waits
+                _waiting.popleft().set()
 
     return waiting
 
