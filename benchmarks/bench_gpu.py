@@ -147,16 +147,15 @@ def stages(model: TuckerClustering, X: torch.Tensor) -> dict[str, float]:
     import tuckermix.decomposition.fit as fit
     import tuckermix.labels.graph as graph
     import tuckermix.labels.labellers as labellers
-    import tuckermix.memberships.simplex as simplex
     from tuckermix.model import Model
     from tuckermix.sources import Source
 
     watched = [
         (clustering, "decompose_source", "decompose"),
         (fit, "certify", "decompose: certificate"),
-        (Source, "contracted", "decompose: passes"),
+        (Source, "contracted", "decompose: wide passes"),
+        (Source, "contract", "decompose: narrow passes"),
         (Model, "from_decomposition", "simplex"),
-        (simplex, "kmeans", "simplex: k-means"),
         (Model, "looking_beyond", "view"),
         (Model, "amounts", "amounts for outliers"),
         (clustering, "fit_labels", "labels"),
