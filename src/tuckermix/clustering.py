@@ -720,12 +720,18 @@ class TuckerClustering(
             axes = fit.axes if known and observed is None else None
             model = model.looking_beyond(chosen, edge, self.ridge_power, rows, axes)
             wider = model
-            parts = marks.reduce(
-                lambda block, its: [(wider.place(block, its), wider.amounts(block, its))],
-                operator.add,
-                rows,
+            # Not named as a whole: what is placed would be held twice.
+            rows, amounts = map(
+                xp.concat,
+                zip(
+                    *marks.reduce(
+                        lambda block, its: [(wider.place(block, its), wider.amounts(block, its))],
+                        operator.add,
+                        rows,
+                    ),
+                    strict=True,
+                ),
             )
-            rows, amounts = map(xp.concat, zip(*parts, strict=True))
             beyond, strength = to_numpy(amounts).T
             usual: dict[str, Any] = {
                 "leftover": tuple(map(float, np.quantile(beyond, QUARTILES))),
