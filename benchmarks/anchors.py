@@ -6,9 +6,9 @@ Run it from the root of the repository::
 
 Every simplex around the samples has the same cost, so what tells them apart is how much they have
 to grow to hold all samples, how well conditioned they are, and how unlike the weights of a sample
-are: the mean over samples of the largest weight, in units of the mean weight 1/L. *Means of groups* is
-what ``memberships="anchored"`` took before: k-means with one start and ten steps. *Far samples* is
-what it takes now. The last columns are accuracies of labels that rest on the weights, with K
+are: the mean over samples of the largest weight, in units of the mean weight 1/L. *Means of groups*
+is what ``memberships="anchored"`` took before: k-means with one start and ten steps. *Far samples*
+is what it takes now. The last columns are accuracies of labels that rest on the weights, with K
 components and three seeds; labels of the default do not. The samples are from the parts of the
 datasets for reports, at most forty of each of ten classes.
 Datasets lie in `TUCKERMIX_DATA`; those that are not there are left out. Results go to `anchors.md`.

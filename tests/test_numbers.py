@@ -53,7 +53,9 @@ def test_every_figure_with_a_source_is_what_is_stored(check):
     assert problems == []
 
 
-@pytest.mark.parametrize("pattern", [r"[\d.]+ times", r"(?<=accuracy )0\.\d+", r"[\d.]+ s with labels"])
+@pytest.mark.parametrize(
+    "pattern", [r"[\d.]+ times", r"(?<=accuracy )0\.\d+", r"[\d.]+ s with labels"]
+)
 def test_a_changed_figure_of_the_readme_fails(check, pattern):
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     figure = re.search(pattern, text).group()
