@@ -10,8 +10,8 @@ are: the mean over samples of the largest weight, in units of the mean weight 1/
 is what ``memberships="anchored"`` took before: k-means with one start and ten steps. *Far samples*
 is what it takes now. The last columns are accuracies of labels that rest on the weights, with K
 components and three seeds; labels of the default do not. The samples are from the parts of the
-datasets for reports, at most forty of each of ten classes.
-Datasets lie in `TUCKERMIX_DATA`; those that are not there are left out. Results go to `anchors.md`.
+datasets for reports, at most forty of each of ten classes. Datasets lie in `TUCKERMIX_DATA`; those
+that are not there are left out. Results go to `anchors.md`.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from tuckermix import decompose
 from tuckermix.datasets import DatasetNotFound, load
 from tuckermix.experiments.draws import REPORTING, restrict
 from tuckermix.labels import fit_labels
-from tuckermix.memberships import anchored_simplex
+from tuckermix.memberships.simplex import MARGIN, anchored_simplex
 from tuckermix.metrics import clustering_accuracy
 from tuckermix.numerics import kmeans
 
-SEEDS, MARGIN = 3, 1.05
+SEEDS = 3
 N_CLASSES, EACH = 10, 40
 NAMES = ("pie", "orl", "yaleb", "coil20", "yale", "mnist", "digits")
 

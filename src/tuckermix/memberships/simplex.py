@@ -5,9 +5,8 @@ coordinates :math:`z_m` of the samples in that space, the barycentric coordinate
 any simplex that holds all :math:`z_m` in its interior are optimal. The anchored simplex passes
 through as many samples as there are components, each the farthest from the span of those before,
 and is then grown about its barycentre just far enough. The smallest simplex encloses the samples
-too. Archetypes lie among the samples,
-and so does a smallest simplex that may leave some outside: what they do not hold is projected, and
-the cost is no longer optimal.
+too. Archetypes lie among the samples, and so does a smallest simplex that may leave some outside:
+what they do not hold is projected, and the cost is no longer optimal.
 """
 
 from __future__ import annotations
