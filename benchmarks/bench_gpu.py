@@ -154,7 +154,7 @@ def stages(model: TuckerClustering, X: torch.Tensor) -> dict[str, float]:
         (clustering, "decompose_source", "decompose"),
         (fit, "certify", "decompose: certificate"),
         (Source, "contracted", "decompose: wide passes"),
-        (Source, "contract", "decompose: narrow passes"),
+        (Source, "measure", "decompose: narrow passes"),
         (Model, "from_decomposition", "simplex"),
         (Model, "looking_beyond", "view"),
         (Model, "amounts", "amounts for outliers"),

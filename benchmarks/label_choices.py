@@ -156,7 +156,7 @@ def found_labels(
     """Label the samples anew with the fitted decomposition."""
     n_clusters, model = fitted.n_clusters, fitted._model_
     if edge:
-        model = model.looking_beyond(X, round(edge * n_clusters), power)
+        model = model.looking_beyond(model.project(X), round(edge * n_clusters), power)
     else:
         along = (model.project(X) - model.mean) @ model.directions / model.spread
         scales = np.sqrt(np.mean((along - along.mean(axis=0)) ** 2, axis=0))

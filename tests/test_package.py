@@ -46,6 +46,7 @@ ORDER = (
         "_parquet_child",
         "_array_api",
         "_resources",
+        "_turns",
         "_validation",
     ),
     "numerics",

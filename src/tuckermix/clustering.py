@@ -3,20 +3,12 @@
 from __future__ import annotations
 
 import math
-import operator
-import threading
-import time
 import warnings
-from collections import deque
-from collections.abc import Callable
-from contextlib import suppress
-from contextvars import ContextVar
 from dataclasses import field, replace
-from functools import partial, wraps
+from functools import partial
 from typing import Any
 
 import array_api_compat
-import joblib
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 from sklearn.base import (
@@ -35,7 +27,6 @@ from tuckermix._array_api import (
     get_namespace,
     is_array,
     is_dask,
-    is_numpy,
     to_numpy,
 )
 from tuckermix._callbacks import CallbackSupportMixin, with_callbacks
@@ -43,6 +34,7 @@ from tuckermix._declaration import FIT, LABELS, PREDICT, SOFT_LABELS, declare, d
 from tuckermix._names import MISSING
 from tuckermix._records import StopReason
 from tuckermix._resources import all_or_nothing, count_threads, explain_shortage, one_blas_thread
+from tuckermix._turns import in_turn
 from tuckermix._validation import (
     check_integer,
     check_option,
@@ -68,6 +60,7 @@ from tuckermix.decomposition.stream import Summary, decompose_summary
 from tuckermix.labels import LABELLINGS, GraphLabels, fit_labels
 from tuckermix.labels.calibration import learn_agreement
 from tuckermix.labels.graph import DEVICES
+from tuckermix.labels.labellers import VOTERS
 from tuckermix.labels.outliers import check_outliers, threshold_at
 from tuckermix.memberships import SIMPLICES
 from tuckermix.model import Model
@@ -75,15 +68,6 @@ from tuckermix.numerics.tensor import multi_mode_dot
 from tuckermix.sources import Blocks, Source, add_parts, as_blocks
 
 __all__ = ["TuckerClustering"]
-
-MOST_FITS = 4
-"""Fits that run at the same time, each in a thread of its own; no more than there are processors.
-They wait for each other at every call of Python: eight in eight threads take a third longer than in
-a row on two processors, and a seventh on sixteen."""
-
-TURN_PAUSE, TURN_PATIENCE = 1.0, 60.0
-"""Seconds after which a fit that waits for others looks for itself whether one has ended, and the
-most that it waits: fits may wait for each other in ways that nobody foresees."""
 
 MAX_LANDMARKS = 10_000
 """Beyond this many samples labels are learned from a random part of them: the cost of the graph
@@ -105,59 +89,6 @@ group of outliers."""
 RENUMBERINGS = 3
 """Rounds of numbering clusters by size. Other numbers break ties of votes otherwise, which may
 change the sizes; one round is nearly always enough."""
-
-_fits: dict[object, threading.Thread] = {}
-_waiting: deque[threading.Event] = deque()
-_has_turn: ContextVar[bool] = ContextVar("_has_turn", default=False)
-
-
-def in_turn(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Decorate a fit so that few of them run at the same time, see `MOST_FITS`; others wait.
-
-    What is nested in a fit belongs to its turn. Fits that call back do not wait, because what they
-    call may wait for another fit.
-
-    Parameters
-    ----------
-    method : callable
-        A method of an estimator that learns from samples, its first argument.
-
-    Returns
-    -------
-    method : callable
-        The same.
-    """
-
-    @wraps(method)
-    def waiting(self: Any, X: Any, *args: Any, **options: Any) -> Any:
-        if _has_turn.get() or not is_numpy(X) or hasattr(self, "_skl_callbacks"):
-            return method(self, X, *args, **options)
-        turn, thread = object(), threading.current_thread()
-        latest = time.monotonic() + TURN_PATIENCE
-        # It takes a while to count processors, and most fits are alone.
-        most = min(MOST_FITS, joblib.cpu_count()) if _fits else MOST_FITS
-        # No lock, which Ctrl-C might leave closed: if two come at once, one more runs.
-        while len(_fits) >= most and time.monotonic() < latest:
-            for other, its in list(_fits.items()):
-                if its is thread or not its.is_alive():  # was left behind
-                    _fits.pop(other, None)
-            ended = threading.Event()
-            _waiting.append(ended)
-            if len(_fits) >= most:  # none has ended in the meantime
-                ended.wait(TURN_PAUSE)
-            with suppress(ValueError):  # whoever ended has taken it
-                _waiting.remove(ended)
-        before = _has_turn.set(True)
-        try:
-            _fits[turn] = thread
-            return method(self, X, *args, **options)
-        finally:
-            _fits.pop(turn, None)
-            _has_turn.reset(before)
-            with suppress(IndexError):  # nobody waits
-                _waiting.popleft().set()
-
-    return waiting
 
 
 @declare
@@ -718,21 +649,9 @@ class TuckerClustering(
             rows = marks.map(model.project)
             projected = (rows,) if known else ()
             axes = fit.axes if known and observed is None else None
-            model = model.looking_beyond(chosen, edge, self.ridge_power, rows, axes)
-            wider = model
-            # Not named as a whole: what is placed would be held twice.
-            rows, amounts = map(
-                xp.concat,
-                zip(
-                    *marks.reduce(
-                        lambda block, its: [(wider.place(block, its), wider.amounts(block, its))],
-                        operator.add,
-                        rows,
-                    ),
-                    strict=True,
-                ),
-            )
-            beyond, strength = to_numpy(amounts).T
+            model = model.looking_beyond(rows, edge, self.ridge_power, axes)
+            beyond, strength = to_numpy(marks.map(model.amounts, rows)).T
+            rows = marks.map(model.place, rows)
             usual: dict[str, Any] = {
                 "leftover": tuple(map(float, np.quantile(beyond, QUARTILES))),
                 "strengths": tuple(map(float, np.quantile(strength, TENTHS))),
@@ -749,7 +668,7 @@ class TuckerClustering(
             rng=rng,
             cuts=samples.parts if known else None,
         )
-        voters = vars(labeller).pop("voters", None)
+        voters = vars(labeller).pop(VOTERS, None)
         model = replace(model, labeller=labeller)
         if self.calibrate:
             labeller = self._calibrated(model, labeller, chosen, rng)
@@ -808,8 +727,10 @@ class TuckerClustering(
 
         def fit_part(indices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             some = xp.take(X, asarray_like(indices, X, dtype=xp.int64), axis=0)
-            view = model.looking_beyond(some, edge, self.ridge_power)
-            rows = as_blocks(some).map(view.place)
+            parts = as_blocks(some)
+            rows = parts.map(model.project)
+            view = model.looking_beyond(rows, edge, self.ridge_power)
+            rows = parts.map(view.place, rows)
             part: Any = fit_labels(
                 self.assign_labels,
                 rows,

@@ -226,26 +226,23 @@ class Model(Record):
 
     def looking_beyond(
         self,
-        X: Array,
+        projected: Array,
         edge: int,
         power: float = 1.0,
-        projected: Array | None = None,
         axes: Array | None = None,
     ) -> Model:
         """Let labels look beyond the directions of the model, see the text of this module.
 
         Parameters
         ----------
-        X : array of shape (n_samples, d_1, ...)
-            The samples from which labels are learned, in memory.
+        projected : array of shape (n_samples, n_projected)
+            What `project` returns for the samples from which labels are learned, in memory.
         edge : int
             The direction, counted from 0, whose energy is the ridge; the last one where there are
             not as many.
         power : float, default=1.0
             The power p to which weights are raised: 1 compares rows of H; with ½ the matrix H holds
             the products of the points; 0 is plain whitening.
-        projected : array of shape (n_samples, n_projected) or None, default=None
-            What `project` returns, where it is known.
         axes : array of shape (n_projected, d) or None, default=None
             The principal directions of these samples, strongest first, where they are known;
             `mean` is theirs then.
@@ -257,17 +254,17 @@ class Model(Record):
             variance proportional to ``w_j^2p``, and 1 on average. The model itself where there is
             nothing to see beyond it.
         """
-        rows = as_blocks(X).map(self.project) if projected is None else projected
-        B, mean = (rows - self.mean) / self.spread, double(self.mean) / self.spread
+        B, mean = (projected - self.mean) / self.spread, double(self.mean) / self.spread
         if axes is None:  # a part of the samples has a mean of its own
             B, rest = centre_rows(B)
             mean = mean + rest
         xp = get_namespace(B)
         n_samples, n_directions = B.shape[0], self.directions.shape[1]
         width = min(B.shape)
-        if width > DENSE_SIDE:
+        many = width > DENSE_SIDE
+        if many:
             width = min(width, max(edge, n_directions) + MOST_MORE)
-        basis = leading_directions(B, width, rough=True) if axes is None else axes
+        basis = leading_directions(B, width, rough=many) if axes is None else axes
         basis = basis[:, : min(width, n_samples - 1, basis.shape[1])]
         if basis.shape[1] <= n_directions:
             return self

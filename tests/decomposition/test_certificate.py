@@ -1,6 +1,7 @@
 """The certificate: it has to open where a solution is not optimal, by the right amount."""
 
 from dataclasses import replace
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from tuckermix import TuckerClustering, decompose
 from tuckermix.decomposition import exact
+from tuckermix.decomposition import fit as fit_module
 from tuckermix.decomposition.certificate import certify
 from tuckermix.decomposition.result import with_constant
 from tuckermix.sources import as_source
@@ -58,6 +60,22 @@ def test_a_basis_that_is_not_orthonormal_gains_nothing(data):
     mixed = fit.Q.copy()
     mixed[:, 1:] = mixed[:, 1:] @ np.array([[3.0, 1.0, 0.0], [0.0, 2.0, 1.0], [0.0, 0.0, 5.0]])
     assert certify(source, replace(fit, Q=mixed), 3).gap <= 1e-12
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_the_reading_with_which_a_solver_ends_is_what_a_new_one_says(limits, rng, dtype):
+    X = rng.standard_normal((900, 7, 8)).astype(dtype) + 1
+    limits(samples_without_part=300, samples_of_part=200)
+    ended = []
+    fits = [decompose(X, 4, 3, random_state=0)]
+    with mock.patch.object(fit_module, "certify", lambda *a: ended.append(a[1]) or certify(*a)):
+        fits.append(decompose(X, 4, 3, random_state=0))
+    assert ended[0].measured is not None
+    assert fits[0].measured is fits[1].measured is None
+    fits.append(certify(as_source(X), replace(ended[0], measured=None), 3))
+    for fit in fits[1:]:
+        assert fit.gap == pytest.approx(fits[0].gap, abs=1e-12)
+        assert fit.stationarity == pytest.approx(fits[0].stationarity, rel=1e-6)
 
 
 def test_the_gap_does_not_see_a_constant(data, rng):

@@ -13,6 +13,7 @@ from tuckermix.datasets import make_tensor_clusters
 from tuckermix.decomposition import exact
 from tuckermix.decomposition.exact import (
     closed_form,
+    overstep,
     settle,
     solve_exact,
     update_factors,
@@ -208,21 +209,21 @@ def test_what_a_part_found_takes_one_wide_sweep(limits, monkeypatch, seed):
     direct = decompose(X, 4, 3, random_state=0)
     limits(samples_without_part=300, samples_of_part=200)
     widths, narrow = [], []
-    sketch, contract = Source.sketch, Source.contract
+    sketch, measure = Source.sketch, Source.measure
 
     def note_width(source, factors, basis, **options):
         widths.extend([basis.shape[1]] * (source.n_samples == 900))
         return sketch(source, factors, basis, **options)
 
-    def note_contraction(source, Q):
+    def note_measure(source, factors, Q):
         narrow.append(Q.shape[1])
-        return contract(source, Q)
+        return measure(source, factors, Q)
 
     monkeypatch.setattr(Source, "sketch", note_width)
-    monkeypatch.setattr(Source, "contract", note_contraction)
+    monkeypatch.setattr(Source, "measure", note_measure)
     fit = decompose(X, 4, 3, random_state=0)
     assert len(widths) == 1
-    assert len(narrow) == fit.n_iter
+    assert len(narrow) == fit.n_iter  # the certificate takes the last of them
     assert fit.stop_reason is StopReason.TOLERANCE
     assert fit.relative_error <= direct.relative_error + 1e-5
     errors = [record.relative_error for record in fit.history]
@@ -392,6 +393,62 @@ def test_settling_gains_and_spans_the_projected_rows(xp, seed, limit, limits):
     projected = np.einsum("kij,ia,jb->kab", to_numpy(T)[1:], *map(to_numpy, found)).reshape(-1, 9)
     space = to_numpy(space)
     np.testing.assert_allclose(projected @ space @ space.T, projected, atol=1e-9)
+    np.testing.assert_allclose(space.T @ space, np.eye(space.shape[1]), atol=1e-9)
+
+
+@pytest.mark.parametrize("limit", [0, 10**6], ids=["on the device", "on the host"])
+def test_without_a_tolerance_settling_only_looks(xp, seed, limit, limits):
+    limits(values_on_host=limit)
+    X, factors, basis = problem(seed)
+    source = as_source(xp.asarray(X))
+    moved = [xp.asarray(factor) for factor in factors]
+    T, _ = source.contracted(moved, xp.asarray(basis))
+    found, _, error = settle(T, moved, 2, source.squared_norm, np.inf)
+    for factor, before in zip(found, factors, strict=True):
+        np.testing.assert_array_equal(to_numpy(factor), before)
+    projected = np.einsum("kij,ia,jb->kab", to_numpy(T), *factors).reshape(-1, 9)
+    sigma = np.linalg.svd(projected[1:], compute_uv=False)
+    explained = np.sum(projected[0] ** 2) + np.sum(sigma[:2] ** 2)
+    assert error == pytest.approx((1 - explained / np.sum(X**2)) ** 0.5, rel=1e-12)
+
+
+def test_an_overstep_goes_as_far_as_shrinking_steps_would(xp, seed):
+    rng = np.random.default_rng(seed)
+    old = np.linalg.qr(rng.standard_normal((9, 3)))[0]
+    new = np.linalg.qr(old + 0.01 * rng.standard_normal((9, 3)))[0]
+    turned = new @ np.linalg.qr(rng.standard_normal((3, 3)))[0]  # the span is what counts
+    square = np.linalg.qr(rng.standard_normal((4, 4)))[0]
+    before, after = (
+        [xp.asarray(a), xp.asarray(b)] for a, b in ((old, np.eye(4)), (turned, square))
+    )
+    none, step = overstep(before, after, np.inf)
+    assert none is None
+    further, longer = overstep(before, after, 4 * step)  # ρ = ¼, and ρ / (1 - ρ) = ⅓
+    assert longer == pytest.approx(4 / 3 * step)
+    further = [to_numpy(factor) for factor in further]
+    np.testing.assert_allclose(further[0].T @ further[0], np.eye(3), atol=1e-14)
+    np.testing.assert_allclose(np.abs(np.linalg.det(further[1])), 1.0)
+    gap, ahead = (np.arcsin(np.linalg.norm(F - old @ (old.T @ F), 2)) for F in (new, further[0]))
+    assert ahead == pytest.approx(4 / 3 * gap, rel=0.01)
+    assert overstep(before, after, 100 * step)[0] is None  # it converges fast as it is
+    assert overstep(before, before, 0.0)[0] is None
+    assert overstep(before, after, step / 9)[1] == pytest.approx(2 * step)  # never further
+
+
+def test_oversteps_never_raise_the_error_nor_take_more_sweeps(monkeypatch):
+    data = [noisy(s, (80, 9, 10)) for s in range(12)]
+    # Directions of nearly the same energy: the alternation is slow.
+    data += [make_tensor_clusters(60, (9, 8), 6, noise=3.0, random_state=s).X for s in range(12)]
+    fits = {}
+    for most in (0.0, exact.MOST_OVERSTEP):
+        monkeypatch.setattr(exact, "MOST_OVERSTEP", most)
+        fits[most] = [decompose(X, 5, 3, tol=1e-10, max_iter=300) for X in data]
+        for fit in fits[most]:
+            errors = [record.relative_error for record in fit.history]
+            assert all(b <= a + 1e-12 for a, b in itertools.pairwise(errors))
+            assert fit.stop_reason is StopReason.TOLERANCE
+    plain, ahead = ([fit.n_iter for fit in found] for found in fits.values())
+    assert sum(ahead) < 0.9 * sum(plain)
 
 
 def test_equal_samples_leave_the_mean_alone():

@@ -102,6 +102,32 @@ def test_both_iterations_find_the_same(rng, link):
     assert cosines.min() > 1 - 1e-9
 
 
+@pytest.mark.parametrize(("n_groups", "size"), [(30, 25), (40, 20)])
+def test_many_eigenvectors_come_from_a_block(monkeypatch, seed, n_groups, size):
+    N = planted(np.random.default_rng(seed), n_groups, size, 0.1)
+    monkeypatch.setattr(linalg, "_lanczos", None)  # is not asked
+    values, vectors = leading_eigenvectors(sparse.csr_array(N), n_groups)
+    expected, basis = eigh(N)
+    np.testing.assert_allclose(values, expected[::-1][:n_groups], atol=1e-9)
+    np.testing.assert_allclose(vectors.T @ vectors, np.eye(n_groups), atol=1e-9)
+    assert np.linalg.norm(N @ vectors - vectors * values, axis=0).max() <= linalg.BLOCK_TOLERANCE
+    cosines = np.linalg.svd(basis[:, -n_groups:].T @ vectors, compute_uv=False)
+    assert cosines.min() > 1 - 1e-7
+
+
+@pytest.mark.parametrize("size", [400, 900])
+def test_eigenvalues_that_crowd_at_1_are_told_apart_in_double(size):
+    # A ring of samples: eigenvalues cos(2πk / n) in pairs, which float32 does not tell apart.
+    ends = np.arange(size), np.roll(np.arange(size), 1)
+    ring = sparse.csr_array((np.full(size, 0.5), ends))
+    ring = ring + ring.T
+    count = max(7, size // linalg.MANY_WANTED + 2) if size > linalg.SPARSE_SIZE else 7
+    values, vectors = leading_eigenvectors(ring, count)
+    expected = np.sort(np.cos(2 * np.pi * np.arange(size) / size))[::-1][:count]
+    np.testing.assert_allclose(values, expected, atol=1e-10)
+    np.testing.assert_allclose(ring @ vectors, vectors * values, atol=1e-6)
+
+
 @pytest.mark.torch
 @pytest.mark.parametrize(("limit", "n_groups"), [(40, 12), (1, 12), (40, 4)])
 def test_sparse_tensors_are_worked_on_where_they_are(limits, rng, limit, n_groups):

@@ -250,6 +250,16 @@ def test_many_directions_are_found_by_narrow_passes(limits):
     )
 
 
+def test_map_cuts_further_rows_as_the_samples(seed):
+    X = np.random.default_rng(seed).standard_normal((20, 3, 4))
+    samples = DaskBlocks(da.from_array(X, chunks=(7, 2, 4)))
+    weights = np.arange(40.0).reshape(20, 2)
+    for rows in (weights, da.from_array(weights, chunks=(3, 1))):
+        found = samples.map(lambda block, part: block[:, 0, :2] * part, rows)
+        assert found.chunks[0] == samples._X.chunks[0]
+        np.testing.assert_allclose(found.compute(), X[:, 0, :2] * weights)
+
+
 def test_contract_and_take(seed):
     X = np.random.default_rng(seed).standard_normal((40, 3, 4))
     Q = np.random.default_rng(seed + 1).standard_normal((40, 2))

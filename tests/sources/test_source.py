@@ -144,6 +144,26 @@ def test_map_gives_a_row_for_each_sample(xp):
 
 
 @pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize("scale", [1.0, 1e-200], ids=["as they are", "scaled"])
+def test_map_cuts_further_rows_as_the_samples(scale):
+    X = scale * np.random.default_rng(0).standard_normal((23, 3, 2))
+    samples = as_source(X)._samples
+    rows = samples.map(lambda block, names: block[:, 0, 0] * names, np.arange(23.0))
+    assert (type(samples) is MemoryBlocks) == (scale == 1.0)
+    np.testing.assert_allclose(rows / as_source(X).scale, X[:, 0, 0] * np.arange(23), rtol=1e-14)
+
+
+@pytest.mark.parametrize("n_samples", [1, 5, 257, 400, 1000, 1025])
+def test_blocks_are_of_about_the_same_size(n_samples):
+    parts = MemoryBlocks(np.zeros((n_samples, 32, 32))).parts
+    sizes = [part.stop - part.start for part in parts]
+    assert sum(sizes) == n_samples
+    assert max(sizes) * 32 * 32 * 8 <= 2 * 2**20
+    assert max(sizes) - min(sizes) < len(sizes)
+    assert len(sizes) == -(-n_samples // 256)
+
+
+@pytest.mark.usefixtures("small_blocks")
 def test_reduce_sees_every_sample_once_with_its_rows(xp):
     X = xp.asarray(np.random.default_rng(0).standard_normal((23, 3, 2)))
     weights = xp.asarray(np.arange(23.0))

@@ -21,7 +21,6 @@ contracted with `Q` and the other factors, relative to the same centred energy.
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from typing import Any
 
@@ -58,7 +57,8 @@ def certify(source: Source, fit: Decomposition, n_directions: int) -> Decomposit
     Parameters
     ----------
     fit : Decomposition
-        The solution; what it says of itself is not used.
+        The solution; what it says of itself is not used. Where the solver ended with such a pass,
+        over the same factors and basis, that one is taken.
     n_directions : int
         How many centred directions it was allowed, one less than the components asked for.
 
@@ -68,30 +68,28 @@ def certify(source: Source, fit: Decomposition, n_directions: int) -> Decomposit
         The same with `gap` and `stationarity` set.
     """
     xp = get_namespace(source.mean)
-    n_projected = math.prod(factor.shape[1] for factor in fit.factors)
-    square = n_projected <= min(DENSE_SIDE, source.n_samples)
-    T, within, cross, gram = source.measure(fit.factors, fit.Q, gram=square)
+    measured = fit.measured or source.measure(fit.factors, fit.Q)
     # The first column of Q is constant: what it explains is the mean, which no solution misses.
-    within, cross = within[1:, 1:], cross[1:, :]
+    within, cross, gram = measured.within[1:, 1:], measured.cross[1:, :], measured.gram
     if gram is None:
         gram = _smaller_gram(source, fit.factors, cross)
     sigma = np.sqrt(np.clip(np.linalg.eigvalsh(to_numpy(gram))[::-1][:n_directions], 0.0, None))
     rank = rank_of(sigma, source.squared_norm**0.5, epsilon(source.like))
     possible = float(np.sum(sigma[:rank] ** 2))
     if possible == 0.0:  # samples that are equal up to rounding
-        return replace(fit, gap=0.0, stationarity=0.0)
+        return replace(fit, gap=0.0, stationarity=0.0, measured=None)
     reached = float(xp.sum(xp.linalg.solve(within, cross) * cross)) if cross.shape[0] else 0.0
     slopes = []
     factors = [double(factor) for factor in fit.factors]
     for mode, factor in enumerate(factors):
         others = [None if n == mode else other for n, other in enumerate(factors)]
-        B = multi_mode_dot(T, others, transpose=True)
+        B = multi_mode_dot(measured.contracted, others, transpose=True)
         rest = [axis for axis in range(B.ndim) if axis != mode + 1]
         image = xp.tensordot(B, mode_dot(B, factor.T, mode + 1), axes=(rest, rest))
         slope = image - xp.matmul(factor, xp.matmul(factor.T, image))
         slopes.append(float(xp.sqrt(xp.sum(slope * slope))))
     gap = max(0.0, possible - reached) / possible
-    return replace(fit, gap=gap, stationarity=max(slopes) / possible)
+    return replace(fit, gap=gap, stationarity=max(slopes) / possible, measured=None)
 
 
 def _smaller_gram(source: Source, factors: list[Array], cross: Array) -> Array:

@@ -59,23 +59,28 @@ from tuckermix.numerics.linalg import (
 )
 from tuckermix.numerics.tensor import mode_dot, mode_gram, multi_mode_dot, squared_norm, unfold
 from tuckermix.sources import Source
+from tuckermix.sources.source import SKETCH_FLOOR
 
-__all__ = ["closed_form", "solve_exact", "sweep", "update_factors", "widened"]
+__all__ = ["closed_form", "overstep", "settle", "solve_exact", "sweep", "update_factors", "widened"]
 
 MIN_OVERSAMPLING = 8
-MAX_OVERSAMPLING = 32
-OVERSAMPLING, LAZY_OVERSAMPLING = 1.0, 3.0
-"""Extra directions for each direction of the model, within the two limits; more of them where it
-takes longer to read the samples than to multiply them. With twice as many, a sweep gains three to
-four digits on face images, where without any it gains half of one
-(`python -m benchmarks.bench_sweeps`); with three times as many, a model of ten components for all
-digits in a Dask array takes two sweeps in place of three. Models of many components need fewer:
-with up to 96 more, some fits save a sweep of five, and take a third longer.
+OVERSAMPLING, MAX_OVERSAMPLING = 1.0, 16
+LAZY_OVERSAMPLING, LAZY_MAX_OVERSAMPLING = 3.0, 32
+"""Extra directions for each direction of the model, and most of them; more where it takes longer to
+read the samples than to multiply them. With twice as many, a sweep gains three to four digits on
+face images, where without any it gains half of one (`python -m benchmarks.bench_sweeps`); with
+three times as many, a model of ten components for all digits in a Dask array takes two sweeps in
+place of three. Models of many components need fewer: with more than 16, some fits save a sweep of
+five, and take longer all the same.
 """
 
 COLUMNS = 8
 """The number of directions is a multiple of this: products of matrices take columns by as many, and
 32 of them take less time than 27."""
+
+LEAST_OVERSTEP, MOST_OVERSTEP = 0.05, 1.0
+"""How much further than it went a sweep may go, relative to its step: a smaller part is not worth
+looking at, and more would trust too much in two steps."""
 
 INNER_LIMIT = 12
 """Most rounds on the contracted tensor: after that the extra directions are the limit."""
@@ -132,23 +137,27 @@ def solve_exact(
     factors, basis = sweep(course, start, n_directions, max_iter=n_wide, tol=tol)
     if source.lazy:
         subspace = subspace_by_passes(source, factors, n_directions, basis)
-    else:
+        course.note(subspace.explained)
+        return assemble(source, factors, subspace, course)
+    measured = None
+    while True:
         rows = source.centred(factors)
         subspace = _best_subspace(*rows, n_directions, start=basis, every=not near)
-    asked = course.note(subspace.explained)
-    while near and course.stop is StopReason.MAX_ITER and len(course.history) <= max_iter:
+        asked = course.note(subspace.explained)
+        if not near or course.stop is not StopReason.MAX_ITER or len(course.history) > max_iter:
+            break
         if asked:
             course.stop = StopReason.CALLBACK
             break
-        T = source.contract(subspace.Q)
-        better, basis, error = settle(T, factors, n_directions, source.squared_norm, tol)
+        # One reading tells whether the factors can be improved and, if not, how good they are.
+        measured = source.measure(factors, subspace.Q)
+        T, total = measured.contracted, source.squared_norm
+        better, basis, error = settle(T, factors, n_directions, total, tol)
         if course.gains_little(error, tol):
             course.stop = StopReason.TOLERANCE
             break
-        factors = better
-        subspace = _best_subspace(*source.centred(factors), n_directions, start=basis)
-        asked = course.note(subspace.explained)
-    return assemble(source, factors, subspace, course)
+        factors, measured = better, None
+    return assemble(source, factors, subspace, course, measured=measured)
 
 
 @describe(solve_exact)
@@ -180,14 +189,15 @@ def sweep(
         basis = _first_basis(source, factors, width)
     elif basis is None:
         basis = leading_directions(source.centred(factors)[0], width, rough=True)
-    reached = math.inf
-    for _ in range(max_iter):
+    reached, step = math.inf, math.inf
+    for left in reversed(range(max_iter)):
         T, energies = source.contracted(factors, basis)
         constant = squared_norm(multi_mode_dot(T[:1, ...], factors, transpose=True))
         if course.note(constant + float(np.sum(energies[:n_directions]))):
             course.stop = StopReason.CALLBACK
             break
-        factors, basis, error = settle(T, factors, n_directions, source.squared_norm, tol)
+        before, total = factors, source.squared_norm
+        factors, basis, error = settle(T, before, n_directions, total, tol)
         # What the contracted tensor still yields is what another sweep would: no need to read the
         # samples once more to learn that it is little. In float32 the two errors differ by
         # rounding, so the gain over the last sweep's tensor counts as well.
@@ -195,13 +205,20 @@ def sweep(
             course.stop = StopReason.TOLERANCE
             break
         reached = error
+        further, step = overstep(before, factors, step)
+        if left and further is not None:
+            ahead = settle(T, further, n_directions, total, math.inf)
+            if ahead[2] <= course.history[-1].relative_error:
+                factors, basis, _ = ahead
     return factors, basis
 
 
 def widened(n_directions: int, lazy: bool = False) -> int:
     """Return how many directions a sweep keeps."""
-    extra = round((LAZY_OVERSAMPLING if lazy else OVERSAMPLING) * n_directions)
-    width = n_directions + max(MIN_OVERSAMPLING, min(MAX_OVERSAMPLING, extra))
+    each, most = (
+        (LAZY_OVERSAMPLING, LAZY_MAX_OVERSAMPLING) if lazy else (OVERSAMPLING, MAX_OVERSAMPLING)
+    )
+    width = n_directions + max(MIN_OVERSAMPLING, min(most, round(each * n_directions)))
     return -(-width // COLUMNS) * COLUMNS
 
 
@@ -230,7 +247,7 @@ def settle(
     total : float
         The squared norm of the samples.
     tol : float
-        Gain of relative error below which to stop.
+        Gain of relative error below which to stop; infinity leaves the factors as they are.
 
     Returns
     -------
@@ -246,22 +263,61 @@ def settle(
         found, basis, error = settle(to_numpy(T), host, n_directions, total, tol)
         return [asarray_like(factor, T) for factor in found], asarray_like(basis, T), error
     xp = get_namespace(T)
-    width = T.shape[0] - 1
-    n_directions = min(n_directions, width)
     constant, moving = T[:1, ...], T[1:, ...]
     error = math.inf
     for round_ in range(INNER_LIMIT + 1):
         small = multi_mode_dot(T, factors, transpose=True)
-        projected = xp.reshape(small, (width + 1, math.prod(small.shape[1:])))
+        projected = xp.reshape(small, (T.shape[0], math.prod(small.shape[1:])))
         gram = xp.matmul(projected[1:, :], projected[1:, :].T)
-        values, rotation = leading_eigenvectors(gram, n_directions)
-        explained = squared_norm(projected[0, :]) + float(xp.sum(values))
+        values, vectors = leading_eigenvectors(gram, gram.shape[0])
+        explained = squared_norm(projected[0, :]) + float(xp.sum(values[:n_directions]))
         gain, error = error - relative_error(total, explained), relative_error(total, explained)
         if gain <= tol or round_ == INNER_LIMIT:
             break
-        chosen = mode_dot(moving, rotation.T, 0)
+        chosen = mode_dot(moving, vectors[:, :n_directions].T, 0)
         factors = update_factors(xp.concat([constant, chosen], axis=0), factors)
-    return factors, orthonormal_basis(projected[1:, :].T), error
+    energies = to_numpy(values)
+    keep = int(np.sum(energies > SKETCH_FLOOR * np.max(energies, initial=0.0)))
+    basis = xp.matmul(projected[1:, :].T, vectors[:, :keep] / xp.sqrt(values[:keep]))
+    return factors, basis, error
+
+
+def overstep(
+    before: Sequence[Array], after: Sequence[Array], last: float
+) -> tuple[list[Array] | None, float]:
+    r"""Go on where factors went in a sweep, as far as later sweeps would.
+
+    Steps that become shorter by a factor :math:`\rho` from one sweep to the next add up to
+    :math:`\rho / (1 - \rho)` times the present one (Aitken's extrapolation).
+
+    Parameters
+    ----------
+    before, after : sequences of arrays of shape (d_n, r_n)
+        The factors before and after a sweep.
+    last : float
+        The length of the step before this one, infinity where there was none.
+
+    Returns
+    -------
+    further : list of arrays of shape (d_n, r_n) or None
+        Orthonormal factors beyond `after`; None where that is not worth while.
+    step : float
+        How far this goes from `before`.
+    """
+    starts, ends = ([to_numpy(factor) for factor in factors] for factors in (before, after))
+    for mode, (old, new) in enumerate(zip(starts, ends, strict=True)):
+        # Only the span counts: take the columns that come nearest to the old ones.
+        left, _, right = np.linalg.svd(new.T @ old)
+        ends[mode] = new @ (left @ right)
+    moves = [new - old for old, new in zip(starts, ends, strict=True)]
+    step = math.sqrt(sum(float(np.vdot(move, move)) for move in moves))
+    shrink = min(step / last, 0.5) if last > 0.0 else 0.0
+    share = min(MOST_OVERSTEP, shrink / (1.0 - shrink))
+    if share < LEAST_OVERSTEP:
+        return None, step
+    further = [orthonormal_basis(new + share * move) for new, move in zip(ends, moves, strict=True)]
+    like = after[0]
+    return [asarray_like(factor, like) for factor in further], (1.0 + share) * step
 
 
 def update_factors(T: Array, factors: Sequence[Array], *, n_loops: int = 1) -> list[Array]:

@@ -257,7 +257,7 @@ def decompose_source(
             stacklevel=3,
         )
     if source is not given:
-        best = replace(best, factors=lifted(best.factors, spans))
+        best = replace(best, factors=lifted(best.factors, spans), measured=None)
     return certify(given, best, n_components - 1)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from tuckermix._array_api import Array, asarray_like, device, epsilon, get_namespace
 from tuckermix._records import Record, StopReason
-from tuckermix.sources import Source
+from tuckermix.sources import Measure, Source
 
 __all__ = [
     "Callback",
@@ -236,6 +236,9 @@ class Decomposition(Record):
     axes : array of shape (product of r_n, product of r_n) or None
         All principal directions of the centred, projected samples, strongest first, where the
         solver found them on the way.
+    measured : Measure or None
+        The last reading of the samples, where a solver ended with it; None once `gap` and
+        `stationarity` are known.
     """
 
     factors: list[Array]
@@ -253,6 +256,7 @@ class Decomposition(Record):
     n_iter: int
     stop_reason: StopReason
     axes: Array | None = None
+    measured: Measure | None = None
 
     @property
     def n_components(self) -> int:
@@ -272,6 +276,7 @@ def assemble(
     course: Course,
     *,
     memberships: Array | None = None,
+    measured: Measure | None = None,
 ) -> Decomposition:
     """Put a solution together, in the units and the floating type of the samples.
 
@@ -287,6 +292,8 @@ def assemble(
         How the solver came there; its last record is that of the solution.
     memberships : array of shape (n_samples, n_components) or None, default=None
         The mixing weights, where the solver determines them.
+    measured : Measure or None, default=None
+        What `Source.measure` said of these factors and this subspace, where the solver asked it.
 
     Returns
     -------
@@ -315,6 +322,7 @@ def assemble(
         n_iter=max(1, len(course.history) - 1),
         stop_reason=course.stop,
         axes=subspace.axes,
+        measured=measured,
     )
 
 

@@ -65,6 +65,11 @@ LEAST_RAISE = 1e-9
 """A raised component exceeds the others by this part where the rounding is finer."""
 
 
+VOTERS = "voters"
+"""Under this name a labeller that was just learned holds who votes on each of its landmarks, until
+somebody takes it out."""
+
+
 class Labeller(Record, ABC):
     """What gives samples their labels: a record that renumbers and stores itself.
 
@@ -232,7 +237,7 @@ class GraphLabels(Labeller):
         other = replace(self, landmark_labels=get_namespace(held).take(rank, held, axis=0))
         # What is known of neighbours does not depend on numbers.
         vars(other).update(
-            {key: vars(self)[key] for key in ("nearest", "voters") if key in vars(self)}
+            {key: vars(self)[key] for key in ("nearest", VOTERS) if key in vars(self)}
         )
         return other
 
@@ -506,16 +511,16 @@ def _fit_graph(
             break
         rows = xp.take(rows, asarray_like(first, rows, dtype=xp.int64), axis=0)
     labels = graph_partition(rows, indices, squares, n_clusters, n_init=n_init, rng=rng)
-    labeller, won = elect(rows, labels, indices, n_clusters)
+    labeller, won, voters = elect(rows, labels, indices, n_clusters)
     vars(labeller)["nearest"] = nearest
-    if cuts is None or size < n_samples or labeller.n_neighbors < count:
-        vars(labeller).pop("voters")  # others may be found when labels are asked for
+    if cuts is not None and size == n_samples and labeller.n_neighbors == max(1, count):
+        vars(labeller)[VOTERS] = voters  # else others may be found when labels are asked for
     return labeller, won[member]
 
 
 def elect(
     rows: Array, labels: np.ndarray, indices: Array, n_clusters: int
-) -> tuple[GraphLabels, np.ndarray]:
+) -> tuple[GraphLabels, np.ndarray, Array]:
     """Let as many landmarks vote as leaves every label to at least one of them.
 
     Votes smooth the labels, and a cluster much smaller than the neighbourhood would be outvoted on
@@ -535,10 +540,11 @@ def elect(
     Returns
     -------
     labeller : GraphLabels
-        The labeller; its entry `voters` holds who votes on each landmark, as long as nobody takes
-        it out.
+        The labeller.
     won : ndarray of shape (n_landmarks,)
         The labels that it gives to the landmarks.
+    voters : array of shape (n_landmarks, n_votes)
+        The landmarks that vote on each of them.
     """
     xp = get_namespace(rows)
     held = asarray_like(labels, rows, dtype=xp.int64)
@@ -551,8 +557,7 @@ def elect(
         shares = labeller.count_votes(voters[:, :n_votes])
         won = to_numpy(xp.argmax(shares, axis=1))
         if n_votes == 1 or len(np.unique(won)) == wanted:
-            vars(labeller)["voters"] = voters[:, :n_votes]
-            return labeller, won
+            return labeller, won, voters[:, :n_votes]
         n_votes //= 2
 
 
@@ -688,7 +693,7 @@ def fit_labels(
         The source of random numbers.
     cuts : sequence of slice or None, default=None
         The blocks in which the labels of these same rows will be asked for: "graph" then notes who
-        votes on them.
+        votes on them, see `VOTERS`.
 
     Returns
     -------

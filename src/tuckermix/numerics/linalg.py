@@ -31,9 +31,12 @@ from tuckermix._array_api import (
     is_numpy,
     to_numpy,
 )
+from tuckermix._declaration import describe
 from tuckermix._resources import gather_rows, in_threads
 
 __all__ = [
+    "add_parts",
+    "add_to",
     "centre_rows",
     "gram_of_columns",
     "leading_directions",
@@ -110,6 +113,11 @@ FALLBACK_SIZE = 2500
 SPARE = 8
 """Vectors carried beyond those wanted: convergence depends on the gap to the first left out."""
 
+MANY_WANTED = 36
+"""Where more than one in as many eigenvectors of a sparse matrix is wanted, a block of vectors
+takes less time than the Lanczos iteration: few long calls in place of many short ones, and it
+leaves out none."""
+
 WIDER, FURTHER = 2.5, 20
 """The Lanczos iteration keeps this many times the vectors wanted, and at least these more, between
 restarts: the fewest products for most graphs."""
@@ -126,17 +134,13 @@ LEFT_OUT = 1e-5
 """An eigenvalue that exceeds the last one found by more than this has been left out; nearer ones
 are ties."""
 
-DEGREE = 10
-"""Degree of the filter between two orthogonalisations: larger ones save work, until the filtered
-vectors become dependent in floating point."""
+DEGREE, DEVICE_DEGREE = 20, 40
+"""Most products of a filter, between two orthogonalisations. On a device a product takes less time
+than what lies between two filters."""
 
-DEVICE_DEGREE = 40
-"""The same on a device, where a product takes less time than what lies between two filters: as
-large as `GROWTH` lets it be, but no larger than this."""
-
-GROWTH = 1e8
-"""How much more a filter of a device may enlarge the first vector than the last: the square of it,
-by which products of the vectors differ, is what floating point can hold."""
+GROWTH, SINGLE_GROWTH = 1e8, 1e4
+"""How much more a filter may enlarge the first vector than the last, in float64 and in float32: the
+square of it, by which products of the vectors differ, is what floating point can hold."""
 
 DEVICE_SPARE = 12
 """Vectors carried beyond those wanted on a device: they save a filter and cost next to nothing."""
@@ -157,9 +161,9 @@ SHIFT = 1e-8
 TOLERANCE = 1e-7
 """Residual norms at which eigenvectors of a matrix of norm 1 are accurate enough for k-means."""
 
-SINGLE_TOLERANCE = 1e-6
-"""The same for an iteration in float32. With ten times as much it ends sooner, but leaves
-out one of several eigenvalues near 1 more often."""
+SINGLE_TOLERANCE, BLOCK_TOLERANCE = 1e-6, 1e-5
+"""The same for an iteration in float32. With ten times as much the first, that of Lanczos, ends
+sooner, but leaves out one of several eigenvalues near 1 more often; a block of vectors does not."""
 
 CROWDED = 1e-3
 """Where the last of the wanted eigenvalues is nearer to 1 than this, as on a graph of samples on a
@@ -168,6 +172,9 @@ line, its neighbours are too near to be told apart to the tolerance in float32."
 IMPROVED = 1e-3
 """The median residual at which a guess is good enough: partitions then differ from those of exact
 vectors by no more than those of other starts of k-means do."""
+
+IMPROVING_DEGREE = 10
+"""Products of a round: a better guess needs fewer than `DEGREE`."""
 
 MAX_IMPROVEMENTS = 6
 """Two rounds are usual; this bounds them where the guess says nothing."""
@@ -196,15 +203,24 @@ def leading_eigenvectors(matrix: Any, n_vectors: int) -> tuple[Array, Array]:
         The eigenvectors as columns.
     """
     size = matrix.shape[0]
-    if sparse.issparse(matrix):
+    on_device = getattr(matrix, "is_sparse", False)  # of PyTorch: products cost little there
+    a_part = size > WHOLE_EIGENPROBLEM and 0 < PART_WANTED * n_vectors < size
+    wanted = (size - n_vectors, size - 1) if a_part else None
+    if on_device or sparse.issparse(matrix):
         if size > SPARSE_SIZE and 4 * (n_vectors + SPARE) <= size:
-            pair = _lanczos(matrix, n_vectors)
+            pair = None
+            if not on_device and size >= MANY_WANTED * n_vectors:
+                pair = _lanczos(matrix, n_vectors)
             return _filtered_eigenvectors(matrix, n_vectors) if pair is None else pair
-        matrix = matrix.toarray()
-    elif getattr(matrix, "is_sparse", False):  # of PyTorch: on a device, products cost little
-        if size > SPARSE_SIZE and 4 * (n_vectors + SPARE) <= size:
-            return _filtered_eigenvectors(matrix, n_vectors)
-        matrix = matrix.to_dense()
+        if a_part and not on_device:  # in float32 as far as that goes, see `_lanczos`
+            single = matrix.astype(np.float32).toarray()
+            space = scipy.linalg.eigh(single, subset_by_index=wanted, check_finite=False)[1]
+            space = np.linalg.qr(space.astype(np.float64))[0]
+            values, turn = leading_eigenvectors(space.T @ (matrix @ space), n_vectors)
+            if values[-1] < 1 - CROWDED:
+                vectors = space @ turn
+                return values, vectors * signs_of(vectors)
+        matrix = matrix.to_dense() if on_device else matrix.toarray()
     xp = get_namespace(matrix)
     if n_vectors == 0:
         return xp.zeros((0,), dtype=matrix.dtype, device=device(matrix)), matrix[:, :0]
@@ -213,8 +229,7 @@ def leading_eigenvectors(matrix: Any, n_vectors: int) -> tuple[Array, Array]:
         values, vectors = xp.flip(values)[:n_vectors], xp.flip(vectors, axis=1)[:, :n_vectors]
         return values, vectors * signs_of(vectors)
     host = to_numpy(matrix)
-    if size > WHOLE_EIGENPROBLEM and PART_WANTED * n_vectors < size:
-        wanted = (size - n_vectors, size - 1)
+    if a_part:
         values, vectors = scipy.linalg.eigh(host, subset_by_index=wanted)
     else:
         values, vectors = np.linalg.eigh(host)
@@ -279,7 +294,7 @@ def improved_eigenvectors(
         values, vectors, residuals = _rayleigh_ritz(matrix, vectors)
         if last or np.median(residuals[-count:]) <= IMPROVED:
             break
-        vectors = _quick_qr(_filter(matrix, vectors, values[0], DEGREE))
+        vectors = _quick_qr(_filter(matrix, vectors, values[0], IMPROVING_DEGREE))
     return values[::-1][:count], vectors[:, ::-1][:, :count]
 
 
@@ -352,10 +367,9 @@ def centre_rows(B: Array) -> tuple[Array, Array]:
     parts = _row_blocks(B)  # no copy of all rows in float64
     # In float32 the mean itself is rounded: what is left of it goes in a second round.
     for _ in range(1 if is_double(B) else 2):
-        sums: list[Array] = []
         views = [B[part, :] for part in parts]
-        in_threads(partial(xp.sum, axis=0, dtype=xp.float64), views, B, sums.append)
-        step = asarray_like(sum(sums[1:], sums[0]) / B.shape[0], B)
+        total = reduce_blocks(partial(xp.sum, axis=0, dtype=xp.float64), views, B, operator.add)
+        step = asarray_like(total / B.shape[0], B)
         if is_numpy(B):
             in_threads(lambda rows, by=step: operator.isub(rows, by), views, B)  # type: ignore[misc]
         else:
@@ -390,15 +404,9 @@ def times(A: Array, matrix: Array, finish: Callable[[Array], Array] | None = Non
     return gather_rows(lambda part: finish(xp.matmul(A[part, :], matrix)), parts, A.shape[0], A)
 
 
+@describe(times)
 def summed_times(A: Array, matrix: Array) -> tuple[Array, Array, Array]:
     """Multiply many rows by a small matrix, and sum up the result in the same pass.
-
-    Parameters
-    ----------
-    A : array of shape (n, d)
-        The rows.
-    matrix : array of shape (d, k)
-        The matrix, which is brought to their type.
 
     Returns
     -------
@@ -421,17 +429,28 @@ def summed_times(A: Array, matrix: Array) -> tuple[Array, Array, Array]:
         rows = np.matmul(A[part, :], matrix, out=product[part, :]).astype(np.float64, copy=False)
         return rows.T @ rows, rows.sum(axis=0)
 
-    gram, total = reduce_blocks(multiply, parts, A, _add_pairs)
+    gram, total = reduce_blocks(multiply, parts, A, add_to)
     return product, gram, total
 
 
-def _add_pairs(left: tuple[Array, Array], right: tuple[Array, Array]) -> tuple[Array, Array]:
-    return left[0] + right[0], left[1] + right[1]
+def add_parts(left: Any, right: Any) -> Any:
+    """Combine two results, each a tuple or list of things that can be added, None staying None."""
+    return type(left)(
+        None if one is None else one + other for one, other in zip(left, right, strict=True)
+    )
+
+
+def add_to(left: Any, right: Any) -> Any:
+    """Do what `add_parts` does in the memory of the first, which nobody else has seen."""
+    return type(left)(
+        None if one is None else operator.iadd(one, other)
+        for one, other in zip(left, right, strict=True)
+    )
 
 
 def reduce_blocks(
-    function: Callable[[slice], Any],
-    parts: Sequence[slice],
+    function: Callable[[Any], Any],
+    parts: Sequence[Any],
     like: Array,
     combine: Callable[[Any, Any], Any],
 ) -> Any:
@@ -440,9 +459,9 @@ def reduce_blocks(
     Parameters
     ----------
     function : callable
-        Takes a slice; returns an array, or a tuple or list of them.
-    parts : sequence of slice
-        The blocks, at least one.
+        Takes a block; returns an array, or a tuple or list of them.
+    parts : sequence
+        The blocks, or where they begin and end; at least one.
     like : array
         An array of the library in question.
     combine : callable
@@ -531,6 +550,7 @@ def tall_svd(A: Array) -> tuple[Array, Array, Array]:
     return times(rows, turn), values, right
 
 
+@describe(tall_svd)
 def tall_factors(A: Array, gram: Array) -> tuple[Array, Array, Array, Array, Array]:
     """Find the thin singular value decomposition of a tall matrix from Gram matrices.
 
@@ -543,8 +563,6 @@ def tall_factors(A: Array, gram: Array) -> tuple[Array, Array, Array, Array, Arr
 
     Parameters
     ----------
-    A : array of shape (n, d)
-        The matrix, n >= d.
     gram : array of shape (d, d)
         The products of its columns, in float64.
 
@@ -609,7 +627,7 @@ def leading_directions(
     width : int
         How many directions to find at most: centred rows have one less than there are of them.
     rough : bool, default=False
-        Whether a few digits are enough where an iteration is needed.
+        Whether a few digits are enough.
     start : array of shape (n_features, k) or None, default=None
         Directions from which an iteration starts.
 
@@ -637,6 +655,11 @@ def leading_directions(
     if tall:
         # A few more directions than needed repair later what float32 products mixed up.
         more = min(n_features, width + (0 if is_double(B) or exact else EXTRA_DIRECTIONS))
+        if rough and n_features <= HOST_EIGENPROBLEM:
+            # LAPACK takes half the time in float32, whose range is smaller.
+            host = to_numpy(gram / xp.max(xp.linalg.diagonal(gram))).astype(np.float32)
+            vectors = scipy.linalg.eigh(host, driver="evd", check_finite=False)[1]
+            return asarray_like(vectors[:, ::-1][:, :more], gram)
         return leading_eigenvectors(gram, more)[1]
     left = leading_eigenvectors(gram, width)[1]
     return orthonormal_basis(double(xp.matmul(B.T, asarray_like(left, B))))
@@ -740,29 +763,25 @@ def _filtered_eigenvectors(matrix: Any, count: int) -> tuple[Array, Array]:
     """Find leading eigenpairs by subspace iteration with a Chebyshev filter.
 
     The span of `count` + 8 vectors is multiplied by a polynomial of the matrix that is small on
-    ``[-1, t]``, t the smallest Ritz value of the block, and grows fast above it. Where that is
-    slow, inverse iteration, if the matrix can be ordered to a narrow band.
+    ``[-1, t]``, t the smallest Ritz value of the block, and grows fast above it. On the host it
+    begins in float32, see `_lanczos`. Where the iteration is slow, inverse iteration, if the matrix
+    can be ordered to a narrow band.
     """
     size, on_host = matrix.shape[0], sparse.issparse(matrix)
     like = np.empty(0) if on_host else matrix.values()
-    factor, width, degree = matrix, count + (SPARE if on_host else DEVICE_SPARE), DEGREE
-    if not on_host:
+    width = count + (SPARE if on_host else DEVICE_SPARE)
+    # A fixed start: the result depends on the matrix alone.
+    vectors = asarray_like(np.random.default_rng(0).standard_normal((size, width)), like)
+    if on_host:
+        vectors = vectors.astype(np.float32)
+        vectors = _filtered(matrix.astype(np.float32), vectors, count)[1].astype(np.float64)
+        values, vectors, converged = _filtered(matrix, vectors, count)
+    else:
         # Coordinates would be compressed anew for every product.
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message=".*beta state")
-            factor = matrix.to_sparse_csr()
-    # A fixed start: the result depends on the matrix alone.
-    vectors = asarray_like(np.random.default_rng(0).standard_normal((size, width)), like)
-    vectors = _quick_qr(vectors)
-    for _ in range(MAX_FILTERS):
-        values, vectors, residuals = _rayleigh_ritz(factor, vectors)
-        if residuals[-count:].max() <= TOLERANCE:
-            break
-        if not on_host:
-            reach = math.acosh(max(1.0 + TOLERANCE, (3.0 - values[0]) / (1.0 + values[0])))
-            degree = max(2, min(DEVICE_DEGREE, int(math.log(GROWTH) / reach)))
-        vectors = _quick_qr(_filter(factor, vectors, values[0], degree))
-    else:
+            values, vectors, converged = _filtered(matrix.to_sparse_csr(), vectors, count)
+    if not converged:
         if not on_host:
             matrix, vectors = on_the_host(matrix), to_numpy(vectors)
         if size <= FALLBACK_SIZE:
@@ -773,6 +792,28 @@ def _filtered_eigenvectors(matrix: Any, count: int) -> tuple[Array, Array]:
     order = np.arange(vectors.shape[1])[::-1][:count]
     vectors = vectors[:, asarray_like(order, like, dtype=get_namespace(like).int64)]
     return asarray_like(values[order], like), vectors * signs_of(vectors)
+
+
+def _filtered(matrix: Any, vectors: Array, count: int) -> tuple[np.ndarray, Array, bool]:
+    """Filter a block of vectors until the last `count` are eigenvectors, or it takes too long.
+
+    Returns Ritz values (ascending), Ritz vectors, and whether they have converged. In float32 it
+    ends as soon as eigenvalues are seen to crowd at 1.
+    """
+    single, on_host = not is_double(vectors), is_numpy(vectors)
+    most = DEGREE if on_host else DEVICE_DEGREE
+    vectors = _quick_qr(vectors)
+    for _ in range(MAX_FILTERS):
+        values, vectors, residuals = _rayleigh_ritz(matrix, vectors)
+        crowded = values[-count] >= 1 - CROWDED
+        tolerance = TOLERANCE if crowded or not on_host else BLOCK_TOLERANCE
+        if residuals[-count:].max() <= tolerance or (single and crowded):
+            return values, vectors, True
+        reach = math.acosh(max(1.0 + TOLERANCE, (3.0 - values[0]) / (1.0 + values[0])))
+        growth = SINGLE_GROWTH if single else GROWTH
+        degree = max(2, min(most, int(math.log(growth) / reach)))
+        vectors = _quick_qr(_filter(matrix, vectors, values[0], degree))
+    return values, vectors, False
 
 
 def on_the_host(matrix: Any) -> sparse.csr_array:
@@ -850,5 +891,9 @@ def _filter(matrix: Any, vectors: Array, edge: float, degree: int) -> Array:
     center, half = (edge - 1) / 2, max((edge + 1) / 2, float(np.finfo(float).eps))
     previous, current = vectors, (matrix @ vectors - center * vectors) / half
     for _ in range(degree - 1):
-        previous, current = current, (matrix @ current - center * current) * (2 / half) - previous
+        following = matrix @ current
+        following -= center * current
+        following *= 2 / half
+        following -= previous
+        previous, current = current, following
     return current

@@ -370,8 +370,6 @@ def _learn(
         elect(Z, labels, indices, n_clusters)[0]
         for Z, (indices, _) in zip(places, lists, strict=True)
     ]
-    for voter in voters:
-        vars(voter).pop("voters")  # votes are added, and counted anew
     # Added votes must leave no cluster without a landmark; a single vote in each view does.
     wanted = len(np.unique(labels))
     while max(voter.n_neighbors for voter in voters) > 1:

@@ -2,6 +2,7 @@
 
 from tuckermix.sources.source import (
     Blocks,
+    Measure,
     MemoryBlocks,
     Sketch,
     Source,
@@ -10,4 +11,13 @@ from tuckermix.sources.source import (
     as_source,
 )
 
-__all__ = ["Blocks", "MemoryBlocks", "Sketch", "Source", "add_parts", "as_blocks", "as_source"]
+__all__ = [
+    "Blocks",
+    "Measure",
+    "MemoryBlocks",
+    "Sketch",
+    "Source",
+    "add_parts",
+    "as_blocks",
+    "as_source",
+]

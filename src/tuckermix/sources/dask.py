@@ -61,22 +61,25 @@ class DaskBlocks(Blocks):
         self.like = np.zeros((1, *self.sample_shape), dtype=self._X.dtype)
         self.n_passes = 0
 
-    def map(self, function: Callable[[Array], Array]) -> Array:
+    def map(self, function: Callable[..., Array], *rows: Array) -> Array:
         """Apply a function that returns one row for each sample, lazily; see `Blocks.map`."""
         import dask.array as da
 
-        sample = function(np.zeros((1, *self.sample_shape), dtype=self._X.dtype))
-        axes = tuple(range(self._X.ndim))
-        new = tuple(range(self._X.ndim, self._X.ndim + sample.ndim - 1))
+        arrays = [self._X, *map(self._aligned, rows)]
+        sample = function(*(np.zeros((1, *a.shape[1:]), dtype=a.dtype) for a in arrays))
+        arguments: list[Any] = [_shared(function), None]
+        n_axes = 1
+        for array in arrays:
+            arguments += [array, (0, *range(n_axes, n_axes + array.ndim - 1))]
+            n_axes += array.ndim - 1
+        new = tuple(range(n_axes, n_axes + sample.ndim - 1))
         # The feature axes are contracted: Dask hands over a nested list with the one chunk in it,
         # where joining the chunks, its other way, would copy them.
         return da.blockwise(
             _map_chunk,
             (0, *new),
-            self._X,
-            axes,
-            _shared(function),
-            None,
+            *arguments,
+            align_arrays=False,
             token=_task_name(function),
             new_axes=dict(zip(new, sample.shape[1:], strict=True)),
             dtype=sample.dtype,
@@ -156,10 +159,16 @@ def _task_name(function: Any) -> str:
 
 # Dask shares out the processors among chunks: within a chunk there is one thread.
 @functools.partial(one_blas_thread, n_jobs=1)
-def _map_chunk(chunk: Any, function: Callable[[Array], Array]) -> Array:
+def _map_chunk(function: Callable[..., Array], *chunks: Any) -> Array:
+    samples, *rows = map(_only, chunks)
+    return MemoryBlocks(samples).map(function, *rows)
+
+
+def _only(chunk: Any) -> Array:
+    """Take a chunk out of the nested list that holds it alone."""
     while isinstance(chunk, list):
         (chunk,) = chunk
-    return MemoryBlocks(chunk).map(function)
+    return chunk
 
 
 @functools.partial(one_blas_thread, n_jobs=1)

@@ -13,7 +13,6 @@ alone once the mean is known.
 from __future__ import annotations
 
 import math
-import operator
 import sys
 import warnings
 from abc import ABC, abstractmethod
@@ -39,14 +38,26 @@ from tuckermix._declaration import describe
 from tuckermix._records import Record
 from tuckermix._resources import gather_rows
 from tuckermix.numerics.linalg import (
+    DENSE_SIDE,
     UPCAST_FLOPS,
+    add_parts,
+    add_to,
     leading_eigenvectors,
     orthonormal_basis,
     reduce_blocks,
 )
 from tuckermix.numerics.tensor import mode_dot, mode_gram, multi_mode_dot, squared_norm, unfold
 
-__all__ = ["Blocks", "MemoryBlocks", "Sketch", "Source", "add_parts", "as_blocks", "as_source"]
+__all__ = [
+    "Blocks",
+    "Measure",
+    "MemoryBlocks",
+    "Sketch",
+    "Source",
+    "add_parts",
+    "as_blocks",
+    "as_source",
+]
 
 HOST_BLOCK_BYTES = 2 * 2**20
 """The least size of a block on a processor: what is done with a smaller one takes so little time
@@ -114,13 +125,16 @@ class Blocks(ABC):
     parts: list[slice] | None = None
 
     @abstractmethod
-    def map(self, function: Callable[[Array], Array]) -> Array:
+    def map(self, function: Callable[..., Array], *rows: Array) -> Array:
         """Apply a function of samples that returns one row for each sample.
 
         Parameters
         ----------
         function : callable
-            Takes a block of shape (n, d_1, ...), returns an array of shape (n, ...).
+            Takes a block of shape (n, d_1, ...), and of each of `rows` the part that belongs to
+            it; returns an array of shape (n, ...).
+        *rows : arrays of shape (n_samples, ...)
+            Further arrays that are cut as the samples are.
 
         Returns
         -------
@@ -177,15 +191,17 @@ class MemoryBlocks(Blocks):
             budget = max(budget, min(HOST_BLOCK_SAMPLES * size, LARGE_HOST_BLOCK_BYTES))
         else:
             budget = min(DEVICE_BLOCK_BYTES, max(HOST_BLOCK_BYTES, total // PARTS))
-        self.parts: list[slice] = list(blocks(self.n_samples, size, budget))
+        step = max(1, min(self.n_samples, budget // max(1, size)))
+        # As many blocks, of about the same size, so that no thread waits for a larger one.
+        step = -(-self.n_samples // -(-self.n_samples // step))
+        self.parts: list[slice] = list(blocks(self.n_samples, 1, step))
 
-    def map(self, function: Callable[[Array], Array]) -> Array:
+    def map(self, function: Callable[..., Array], *rows: Array) -> Array:
         """Apply a function that returns one row for each sample, see `Blocks.map`."""
         if len(self.parts) == 1:
-            return function(self._X)
-        return gather_rows(
-            lambda part: function(self._X[part, ...]), self.parts, self.n_samples, self._X
-        )
+            return function(self._X, *rows)
+        cut = partial(_on_part, function=function, arrays=(self._X, *rows))
+        return gather_rows(cut, self.parts, self.n_samples, self._X)
 
     def reduce(
         self, function: Callable[..., Any], combine: Callable[[Any, Any], Any], *rows: Array
@@ -193,18 +209,19 @@ class MemoryBlocks(Blocks):
         """Apply a function to every block and combine the results, see `Blocks.reduce`."""
         if len(self.parts) == 1:
             return function(self._X, *rows)
-        arrays = (self._X, *rows)
-        return reduce_blocks(
-            lambda part: function(*(array[part, ...] for array in arrays)),
-            self.parts,
-            self._X,
-            _add_to if is_numpy(self._X) and combine is add_parts else combine,
-        )
+        cut = partial(_on_part, function=function, arrays=(self._X, *rows))
+        if is_numpy(self._X) and combine is add_parts:
+            combine = add_to
+        return reduce_blocks(cut, self.parts, self._X, combine)
 
     def take(self, indices: np.ndarray) -> Array:
         """Return chosen samples, see `Blocks.take`."""
         xp = get_namespace(self._X)
         return xp.take(self._X, asarray_like(indices, self._X, dtype=xp.int64), axis=0)
+
+
+def _on_part(part: slice, function: Callable[..., Any], arrays: Sequence[Array]) -> Any:
+    return function(*(array[part, ...] for array in arrays))
 
 
 class ScaledBlocks(Blocks):
@@ -223,9 +240,10 @@ class ScaledBlocks(Blocks):
         self.n_samples, self.sample_shape = samples.n_samples, samples.sample_shape
         self.like, self.lazy = samples.like, samples.lazy
 
-    def map(self, function: Callable[[Array], Array]) -> Array:
+    def map(self, function: Callable[..., Array], *rows: Array) -> Array:
         """Apply a function to scaled samples, see `Blocks.map`."""
-        return self._samples.map(partial(_on_scaled, function=function, scale=self._scale))
+        scaled = partial(_on_scaled, function=function, scale=self._scale)
+        return self._samples.map(scaled, *rows)
 
     def reduce(
         self, function: Callable[..., Any], combine: Callable[[Any, Any], Any], *rows: Array
@@ -263,21 +281,6 @@ def as_blocks(X: Any) -> Blocks:
     return MemoryBlocks(X)
 
 
-def add_parts(left: Any, right: Any) -> Any:
-    """Combine two results, each a tuple or list of things that can be added, None staying None."""
-    return type(left)(
-        None if one is None else one + other for one, other in zip(left, right, strict=True)
-    )
-
-
-def _add_to(left: Any, right: Any) -> Any:
-    """Do what `add_parts` does in the memory of the first, which nobody else has seen."""
-    return type(left)(
-        None if one is None else operator.iadd(one, other)
-        for one, other in zip(left, right, strict=True)
-    )
-
-
 @dataclass(frozen=True)
 class Sketch(Record):
     """What one pass over the samples tells of their part in a small subspace.
@@ -294,6 +297,31 @@ class Sketch(Record):
 
     gram: Array
     cross: Array | None
+
+
+@dataclass(frozen=True)
+class Measure(Record):
+    """What one pass over the samples tells of a solution.
+
+    With `Q` the basis of its memberships and `B` the centred samples projected on its factors,
+
+    Attributes
+    ----------
+    contracted : array of shape (k, d_1, ...)
+        Qᵀ X, in float64.
+    within : array of shape (k, k)
+        Qᵀ Q, in float64.
+    cross : array of shape (k, n_projected)
+        Qᵀ B, in float64.
+    gram : array of shape (n_projected, n_projected) or None
+        Bᵀ B, in float64, unless that would be a large matrix. For many samples in float32 this and
+        `cross` are added up in float64 from products in float32.
+    """
+
+    contracted: Array
+    within: Array
+    cross: Array
+    gram: Array | None
 
 
 class Source:
@@ -467,36 +495,25 @@ class Source:
         return xp.concat([constant, moving], axis=0), host[:keep]
 
     @describe(project)
-    def measure(
-        self, factors: Sequence[Array], Q: Array, *, gram: bool
-    ) -> tuple[Array, Array, Array, Array | None]:
+    def measure(self, factors: Sequence[Array], Q: Array) -> Measure:
         """Read the samples once for all that is needed to judge a solution.
-
-        With `B` the centred samples projected on the factors,
 
         Parameters
         ----------
         Q : array of shape (n_samples, k)
             A basis of the memberships.
-        gram : bool
-            Whether the products of the columns of `B` are wanted.
 
         Returns
         -------
-        T : array of shape (k, d_1, ...)
-            Qᵀ X, in float64.
-        within : array of shape (k, k)
-            Qᵀ Q, in float64.
-        cross : array of shape (k, product of r_n)
-            Qᵀ B, in float64.
-        gram : array of shape (product of r_n, product of r_n) or None
-            Bᵀ B, in float64, where it was asked for. For many samples in float32 this and `cross`
-            are added up in float64 from products in float32.
+        measure : Measure
+            The sums over all samples.
         """
         projection = Projection(factors, None, self.like, self.mean)
-        exact = 2.0 * self.n_samples * projection.mean.shape[1] ** 2 < UPCAST_FLOPS
+        n_projected = projection.mean.shape[1]
+        exact = 2.0 * self.n_samples * n_projected**2 < UPCAST_FLOPS
+        gram = n_projected <= min(DENSE_SIDE, self.n_samples)
         function = partial(_measure, projection=projection, exact=exact, gram=gram)
-        return self._samples.reduce(function, add_parts, Q)
+        return Measure(*self._samples.reduce(function, add_parts, Q))
 
     def spans(self, ranks: Sequence[int] | None = None) -> list[Array | None]:
         """Find bases of modes that are longer than the space that the samples span along them.
