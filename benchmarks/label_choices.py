@@ -113,6 +113,32 @@ def without_density(indices: Any, squares: Any, n_directions: int) -> Any:
     return WEIGHED(indices, squares, 10**9)
 
 
+KMEANS: Callable[..., Any] = graph.kmeans
+
+
+def fewer_starts(embedding: Any, n_clusters: int, *, n_init: int, rng: Any) -> Any:
+    """Start k-means half as often."""
+    return KMEANS(embedding, n_clusters, n_init=n_init // 2, rng=rng)
+
+
+class FromTheFirst:
+    """Start k-means on the second embedding once, from the groups that the first one gave."""
+
+    def __init__(self) -> None:
+        self.last: Any = None
+
+    def __call__(self, embedding: Any, n_clusters: int, *, n_init: int, rng: Any) -> Any:
+        """Do what `kmeans` does."""
+        shape, last = (len(embedding), n_clusters), self.last
+        if last is None or last[0] != shape:
+            found = KMEANS(embedding, n_clusters, n_init=n_init, rng=rng)
+            self.last = shape, found.labels
+            return found
+        self.last = None
+        means = [embedding[last[1] == group].mean(axis=0) for group in range(n_clusters)]
+        return KMEANS(embedding, n_clusters, init=np.stack(means))
+
+
 def _with(**values: Any) -> list[Callable[[], AbstractContextManager[Any]]]:
     """Set constants of the graph."""
     return [
@@ -133,6 +159,10 @@ CHANGES: dict[str, list[Callable[[], AbstractContextManager[Any]]]] = {
     "no bound on density": _with(DENSEST=1e-12),
     "no weight for density": [lambda: mock.patch.object(graph, "adjacency", without_density)],
     "all neighbours alike": _with(DECAY=0.0),
+    "half the starts of k-means": [lambda: mock.patch.object(graph, "kmeans", fewer_starts)],
+    "the second from the groups of the first": [
+        lambda: mock.patch.object(graph, "kmeans", FromTheFirst())
+    ],
 }
 """Changes of the graph, with the points as they are."""
 

@@ -9,7 +9,8 @@ The centred samples projected on a basis of the directions, `Y`, give both the c
 the contracted tensor: with :math:`Y^\top Y = E \Lambda E^\top` one has
 :math:`u = Y E \Lambda^{-1/2}` and :math:`u^\top X = \Lambda^{-1/2} E^\top (Y^\top X)`. So a sweep
 reads `X` once, nothing of the size of the samples is stored, and no step lowers the explained part
-h of the objective.
+h of the objective. Sweeps whose steps point the same way go on by what two of them tell, as long as
+that holds.
 """
 
 from __future__ import annotations
@@ -311,6 +312,7 @@ def overstep(
         ends[mode] = new @ (left @ right)
     moves = [new - old for old, new in zip(starts, ends, strict=True)]
     step = math.sqrt(sum(float(np.vdot(move, move)) for move in moves))
+    # At a half and beyond, the sum is as long as the step or longer.
     shrink = min(step / last, 0.5) if last > 0.0 else 0.0
     share = min(MOST_OVERSTEP, shrink / (1.0 - shrink))
     if share < LEAST_OVERSTEP:
