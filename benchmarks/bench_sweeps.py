@@ -9,6 +9,7 @@ steps went. Datasets lie in `TUCKERMIX_DATA`; those that are not there are left 
 
 from __future__ import annotations
 
+import argparse
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -97,6 +98,9 @@ def counted() -> list[str]:
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results")
+    options = parser.parse_args()
     X, name = faces()
     best = plain(X, 100)[-1]
     runs = {"plain alternation": plain(X, SWEEPS)}
@@ -125,7 +129,7 @@ def main() -> None:
         *one_blas_thread(counted, n_jobs=1)(),
     ]
     text = "\n".join(lines) + "\n"
-    (Path(__file__).parent / "results" / "sweeps.md").write_text(text)
+    (options.out / "sweeps.md").write_text(text)
     print(text)
 
 
