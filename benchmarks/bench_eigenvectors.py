@@ -26,6 +26,7 @@ from tuckermix.numerics import linalg
 
 CASES = (
     ("pie", 24, None),
+    ("pie", 68, None),
     ("yaleb", 20, None),
     ("yaleb", 38, None),
     ("coil20", 20, None),
