@@ -17,12 +17,14 @@ that are not there are left out. Results go to `anchors.md`.
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 
+from benchmarks.reporting import table_by_data
 from tuckermix import decompose
-from tuckermix.datasets import DatasetNotFound, load
+from tuckermix.datasets import load
 from tuckermix.experiments.draws import REPORTING, restrict
 from tuckermix.labels import fit_labels
 from tuckermix.memberships.simplex import MARGIN, anchored_simplex
@@ -40,26 +42,21 @@ def main() -> None:
     options = parser.parse_args()
     titles = ["data", "anchors", "growth", "condition", "largest weight · L"]
     titles += ['AC, `"memberships"`', 'AC, `"argmax"`']
-    lines = ["| " + " | ".join(titles) + " |", "|" + "---|" * len(titles)]
-    for name in NAMES:
-        try:
-            X, labels = drawn(name)
-        except DatasetNotFound as error:
-            print(f"skipped: {error}")
-            continue
-        wide, narrow = (decompose(X, count).Q[:, 1:] for count in (2 * N_CLASSES + 1, N_CLASSES))
-        for title, weigh in (("means of groups", by_groups), ("far samples", by_samples)):
-            U, growth, condition = weigh(wide)
-            scores = accuracies(weigh(narrow)[0], labels)
-            lines.append(
-                f"| {name} | {title} | {growth:.0f} | {condition:.0f} "
-                f"| {U.max(axis=1).mean() * U.shape[1]:.2f} | "
-                + " | ".join(f"{score:.3f}" for score in scores)
-                + " |"
-            )
-            print(lines[-1], flush=True)
+    lines = table_by_data(titles, NAMES, compared)
     options.out.mkdir(parents=True, exist_ok=True)
     (options.out / "anchors.md").write_text("\n".join(lines) + "\n")
+
+
+def compared(name: str) -> Iterator[tuple[str, ...]]:
+    """Yield a row for each way."""
+    X, labels = drawn(name)
+    wide, narrow = (decompose(X, count).Q[:, 1:] for count in (2 * N_CLASSES + 1, N_CLASSES))
+    for title, weigh in (("means of groups", by_groups), ("far samples", by_samples)):
+        U, growth, condition = weigh(wide)
+        largest = U.max(axis=1).mean() * U.shape[1]
+        scores = accuracies(weigh(narrow)[0], labels)
+        numbers = f"{growth:.0f}", f"{condition:.0f}", f"{largest:.2f}"
+        yield name, title, *numbers, *(f"{score:.3f}" for score in scores)
 
 
 def drawn(name: str) -> tuple[np.ndarray, np.ndarray]:

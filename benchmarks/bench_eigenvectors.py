@@ -15,12 +15,10 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-import numpy as np
-
 from benchmarks import reporting
+from benchmarks.bench_cores import faces as first_classes
 from tuckermix import TuckerClustering
 from tuckermix._resources import one_blas_thread
-from tuckermix.datasets import DatasetNotFound, load
 from tuckermix.labels import graph
 from tuckermix.numerics import linalg
 
@@ -42,9 +40,7 @@ REPEATS = 7
 
 def graphs(name: str, n_clusters: int, n_samples: int | None) -> Iterator[tuple[Any, int]]:
     """Fit a model and yield each large graph whose eigenvectors were wanted, and how many."""
-    data = load(name)
-    X, labels = np.asarray(data.X, dtype=np.float64), np.asarray(data.labels)
-    keep = np.isin(labels, np.unique(labels)[:n_clusters])
+    X, _ = first_classes(name, n_clusters)
     asked: list[tuple[Any, int]] = []
 
     def noted(matrix: Any, count: int) -> Any:
@@ -52,38 +48,26 @@ def graphs(name: str, n_clusters: int, n_samples: int | None) -> Iterator[tuple[
         return linalg.leading_eigenvectors(matrix, count)
 
     with mock.patch.object(graph, "leading_eigenvectors", noted):
-        TuckerClustering(n_clusters, random_state=0).fit(X[keep][:n_samples])
+        TuckerClustering(n_clusters, random_state=0).fit(X[:n_samples])
     for matrix, count in asked:
         size = matrix.shape[0]
         if size > linalg.SPARSE_SIZE and 4 * (count + linalg.SPARE) <= size:
             yield matrix, count
 
 
-@one_blas_thread
-def compared() -> list[str]:
-    """Return the lines of the table."""
-    titles = ("data", "samples", "eigenvectors", "Lanczos", "block", "default")
-    lines = ["| " + " | ".join(titles) + " |", "|" + "---|" * len(titles)]
-    for name, n_clusters, n_samples in CASES:
-        try:
-            found = list(graphs(name, n_clusters, n_samples))
-        except DatasetNotFound as error:
-            print(f"skipped: {error}")
-            continue
-        for matrix, count in found:
-            ways = {
-                "Lanczos": partial(linalg._lanczos, matrix, count),
-                "block": partial(linalg._filtered_eigenvectors, matrix, count),
-            }
-            times = reporting.in_turn(ways, REPEATS)
-            cells = [f"{1e3 * times[way]:.0f} ms" for way in ways]
-            if ways["Lanczos"]() is None:
-                cells[0] += ", leaves one out"
-            few = matrix.shape[0] >= linalg.MANY_WANTED * count
-            line = (name, f"{matrix.shape[0]:,}", count, *cells, "Lanczos" if few else "block")
-            lines.append("| " + " | ".join(map(str, line)) + " |")
-            print(lines[-1], flush=True)
-    return lines
+def compared(case: tuple[str, int, int | None]) -> Iterator[tuple[Any, ...]]:
+    """Yield a row for each graph of a case."""
+    for matrix, count in graphs(*case):
+        ways = {
+            "Lanczos": partial(linalg._lanczos, matrix, count),
+            "block": partial(linalg._filtered_eigenvectors, matrix, count),
+        }
+        times = reporting.in_turn(ways, REPEATS)
+        cells = [f"{1e3 * times[way]:.0f} ms" for way in ways]
+        if ways["Lanczos"]() is None:
+            cells[0] += ", leaves one out"
+        few = matrix.shape[0] >= linalg.MANY_WANTED * count
+        yield case[0], f"{matrix.shape[0]:,}", count, *cells, "Lanczos" if few else "block"
 
 
 def main() -> None:
@@ -91,7 +75,8 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results")
     options = parser.parse_args()
     command = "TUCKERMIX_DATA=… python -m benchmarks.bench_eigenvectors"
-    lines = compared()
+    titles = ("data", "samples", "eigenvectors", "Lanczos", "block", "default")
+    lines = one_blas_thread(reporting.table_by_data)(titles, CASES, compared)
     heading = reporting.heading(command, "Medians of processor time", reporting.environment())
     text = "\n".join([heading, "", *lines, ""])
     (options.out / "eigenvectors.md").write_text(text)

@@ -10,6 +10,7 @@ steps went. Datasets lie in `TUCKERMIX_DATA`; those that are not there are left 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -18,10 +19,10 @@ from unittest import mock
 import numpy as np
 
 from benchmarks.bench_core import faces
-from benchmarks.reporting import in_turn
+from benchmarks.bench_cores import faces as first_classes
+from benchmarks.reporting import in_turn, table_by_data
 from tuckermix import decompose
 from tuckermix._resources import one_blas_thread
-from tuckermix.datasets import DatasetNotFound, load
 from tuckermix.decomposition import exact
 from tuckermix.decomposition.exact import closed_form, update_factors
 from tuckermix.decomposition.fit import start_factors
@@ -69,32 +70,19 @@ def with_spare(X: np.ndarray, per_direction: float, n_sweeps: int) -> list[float
     return [record.cost for record in fit.history]
 
 
-def counted() -> list[str]:
-    """Return the lines of the second table."""
-    titles = [f"{change}, {tol:g}" for tol in TOLERANCES for change in CHANGES]
-    lines = ["| data | " + " | ".join(titles) + " |", "|---|" + "---|" * len(titles)]
-    for name, n_classes in DATA.items():
-        try:
-            data = load(name)
-        except DatasetNotFound as error:
-            print(f"skipped: {error}")
-            continue
-        labels = np.asarray(data.labels)
-        keep = np.flatnonzero(np.isin(labels, np.unique(labels)[:n_classes]))[:MOST]
-        X = np.asarray(data.X, dtype=np.float64)[keep] / 255
-        cells = []
-        for tol in TOLERANCES:
-            for change in CHANGES.values():
-                with ExitStack() as stack:
-                    for constant, value in change.items():
-                        stack.enter_context(mock.patch.object(exact, constant, value))
-                    fit = partial(decompose, X, 2 * n_classes + 1, None, tol=tol)
-                    seconds = in_turn({"fit": fit}, REPEATS)["fit"]
-                    found = fit()
-                cells.append(f"{found.n_iter}, {1e3 * seconds:.0f} ms, {found.stationarity:.0e}")
-        lines.append(f"| {name} | " + " | ".join(cells) + " |")
-        print(lines[-1], flush=True)
-    return lines
+def counted(name: str) -> Iterator[list[str]]:
+    """Yield the row of a dataset in the second table."""
+    X, cells = first_classes(name, DATA[name])[0][:MOST], [name]
+    for tol in TOLERANCES:
+        for change in CHANGES.values():
+            with ExitStack() as stack:
+                for constant, value in change.items():
+                    stack.enter_context(mock.patch.object(exact, constant, value))
+                fit = partial(decompose, X, 2 * DATA[name] + 1, None, tol=tol)
+                seconds = in_turn({"fit": fit}, REPEATS)["fit"]
+                found = fit()
+            cells.append(f"{found.n_iter}, {1e3 * seconds:.0f} ms, {found.stationarity:.0e}")
+    yield cells
 
 
 def main() -> None:
@@ -119,6 +107,7 @@ def main() -> None:
     for label, costs in runs.items():
         cells = [f"{max(0.0, cost - best):.1e}" for cost in costs[: SWEEPS + 1]]
         lines.append(f"| {label} | " + " | ".join(cells + [""] * (SWEEPS + 1 - len(cells))) + " |")
+    titles = ["data", *(f"{change}, {tol:g}" for tol in TOLERANCES for change in CHANGES)]
     lines += [
         "",
         (
@@ -126,7 +115,7 @@ def main() -> None:
             "the data choose and 2 K + 1 components, for two tolerances."
         ),
         "",
-        *one_blas_thread(counted, n_jobs=1)(),
+        *one_blas_thread(table_by_data, n_jobs=1)(titles, DATA, counted),
     ]
     text = "\n".join(lines) + "\n"
     (options.out / "sweeps.md").write_text(text)

@@ -9,7 +9,7 @@ import os
 import platform
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -19,6 +19,7 @@ import numpy as np
 
 import tuckermix
 from tuckermix._reading import stated
+from tuckermix.datasets import DatasetNotFound
 
 PACKAGES = ("tuckermix", "numpy", "scipy", "scikit-learn", "tensorly", "pymanopt", "torch")
 
@@ -116,6 +117,25 @@ def lines_of(rows: list[dict[str, Any]]) -> list[str]:
             f"| {row['what']} | {row['ours']} | {row['reference']} | {row['ratio']} "
             f"| {row['goal']} |"
         )
+    return lines
+
+
+def table_by_data(
+    titles: Iterable[str], cases: Iterable[Any], rows: Callable[[Any], Iterable[Iterable[Any]]]
+) -> list[str]:
+    """Lay out what a function gives for each case as a Markdown table, printed as it grows.
+
+    Cases whose dataset is not there are left out.
+    """
+    titles = list(titles)
+    lines = ["| " + " | ".join(titles) + " |", "|" + "---|" * len(titles)]
+    for case in cases:
+        try:
+            for cells in rows(case):
+                lines.append("| " + " | ".join(map(str, cells)) + " |")
+                print(lines[-1], flush=True)
+        except DatasetNotFound as error:
+            print(f"skipped: {error}")
     return lines
 
 

@@ -367,10 +367,17 @@ def problem(seed):
     return X, factors, basis
 
 
+def contracted(xp, X, factors, basis):
+    """Contract the samples of a problem; return what `settle` takes, and the energies."""
+    source = as_source(xp.asarray(X))
+    moved = [xp.asarray(factor) for factor in factors]
+    T, energies = source.contracted(moved, xp.asarray(basis))
+    return T, moved, 2, source.squared_norm, energies
+
+
 def test_one_pass_gives_what_coordinates_would(xp, seed):
     X, factors, basis = problem(seed)
-    source = as_source(xp.asarray(X))
-    T, energies = source.contracted([xp.asarray(f) for f in factors], xp.asarray(basis))
+    T, *_, energies = contracted(xp, X, factors, basis)
     Y = np.einsum("mij,ia,jb->mab", X - X.mean(axis=0), *factors).reshape(50, -1) @ basis
     u, sigma, _ = np.linalg.svd(Y, full_matrices=False)
     np.testing.assert_allclose(energies, sigma**2, rtol=1e-10)
@@ -383,12 +390,10 @@ def test_one_pass_gives_what_coordinates_would(xp, seed):
 def test_settling_gains_and_spans_the_projected_rows(xp, seed, limit, limits):
     limits(values_on_host=limit)
     X, factors, basis = problem(seed)
-    source = as_source(xp.asarray(X))
-    moved = [xp.asarray(factor) for factor in factors]
-    T, energies = source.contracted(moved, xp.asarray(basis))
+    T, *given, energies = contracted(xp, X, factors, basis)
     mean = multi_mode_dot(X.mean(axis=0)[None], factors, transpose=True)
     start = (1 - (50 * np.sum(mean**2) + energies[:2].sum()) / np.sum(X**2)) ** 0.5
-    found, space, error = settle(T, moved, 2, source.squared_norm, 1e-12)
+    found, space, error = settle(T, *given, 1e-12)
     assert error <= start + 1e-12
     projected = np.einsum("kij,ia,jb->kab", to_numpy(T)[1:], *map(to_numpy, found)).reshape(-1, 9)
     space = to_numpy(space)
@@ -400,10 +405,8 @@ def test_settling_gains_and_spans_the_projected_rows(xp, seed, limit, limits):
 def test_without_a_tolerance_settling_only_looks(xp, seed, limit, limits):
     limits(values_on_host=limit)
     X, factors, basis = problem(seed)
-    source = as_source(xp.asarray(X))
-    moved = [xp.asarray(factor) for factor in factors]
-    T, _ = source.contracted(moved, xp.asarray(basis))
-    found, _, error = settle(T, moved, 2, source.squared_norm, np.inf)
+    T, *given, _ = contracted(xp, X, factors, basis)
+    found, _, error = settle(T, *given, np.inf)
     for factor, before in zip(found, factors, strict=True):
         np.testing.assert_array_equal(to_numpy(factor), before)
     projected = np.einsum("kij,ia,jb->kab", to_numpy(T), *factors).reshape(-1, 9)
