@@ -30,7 +30,6 @@ from typing import Any
 import numpy as np
 
 from stress.interrupts import DONE, RESULTS, Assault, Broken, _digests, check_store, demand
-from tuckermix.cli import _unfinished
 from tuckermix.experiments.store import RunRecord, Store
 
 OWN_PROCESS = 10
@@ -76,7 +75,9 @@ class Kills:
         self.db = folder / "killed.sqlite"
         self.seen: dict[Any, Any] = {}
         self.seconds = self.assault.seconds["cluster"]
-        _unfinished.WORTH = 0.0  # keep everything, so that there is something to go on after
+        # Keep everything, so that there is something to continue from.
+        os.environ["TUCKERMIX_KEEP_SECONDS"] = "0"
+        os.environ["XDG_STATE_HOME"] = str(folder / "state")
         undisturbed = self.assault.fresh("undisturbed") / "out"
         demand(self.assault.cluster(undisturbed) == DONE, "an undisturbed run fails")
         self.labels = (undisturbed / "labels.csv").read_bytes()

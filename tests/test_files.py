@@ -5,6 +5,8 @@ import os
 import resource
 import signal
 import stat
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -302,12 +304,32 @@ def test_a_read_only_folder(tmp_path, monkeypatch):
 
 
 @pytest.mark.skipif(os.name != "posix", reason="symbolic links as on POSIX systems")
-def test_a_link_is_followed(tmp_path):
-    (tmp_path / "real").mkdir()
-    (tmp_path / "link.txt").symlink_to(tmp_path / "real" / "a.txt")
-    write_text(tmp_path / "link.txt", "x")
-    assert (tmp_path / "link.txt").is_symlink()
-    assert (tmp_path / "real" / "a.txt").read_text() == "x"
+def test_a_link_is_refused_wherever_it_leads(tmp_path):
+    (tmp_path / "real.txt").write_text("mine")
+    for target in ("real.txt", "nowhere.txt"):
+        link = tmp_path / "link.txt"
+        link.symlink_to(tmp_path / target)
+        with pytest.raises(FileExistsError, match=r"Cannot write .*link\.txt: it is a link to"):
+            write_text(link, "x")
+        link.unlink()
+    assert (tmp_path / "real.txt").read_text() == "mine"
+    assert names(tmp_path) == ["real.txt"]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="processes as on POSIX systems")
+def test_what_a_killed_writer_left_goes_and_nothing_else(tmp_path):
+    left = "import os, sys\nfrom tuckermix._files import atomic_path\n"
+    left += "with atomic_path(sys.argv[1]) as path:\n    os._exit(0)\n"
+    subprocess.run([sys.executable, "-c", left, tmp_path / "a.txt"], check=True)
+    (stale,) = names(tmp_path)
+    mine = [".a.txt", ".a.0123.txt", stale.replace(".a.", ".b."), "a.txt"]
+    for name in mine:
+        (tmp_path / name).write_text("mine")
+    (tmp_path / stale.replace(".txt", ".csv")).symlink_to(tmp_path / "a.txt")
+    with _files.atomic_path(tmp_path / "a.txt") as at_work:
+        _files.remove_stale(tmp_path, ["a.txt"])
+        assert at_work.exists()
+    assert names(tmp_path) == sorted([*mine, stale.replace(".txt", ".csv")])
 
 
 def test_two_writers_never_mix(tmp_path):

@@ -9,7 +9,10 @@ from __future__ import annotations
 
 import csv
 import errno
+import hashlib
 import os
+import platform
+import re
 import secrets
 import signal
 import stat
@@ -38,14 +41,23 @@ FORMULA_STARTS = tuple("=+-@\t\r\n＝＋－＠")
 """A spreadsheet takes a cell that starts so for a formula, and runs it."""
 
 
+def refuse_link(path: str | os.PathLike[str]) -> None:
+    """Raise FileExistsError where a path is a symbolic link, wherever it leads."""
+    if os.path.islink(path):
+        raise FileExistsError(
+            f"Cannot write {path}: it is a link to {os.readlink(path)}, and links are not "
+            "followed. Delete it, or name another place."
+        )
+
+
 @contextmanager
 def atomic_paths(*paths: str | os.PathLike[str]) -> Iterator[tuple[Path, ...]]:
     """Hand out temporary paths that become `paths` when the block ends without an error.
 
     The temporary files lie in the folders of the targets and keep the suffixes, from which many
     writers read the format. They exist, empty, when the block starts. A file that is replaced
-    keeps its permissions, a new one gets those of any new file. A symbolic link is followed: its
-    target is replaced, and the link stays.
+    keeps its permissions, a new one gets those of any new file. A symbolic link is refused: who
+    made it decides where it leads.
 
     Parameters
     ----------
@@ -61,6 +73,8 @@ def atomic_paths(*paths: str | os.PathLike[str]) -> Iterator[tuple[Path, ...]]:
     ------
     FileNotFoundError, IsADirectoryError, PermissionError
         If a path cannot be written to; nothing has been changed then.
+    FileExistsError
+        If a path is a link, one that leads nowhere included.
     OSError
         If the disk is full: with its name, and without a trace of what did not fit.
     """
@@ -225,8 +239,9 @@ def made_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 
 def _checked(path: str | os.PathLike[str]) -> Path:
-    """Return the file that a path leads to, if it may be written."""
-    target = Path(os.path.realpath(path))
+    """Return the file that a path names, if it may be written."""
+    refuse_link(path)
+    target = Path(os.path.realpath(path))  # folders above it may be links
     if not target.parent.is_dir():
         raise FileNotFoundError(
             f"Cannot write {path}: the folder {target.parent} does not exist. Create it first."
@@ -243,7 +258,53 @@ def _checked(path: str | os.PathLike[str]) -> Path:
 
 
 def _temporary(target: Path) -> Path:
-    return target.with_name(f".{target.stem}.{secrets.token_hex(TOKEN_BYTES)}{target.suffix}")
+    token = f"{_machine()}-{os.getpid():x}-{secrets.token_hex(TOKEN_BYTES)}"
+    return target.with_name(f".{target.stem}.{token}{target.suffix}")
+
+
+def _machine() -> str:
+    """Return a short name for this machine: a number of a process is good on one machine only."""
+    return hashlib.blake2b(platform.node().encode(), digest_size=4).hexdigest()
+
+
+def remove_stale(folder: Path, names: Iterable[str]) -> None:
+    """Delete temporary files of `atomic_paths` whose process was killed.
+
+    Only plain files of this user go, with the pattern of a temporary name and the number of a
+    process of this machine that does not run any more.
+
+    Parameters
+    ----------
+    folder : Path
+        Where to look.
+    names : iterable of str
+        The names of the files that were to be written.
+    """
+    if os.name != "posix":  # where nobody can be asked whether a process runs
+        return
+    stems = "|".join(re.escape(Path(name).stem) for name in names)
+    token = rf"\.{_machine()}-([0-9a-f]+)-[0-9a-f]{{{2 * TOKEN_BYTES}}}"
+    # A writer that is atomic itself makes a temporary file of a temporary file.
+    ours = re.compile(rf"\.+(?:{stems})(?:{token})+\.\w+")
+    with suppress(OSError):
+        for entry in list(os.scandir(folder)):
+            found = ours.fullmatch(entry.name)
+            if found is None or not entry.is_file(follow_symlinks=False):
+                continue
+            owner = entry.stat(follow_symlinks=False).st_uid
+            if owner == os.geteuid() and not _runs(int(found[1], 16)):
+                with suppress(OSError):
+                    os.unlink(entry.path)
+
+
+def _runs(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        pass
+    return True
 
 
 def _create(path: str | os.PathLike[str], temporary: Path) -> None:

@@ -12,7 +12,7 @@ import os
 import zipfile
 from dataclasses import replace
 from importlib import import_module
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -103,6 +103,12 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     >>> tuckermix.save(model, "model.tuckermix")  # doctest: +SKIP
     >>> tuckermix.load("model.tuckermix").predict(X_new)  # doctest: +SKIP
     """
+    with atomic_open(path) as stream:
+        write_model(model, stream)
+
+
+def write_model(model: Any, stream: IO[bytes]) -> None:
+    """Write a fitted model to an open file, see `save`."""
     encoder = Encoder(type(model).__name__, _describe_inner)
     header = {
         "format": FORMAT,
@@ -115,7 +121,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
         "versions": versions(NUMERICAL),
     }
     content = json.dumps(header, allow_nan=False, indent=1).encode()
-    with atomic_open(path) as stream, _NewArchive(stream, "w") as archive:
+    with _NewArchive(stream, "w") as archive:
         archive.writestr(zipfile.ZipInfo(HEADER, TIMESTAMP), content)
         for key, array in encoder.arrays.items():
             member = zipfile.ZipInfo(f"{key}.npy", TIMESTAMP)

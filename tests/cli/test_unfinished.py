@@ -1,5 +1,6 @@
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -9,18 +10,23 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tuckermix.cli import _unfinished
+from tuckermix.cli import main
 from tuckermix.cli._console import Console
+from tuckermix.cli._journal import Journal
 from tuckermix.cli._unfinished import Unfinished, key_of
 from tuckermix.datasets import Dataset, make_tensor_clusters, read
 from tuckermix.selection import Selection, Trial
 
+posix = pytest.mark.skipif(
+    os.name != "posix", reason="links, owners and kill -9 as on POSIX systems"
+)
 
-@pytest.fixture
-def always(monkeypatch):
-    """Keep all work, however little time it took."""
-    monkeypatch.setattr(_unfinished, "WORTH", 0.0)
-    monkeypatch.setattr(_unfinished, "RATE", np.inf)
+
+@pytest.fixture(autouse=True)
+def always(monkeypatch, tmp_path):
+    """Keep all work, however little time it took, signed with a key of this test."""
+    monkeypatch.setenv("TUCKERMIX_KEEP_SECONDS", "0")
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
 
 
 @pytest.fixture
@@ -35,10 +41,117 @@ def photos(tmp_path):
     return folder
 
 
-def begin(results, key="k" * 16):
-    unfinished = Unfinished(results, Console(quiet=True))
+def begin(results, key="k" * 16, quiet=True):
+    unfinished = Unfinished(results, Console(quiet))
     unfinished.under(lambda: key)
     return unfinished
+
+
+def dropped(unfinished):
+    """Leave a journal as a killed process does: closed, and where it is."""
+    if unfinished._journal is not None:
+        unfinished._journal.close()
+
+
+def cluster(photos, out, *words):
+    return main(["cluster", str(photos), "-k", "3", "-q", "-o", str(out), *words])
+
+
+# ---- nothing is believed, changed or deleted that this user's runs have not written -------------
+
+
+@posix
+@pytest.mark.parametrize(
+    "made", ["link", "dangling", "folder", "inside", "hard", "pipe", "text", "empty"]
+)
+def test_what_lies_in_the_place_of_the_journal_is_ignored_and_left_alone(
+    photos, tmp_path, capsys, made
+):
+    documents = tmp_path / "documents"
+    documents.mkdir()
+    for name in ("samples", "choice-1.json", "letter.txt"):
+        (documents / name).write_text(f"my {name}")
+    place = tmp_path / ".out.unfinished"
+    match made:
+        case "link":
+            place.symlink_to(documents)
+        case "dangling":
+            place.symlink_to(tmp_path / "nowhere")
+        case "folder":
+            shutil.copytree(documents, place)
+        case "inside":
+            place.mkdir()
+            (place / "samples").symlink_to(documents / "letter.txt")
+        case "hard":
+            os.link(documents / "letter.txt", place)
+        case "pipe":
+            os.mkfifo(place)
+        case "text":
+            place.write_text("my own notes")
+        case "empty":  # nothing is lost in it
+            place.touch()
+    assert cluster(photos, tmp_path / "out") == 0
+    assert sorted(path.name for path in documents.iterdir()) == [
+        *("choice-1.json", "letter.txt", "samples"),
+    ]
+    for path in documents.iterdir():
+        assert path.read_text() == f"my {path.name}"
+    assert not (tmp_path / "nowhere").exists()
+    assert os.path.lexists(place) == (made != "empty")
+    if made == "text":
+        assert place.read_text() == "my own notes"
+    again = cluster(photos, tmp_path / "out", "--force")
+    assert again == 0
+    Unfinished(tmp_path / "out", Console())
+    said = capsys.readouterr().err
+    assert ("Ignoring" in said) == (made != "empty")
+
+
+@posix
+def test_a_journal_signed_by_somebody_else_is_ignored(photos, tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "stranger"))
+    stranger = Unfinished(tmp_path / "out", Console(True))
+    forged = read(photos, remember=stranger.remember)
+    dropped(stranger)
+    content = stranger.path.read_bytes()
+    assert len(content) > forged.X.nbytes
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    mine = Unfinished(tmp_path / "out", Console())
+    assert "it was not written by you on this machine" in capsys.readouterr().err
+    assert read(photos, remember=mine.remember).X.shape == forged.X.shape
+    assert mine.path.read_bytes() == content
+
+
+@posix
+def test_a_home_that_cannot_be_written_to_stops_nothing(tmp_path, monkeypatch, capsys):
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "file"))
+    assert begin(tmp_path / "out", quiet=False).choice(lambda: CHOSEN) == CHOSEN
+    assert "its key cannot be kept" in capsys.readouterr().err
+
+
+@posix
+@pytest.mark.parametrize("name", ["labels.csv", "model.tuckermix", "report.html", "summary.json"])
+def test_no_result_is_written_through_a_link(photos, tmp_path, capsys, name):
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / name).symlink_to(tmp_path / "elsewhere")
+    assert cluster(photos, out, "--force") == 2
+    assert "it is a link to" in capsys.readouterr().err
+    assert not (tmp_path / "elsewhere").exists()
+    assert [path.name for path in out.iterdir()] == [name]
+
+
+@posix
+def test_a_folder_of_results_that_is_a_link_is_refused(photos, tmp_path, capsys):
+    (tmp_path / "real").mkdir()
+    for target in ("real", "nowhere"):
+        (tmp_path / "out").unlink(missing_ok=True)
+        (tmp_path / "out").symlink_to(tmp_path / target)
+        assert cluster(photos, tmp_path / "out", "--force") == 2
+        assert "it is a link to" in capsys.readouterr().err
+    assert not list((tmp_path / "real").iterdir())
+    assert not (tmp_path / "nowhere").exists()
 
 
 # ---- what the key depends on ------------------------------------------------------------------
@@ -71,79 +184,72 @@ def test_samples_on_disk_count_by_their_files(tmp_path, rng):
 # ---- files that were read ---------------------------------------------------------------------
 
 
-def test_files_that_were_read_are_not_read_again(photos, tmp_path, always):
-    first = read(photos, remember=Unfinished(tmp_path / "out", Console(True)).remember)
-    journal = tmp_path / ".out.unfinished" / "samples"
-    assert journal.stat().st_size > first.X.nbytes
-    (photos / "07.png").write_bytes((photos / "08.png").read_bytes())  # changed since
+def read_with_a_journal(photos, tmp_path, **options):
+    """Read as a run does that is killed afterwards; return the data, and the files it opened."""
     touched = []
+    unfinished = Unfinished(tmp_path / "out", Console(True))
 
     def remember(read_one):
-        def noted(path, options):
+        def noted(path, given):
             touched.append(path.name)
-            return read_one(path, options)
+            return read_one(path, given)
 
-        return Unfinished(tmp_path / "out", Console(True)).remember(noted)
+        return unfinished.remember(noted)
 
-    again = read(photos, remember=remember)
+    data = read(photos, remember=remember, **options)
+    dropped(unfinished)
+    return data, touched, unfinished.path
+
+
+def test_files_that_were_read_are_not_read_again(photos, tmp_path):
+    first, touched, _ = read_with_a_journal(photos, tmp_path)
+    assert len(touched) == 30
+    (photos / "07.png").write_bytes((photos / "08.png").read_bytes())  # changed since
+    again, touched, _ = read_with_a_journal(photos, tmp_path)
     assert touched == ["07.png"]
     assert again.extra == first.extra
     same = np.arange(30) != 7
     np.testing.assert_array_equal(again.X[same], first.X[same])
     np.testing.assert_array_equal(again.X[7], first.X[8])
-
-
-def test_other_options_read_anew(photos, tmp_path, always):
-    remember = Unfinished(tmp_path / "out", Console(True)).remember
-    read(photos, remember=remember)
-    assert read(photos, size=8, remember=remember).sample_shape == (8, 8)
+    other, touched, _ = read_with_a_journal(photos, tmp_path, size=8)
+    assert other.sample_shape == (8, 8)
+    assert len(touched) == 30
 
 
 @pytest.mark.parametrize("cut", [1, 300, 1000])
-def test_a_journal_that_ends_in_the_middle_is_good_up_to_there(photos, tmp_path, always, cut):
-    whole = read(photos, remember=Unfinished(tmp_path / "out", Console(True)).remember)
-    journal = tmp_path / ".out.unfinished" / "samples"
+def test_a_journal_that_ends_in_the_middle_is_good_up_to_there(photos, tmp_path, cut):
+    whole, _, journal = read_with_a_journal(photos, tmp_path)
     size = journal.stat().st_size
     os.truncate(journal, size - cut)
-    again = read(photos, remember=Unfinished(tmp_path / "out", Console(True)).remember)
+    again, touched, _ = read_with_a_journal(photos, tmp_path)
+    assert 0 < len(touched) < 5
     np.testing.assert_array_equal(again.X, whole.X)
     assert journal.stat().st_size == size  # what was lost is there again
 
 
-def test_damaged_records_are_read_anew(photos, tmp_path, always):
-    whole = read(photos, remember=Unfinished(tmp_path / "out", Console(True)).remember)
-    journal = tmp_path / ".out.unfinished" / "samples"
+def test_damaged_records_are_read_again(photos, tmp_path):
+    whole, _, journal = read_with_a_journal(photos, tmp_path)
     content = bytearray(journal.read_bytes())
-    for place in np.random.default_rng(0).integers(0, len(content), 40):
+    for place in np.random.default_rng(0).integers(68, len(content), 40):
         content[place] ^= 0xFF
     journal.write_bytes(content)
-    again = read(photos, remember=Unfinished(tmp_path / "out", Console(True)).remember)
+    again, _, _ = read_with_a_journal(photos, tmp_path)
     np.testing.assert_array_equal(again.X, whole.X)
 
 
-def test_a_journal_of_endless_brackets_is_cut_off(photos, tmp_path, always):
-    whole = read(photos, remember=Unfinished(tmp_path / "out", Console(True)).remember)
-    journal = tmp_path / ".out.unfinished" / "samples"
-    size = journal.stat().st_size
-    journal.write_bytes(journal.read_bytes() + b"[" * 60_000 + b"\n")
-    again = read(photos, remember=Unfinished(tmp_path / "out", Console(True)).remember)
-    np.testing.assert_array_equal(again.X, whole.X)
-    assert journal.stat().st_size == size
-
-
-def test_quick_work_leaves_nothing_and_asks_for_no_key(photos, tmp_path):
+def test_quick_work_leaves_nothing_and_asks_for_no_key(photos, tmp_path, monkeypatch):
+    monkeypatch.delenv("TUCKERMIX_KEEP_SECONDS")
     unfinished = Unfinished(tmp_path / "out", Console(True))
-    data = read(photos, remember=unfinished.remember)
+    read(photos, remember=unfinished.remember)
     unfinished.under(lambda: pytest.fail("all samples were read for a key"))
     with unfinished.guarding():
         assert unfinished.choice(lambda: CHOSEN) == CHOSEN
         assert unfinished.fitted() is None
-        np.testing.assert_array_equal(unfinished.rows(lambda part: part, data.X), data.X)
         unfinished.keep_fitted(None, 0.1)
     assert not unfinished.path.exists()
 
 
-# ---- the choice, the features, the fit --------------------------------------------------------
+# ---- the choice and the fit -------------------------------------------------------------------
 
 CHOSEN = Selection(
     [Trial(3, "pixels", 0.9, 0.5, 10, 0.1), Trial(4, "pixels", 1 / 3, 0.5, 2)],
@@ -151,125 +257,59 @@ CHOSEN = Selection(
 )
 
 
-def test_a_choice_is_made_once(tmp_path, always):
-    assert begin(tmp_path / "out").choice(lambda: CHOSEN) == CHOSEN
-    again = begin(tmp_path / "out").choice(lambda: pytest.fail("chosen twice"))
-    assert again == CHOSEN
+def test_a_choice_is_made_once(tmp_path):
+    first = begin(tmp_path / "out")
+    assert first.choice(lambda: CHOSEN) == CHOSEN
+    dropped(first)
+    again = begin(tmp_path / "out")
+    assert again.choice(lambda: pytest.fail("chosen twice")) == CHOSEN
+    dropped(again)
     other = begin(tmp_path / "out", "o" * 16)
     assert other.choice(lambda: Selection([], 2, "x")).n_clusters == 2
-    assert begin(tmp_path / "out").choice(lambda: Selection([], 5, "x")).n_clusters == 5
 
 
-def test_a_damaged_choice_is_made_anew(tmp_path, always):
-    unfinished = begin(tmp_path / "out")
-    unfinished.choice(lambda: CHOSEN)
-    (path,) = unfinished.path.iterdir()
-    nested = "[" * 100_000
-    for content in ("", "{", "[]", '{"trials": [{}]}', '{"trials": [], "more": 1}', nested):
-        path.write_text(content)
-        assert begin(tmp_path / "out").choice(lambda: CHOSEN) == CHOSEN
-
-
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("n_clusters", "3"),
-        ("n_clusters", 9),
-        ("view", "edges"),
-        ("behind", "much"),
-        ("nested", [{}]),
-        ("nested", 1),
-        ("trials", {"stability": "large"}),
-        ("trials", {"weight": None}),
-        ("trials", {"n_clusters": 1.5}),
-        ("trials", {"view": ["pixels"]}),
-    ],
-)
-def test_a_choice_of_other_kinds_is_made_anew(tmp_path, always, name, value):
-    unfinished = begin(tmp_path / "out")
-    unfinished.choice(lambda: CHOSEN)
-    (path,) = unfinished.path.iterdir()
-    values = json.loads(path.read_text())
-    if name == "trials":
-        values["trials"][0] |= value
-    else:
-        values[name] = value
-    path.write_text(json.dumps(values))
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"trials": [{}]}', "[" * 100_000])
+def test_a_choice_of_another_version_is_made_again(tmp_path, text):
+    journal = Journal(tmp_path / ".out.unfinished")
+    journal.append(["choice", "k" * 16], text.encode())
+    journal.close()
     assert begin(tmp_path / "out").choice(lambda: CHOSEN) == CHOSEN
 
 
-def test_a_choice_that_is_of_no_use_is_made_anew(tmp_path, always):
-    begin(tmp_path / "out").choice(lambda: CHOSEN)
-    other = replace(CHOSEN, next_n_clusters=7)
-    assert begin(tmp_path / "out").choice(lambda: other, {}.__getitem__) == other
-
-
-@pytest.mark.parametrize("fail_at", [0, 1, 4, 9])
-def test_features_go_on_where_they_ended(tmp_path, always, monkeypatch, rng, fail_at):
-    monkeypatch.setattr(_unfinished, "PIECE_BYTES", 10 * 5 * 8)
-    X = rng.random((97, 5))
-    calls = []
-
-    def transform(part):
-        calls.append(len(part))
-        if len(calls) - 2 == fail_at:  # the first call asks for the shape
-            raise KeyboardInterrupt
-        return 2 * part
-
-    with pytest.raises(KeyboardInterrupt):
-        begin(tmp_path / "out").rows(transform, X)
-    fail_at, calls[:] = -2, []
-    np.testing.assert_array_equal(begin(tmp_path / "out").rows(transform, X), 2 * X)
-    calls[:] = []
-    np.testing.assert_array_equal(begin(tmp_path / "out").rows(transform, X), 2 * X)
-    assert calls == [1]
-
-
-def test_pieces_before_the_time_is_up_are_kept_with_the_next(tmp_path, monkeypatch, rng):
-    monkeypatch.setattr(_unfinished, "PIECE_BYTES", 10 * 5 * 8)
-    clock = iter(np.arange(100.0))  # a second for each look at it
-    monkeypatch.setattr(_unfinished.time, "monotonic", lambda: next(clock))
-    monkeypatch.setattr(_unfinished, "WORTH", 3.5)
-    X = rng.random((50, 5))
+def test_a_choice_that_is_of_no_use_is_made_again(tmp_path):
     unfinished = begin(tmp_path / "out")
-    unfinished.rows(lambda part: part + 1, X)
-    names = sorted(path.name for path in unfinished.path.iterdir())
-    assert [name.rsplit("-", 1)[0] for name in names] == ["features-0-40", "features-40-50"]
+    unfinished.choice(lambda: CHOSEN)
+    other = replace(CHOSEN, next_n_clusters=7)
+    assert unfinished.choice(lambda: other, {}.__getitem__) == other
 
 
-def test_features_of_another_shape_are_not_taken(tmp_path, always, rng):
-    X = rng.random((12, 5))
-    begin(tmp_path / "out").rows(lambda part: part, X)
-    found = begin(tmp_path / "out").rows(lambda part: part[:, :3], X)
-    np.testing.assert_array_equal(found, X[:, :3])
-
-
-def test_a_fitted_model_is_found_again(tmp_path, always):
+def test_a_fitted_model_is_found_again(tmp_path):
     from tuckermix import TuckerClustering
 
     X = make_tensor_clusters(40, (5, 4), 3, random_state=0).X
     model = TuckerClustering(3, random_state=0).fit(X)
-    assert begin(tmp_path / "out").fitted() is None
-    begin(tmp_path / "out").keep_fitted(model, 12.5)
+    unfinished = begin(tmp_path / "out")
+    assert unfinished.fitted() is None
+    unfinished.keep_fitted(model, 12.5)
+    dropped(unfinished)
     found, seconds = begin(tmp_path / "out").fitted()
     assert seconds == 12.5
     np.testing.assert_array_equal(found.predict_proba(X), model.predict_proba(X))
 
 
-# ---- what becomes of the folder ---------------------------------------------------------------
+# ---- what becomes of the journal ---------------------------------------------------------------
 
 
-def test_success_takes_everything_away(tmp_path, always):
+def test_success_takes_everything_away(tmp_path):
     unfinished = begin(tmp_path / "out")
     with unfinished.guarding():
         unfinished.choice(lambda: CHOSEN)
-        assert unfinished.path.is_dir()
+        assert unfinished.path.is_file()
     assert not unfinished.path.exists()
 
 
-def test_failure_says_where_it_is(tmp_path, always, capsys):
-    unfinished = Unfinished(tmp_path / "out", Console())
-    unfinished.under(lambda: "k")
+def test_failure_says_where_it_is(tmp_path, capsys):
+    unfinished = begin(tmp_path / "out", quiet=False)
 
     def interrupt():
         with unfinished.guarding():
@@ -278,20 +318,16 @@ def test_failure_says_where_it_is(tmp_path, always, capsys):
 
     with pytest.raises(KeyboardInterrupt):
         interrupt()
-    assert f"What was done is kept in {unfinished.path} (0.0 MB)" in capsys.readouterr().err
-    again = Unfinished(tmp_path / "out", Console())
-    again.under(lambda: "k")
-    again.choice(lambda: CHOSEN)
-    assert "Going on after what an earlier run left in" in capsys.readouterr().err
+    assert f"The work so far is kept in {unfinished.path} (0.0 MB)" in capsys.readouterr().err
+    dropped(unfinished)
+    begin(tmp_path / "out", quiet=False).choice(lambda: CHOSEN)
+    assert "Continuing an earlier run, from" in capsys.readouterr().err
 
 
-def test_a_disk_that_refuses_stops_nothing(tmp_path, always, monkeypatch):
-    (tmp_path / ".out.unfinished").write_text("a file in its place")
-    assert begin(tmp_path / "out").choice(lambda: CHOSEN) == CHOSEN
-    usage = type("Usage", (), {"free": 0})
-    monkeypatch.setattr(_unfinished.shutil, "disk_usage", lambda path: usage)
+def test_a_full_disk_stops_nothing(tmp_path, monkeypatch):
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: type("Usage", (), {"free": 0}))
     assert begin(tmp_path / "full").choice(lambda: CHOSEN) == CHOSEN
-    assert list((tmp_path / ".full.unfinished").iterdir()) == []
+    assert not (tmp_path / ".full.unfinished").exists()
 
 
 # ---- killed for real --------------------------------------------------------------------------
@@ -299,13 +335,12 @@ def test_a_disk_that_refuses_stops_nothing(tmp_path, always, monkeypatch):
 RUN = """
 import os, signal, sys
 import tuckermix.cli._results as results
-from tuckermix.cli import _unfinished, main
+from tuckermix import _files
+from tuckermix.cli import main
 from tuckermix.clustering import TuckerClustering
 from tuckermix.datasets import _images
-from tuckermix.features import Scattering
 from tuckermix.selection import AutoClustering
 
-_unfinished.WORTH, _unfinished.RATE, _unfinished.PIECE_BYTES = 0.0, float("inf"), 2**14
 stage, at, *words = sys.argv[1:]
 counts = {}
 
@@ -321,9 +356,9 @@ def watch(owner, name, what):
 
 watch(_images, "_pillow", "read")
 watch(AutoClustering, "select", "choose")
-watch(Scattering, "transform", "features")
 watch(TuckerClustering, "fit", "fit")
 watch(results, "write_results", "write")
+watch(_files, "_flush", "flush")
 code = main(words)
 print(counts)
 sys.exit(code)
@@ -337,40 +372,38 @@ def start(stage, at, *words):
     return done.returncode, json.loads(last.replace("'", '"')), done.stderr
 
 
-@pytest.mark.slow
-@pytest.mark.skipif(os.name != "posix", reason="kill -9 is that of POSIX")
+@posix
 def test_a_run_that_is_killed_again_and_again_ends_as_if_it_had_not_been(photos, tmp_path):
     """Kill -9 at each stage; each time the same command goes on, and nothing is done twice."""
     words = ("cluster", photos, "--features", "log-scattering", "-o")
     code, counts, _ = start("", 0, *words, tmp_path / "at-once")
     assert code == 0
     assert counts["read"] == 30
-    pieces = counts["features"]
-    assert pieces > 6
     words = (*words, tmp_path / "result")
     hidden = tmp_path / ".result.unfinished"
 
     code, counts, _ = start("read", 20, *words)
     assert code == -signal.SIGKILL
-    code, counts, said = start("features", 5, *words)
+    code, counts, said = start("fit", 1, *words)
     assert code == -signal.SIGKILL
     assert counts["read"] == 30 - 19
     assert counts["choose"] == 1
-    assert "Going on after what an earlier run left in" in said
-    code, counts, _ = start("fit", 1, *words)
+    assert "Continuing an earlier run, from" in said
+    code, counts, _ = start("write", 1, *words)
     assert code == -signal.SIGKILL
     assert "read" not in counts
     assert "choose" not in counts
-    assert counts["features"] < pieces
-    code, counts, _ = start("write", 1, *words)
-    assert code == -signal.SIGKILL
-    assert counts["features"] == 1  # which asks for the shape
-    assert hidden.is_dir()
+    assert hidden.is_file()
     assert not (tmp_path / "result" / "labels.csv").exists()
+    code, counts, _ = start("flush", 3, *words)
+    assert code == -signal.SIGKILL
+    assert "fit" not in counts
+    assert len(list((tmp_path / "result").glob(".*"))) >= 4  # written, not yet renamed
     code, counts, _ = start("", 0, *words)
     assert code == 0
     assert "fit" not in counts
     assert not hidden.exists()
+    assert len(list((tmp_path / "result").iterdir())) == 4
 
     def made(name, file):
         return (tmp_path / name / file).read_bytes()

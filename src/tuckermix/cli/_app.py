@@ -145,7 +145,9 @@ def _explain(error: Exception) -> int:
         if error.errno in NOT_ALLOWED:
             return _fail(f"{said} Check who may use it, or name another.", EXIT_FAILED)
         return _fail(f"{said} Check the path.", EXIT_USAGE)
-    if isinstance(error, UsageError | ValueError | FileNotFoundError | IsADirectoryError):
+    if isinstance(
+        error, UsageError | ValueError | FileNotFoundError | IsADirectoryError | FileExistsError
+    ):
         return _fail(in_options(one_line(error)), EXIT_USAGE)
     if isinstance(error, OSError) and error.errno in FULL_DISK:
         where = f" {error.filename}" if error.filename else " the results"

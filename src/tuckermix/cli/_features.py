@@ -7,13 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from tuckermix._array_api import is_dask, is_numpy, to_numpy
+from tuckermix._array_api import is_dask, to_numpy
 from tuckermix._names import FEATURES, LOG_SCATTERING, PIXELS, SCALES
 from tuckermix._reading import default_limit
 from tuckermix._resources import one_blas_thread
 from tuckermix.cli._console import UsageError
 from tuckermix.cli._options import AUTO, NONE, check
-from tuckermix.cli._unfinished import Unfinished
 from tuckermix.datasets import Dataset
 
 SAME_KIND = ("key", "sample_axis", "sample_shape", "axes")
@@ -129,20 +128,14 @@ def scale_of(model: Any) -> str:
     return next((step.mode for step in steps if type(step).__name__ == "Scale"), NONE)
 
 
-def fit_features(model: Any, X: Any, unfinished: Unfinished | None = None) -> Any:
+def fit_features(model: Any, X: Any) -> Any:
     """Fit the transformers of a pipeline and return the features; `X` itself where there are none.
 
-    Features of samples on disk are kept in memory if they fit there: they would be computed anew
-    in every pass. Those of samples in memory are computed piece by piece, and go on where an
-    earlier run was killed.
+    Features of samples on disk are kept in memory if they fit there: every pass would compute them
+    again.
     """
     if not is_pipeline(model):
         return X
-    if unfinished is not None and is_numpy(X):
-        *first, last = (step for _, step in model.steps[:-1])
-        for step in first:
-            X = step.fit_transform(X)
-        return unfinished.rows(last.fit(X).transform, X)
     features = model[:-1].fit_transform(X)
     if is_dask(features) and features.nbytes <= default_limit():
         return features.persist()

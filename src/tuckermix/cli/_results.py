@@ -13,7 +13,14 @@ from typing import Any
 import numpy as np
 
 from tuckermix._array_api import to_numpy
-from tuckermix._files import atomic_paths, csv_text, made_folder, write_text
+from tuckermix._files import (
+    atomic_paths,
+    csv_text,
+    made_folder,
+    refuse_link,
+    remove_stale,
+    write_text,
+)
 from tuckermix._version import __version__
 from tuckermix.cli._console import UsageError
 from tuckermix.summary import (
@@ -27,7 +34,9 @@ from tuckermix.summary import (
     surety,
 )
 
-LABELS, MODEL, REPORT, SUMMARY = "labels.csv", "model.tuckermix", "report.html", "summary.json"
+FILES = LABELS, MODEL, REPORT, SUMMARY = (
+    *("labels.csv", "model.tuckermix", "report.html", "summary.json"),
+)
 
 SCHEMA_VERSION = 3
 """Of summary.json. Version 1, without a number, had all settings as text; 3 added what was skipped,
@@ -37,6 +46,11 @@ notes, and how many classes are known."""
 @contextmanager
 def result_folder(path: Path) -> Iterator[Path]:
     """Make a folder for results; one that was made and stayed empty is taken away again."""
+    if path.is_symlink():
+        raise UsageError(
+            f"Cannot write to {path}: it is a link to {os.readlink(path)}. Name the folder itself "
+            "with --out."
+        )
     if path.exists() and not path.is_dir():
         raise UsageError(f"Cannot write to {path}: it is a file. Name a folder.")
     with ExitStack() as stack:
@@ -47,12 +61,16 @@ def result_folder(path: Path) -> Iterator[Path]:
             raise UsageError(f"Cannot write to {path}: {why}. Name another folder.") from error
         if not os.access(path, os.W_OK):
             raise UsageError(f"Cannot write to {path}: permission is denied. Name another folder.")
+        remove_stale(path, FILES)
         yield path
 
 
 def refuse_to_replace(folder: Path, force: bool, unless: str | None = None) -> None:
     """Raise if a folder holds results, unless told to replace them or made by one command."""
-    there = [name for name in (LABELS, MODEL, REPORT, SUMMARY) if (folder / name).exists()]
+    if folder.is_dir():
+        for name in FILES:
+            refuse_link(folder / name)
+    there = [name for name in FILES if (folder / name).exists()]
     if not there or force:
         return
     if unless is not None:

@@ -285,7 +285,7 @@ def fit_and_write(
     start = time.perf_counter()
     if _features.is_pipeline(model):
         with console.stage("Features"):
-            moved = _features.fit_features(model, moved, unfinished)
+            moved = _features.fit_features(model, moved)
     if before is None:
         with console.stage("Fitting"):
             _features.final(model).fit(moved)
