@@ -4,9 +4,8 @@
 ``reproduce`` has lost no record that was there before and holds only whole ones, the next run goes
 on, and what comes out in the end is what an undisturbed run gives. A killed ``cluster`` leaves the
 four results of an earlier run, or the four new ones: no half of a file, no mixture; the next run
-goes on after what the killed one kept, gives the labels of an undisturbed run, and leaves nothing
-hidden. (Unlike Ctrl-C, kill -9 leaves no moment to tidy up: a hidden temporary file may stay among
-the results, and harms nothing.)
+continues what the killed one kept, gives the labels of an undisturbed run, and leaves nothing
+hidden.
 
 Most runs are forks of this process, which has everything imported, so that the blow falls on the
 work; one in ten is a process of its own with workers.
@@ -16,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import io
 import os
 import shutil
 import signal
@@ -30,6 +30,7 @@ from typing import Any
 import numpy as np
 
 from stress.interrupts import DONE, RESULTS, Assault, Broken, _digests, check_store, demand
+from tuckermix.cli import main as command_line
 from tuckermix.experiments.store import RunRecord, Store
 
 OWN_PROCESS = 10
@@ -78,9 +79,22 @@ class Kills:
         # Keep everything, so that there is something to continue from.
         os.environ["TUCKERMIX_KEEP_SECONDS"] = "0"
         os.environ["XDG_STATE_HOME"] = str(folder / "state")
+        self.photos, self.resumed = _photos(folder / "photos"), 0
         undisturbed = self.assault.fresh("undisturbed") / "out"
-        demand(self.assault.cluster(undisturbed) == DONE, "an undisturbed run fails")
+        for _ in range(2):  # the first time imports and warms up
+            start = time.perf_counter()
+            demand(self.cluster(undisturbed)[0] == DONE, "an undisturbed run fails")
+        self.cluster_seconds = time.perf_counter() - start
         self.labels = (undisturbed / "labels.csv").read_bytes()
+
+    def words(self, out: Path) -> tuple[str, ...]:
+        return ("cluster", str(self.photos), "-k", "4", "-o", str(out), "--force")
+
+    def cluster(self, out: Path) -> tuple[int, str]:
+        """Run the command in this process; return its exit code and what it said."""
+        said = io.StringIO()
+        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(said):
+            return command_line(self.words(out)), said.getvalue()
 
     def reproduce(self, db: Path, jobs: int = 0) -> int:
         return self.assault.command(*WORDS, "--jobs", str(jobs), "--db", str(db))
@@ -122,21 +136,11 @@ class Kills:
         if seed % 2:
             shutil.copytree(self.assault.old_results, out)
         before = _digests(place)
-        seconds = rng.uniform(0, 1.1 * self.seconds)
+        seconds = rng.uniform(0, 1.1 * self.cluster_seconds)
         if seed % OWN_PROCESS == 0:
-            words = (
-                "cluster",
-                str(self.assault.data),
-                "-k",
-                "4",
-                "-o",
-                str(out),
-                "--quiet",
-                "--force",
-            )
-            cut = killed_command(words, rng.uniform(0, START_SECONDS))
+            cut = killed_command(self.words(out), rng.uniform(0, START_SECONDS))
         else:
-            cut = killed(lambda: self.assault.cluster(out), seconds)
+            cut = killed(lambda: self.cluster(out), seconds)
         after = {
             name: digest
             for name, digest in _digests(place).items()
@@ -145,11 +149,27 @@ class Kills:
         changed = {name for name in after if after[name] != before.get(name)}
         demand(len(changed) in (0, len(RESULTS)), f"results of two runs: {sorted(changed)}")
         demand(set(before) <= set(after), "earlier results are gone")
-        demand(self.assault.cluster(out) == DONE, "the next run fails")
+        code, said = self.cluster(out)
+        demand(code == DONE, "the next run fails")
+        self.resumed += "Continuing an earlier run" in said
         labels = (out / "labels.csv").read_bytes()
         demand(labels == self.labels, "the labels are not those of an undisturbed run")
-        demand(not list(place.glob(".*.unfinished")), "what was kept has not been taken away")
+        left = [str(path) for path in place.rglob(".*")]
+        demand(not left, f"files are left over: {left}")
         return cut
+
+
+def _photos(folder: Path) -> Path:
+    """Make a folder of small pictures of four kinds."""
+    from PIL import Image
+
+    folder.mkdir()
+    rng = np.random.default_rng(0)
+    kinds = rng.integers(0, 200, (4, 16, 16))
+    for index in range(60):
+        picture = kinds[index % 4] + rng.integers(0, 50, (16, 16))
+        Image.fromarray(picture.astype(np.uint8)).save(folder / f"{index:02d}.png")
+    return folder
 
 
 def _outcome(record: RunRecord) -> tuple[Any, ...]:
@@ -178,6 +198,7 @@ def main() -> int:
             if kind == "reproduce":
                 print(f"{len(kills.seen)} records survived the kills of reproduce", flush=True)
                 kills.finish_reproduce()
+    print(f"{kills.resumed} runs of cluster continued what a killed one had kept")
     for kind in runs:
         print(f"{kind}: {cut[kind]} of {runs[kind]} runs were killed before they ended")
     print(f"{failures} failures")
