@@ -3,6 +3,7 @@
 from tuckermix._reading import ReadError
 from tuckermix.datasets._dataset import Dataset
 from tuckermix.datasets._frames import labels_like
+from tuckermix.datasets._objects import make_objects
 from tuckermix.datasets._read import READERS, read
 from tuckermix.datasets._registry import (
     DatasetInfo,
@@ -29,6 +30,7 @@ __all__ = [
     "list_datasets",
     "load",
     "make_dynamic_textures",
+    "make_objects",
     "make_tensor_clusters",
     "read",
 ]
