@@ -8,6 +8,7 @@ Environment variables that widen or narrow a run:
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import os
 import signal
@@ -58,7 +59,6 @@ LIMITS = {
     # Samples from which labels are learned: at large, on a device, of a stream, of several views.
     "landmarks": ("clustering.MAX_LANDMARKS",),
     "landmarks_on_devices": ("clustering.DEVICE_LANDMARKS",),
-    "landmarks_of_streams": ("decomposition.stream.MAX_LANDMARKS",),
     "landmarks_of_views": ("selection.multiview.MAX_LANDMARKS",),
     # From so many samples on, a part of so many gives the start.
     "samples_without_part": ("decomposition.fit.MANY_SAMPLES",),
@@ -85,10 +85,6 @@ LIMITS = {
     "size_for_lapack": ("numerics.linalg.FALLBACK_SIZE",),
     "band_work": ("numerics.linalg.MAX_BAND_WORK",),
     "graph_edges": ("labels.graph.MAX_EDGES",),
-    # Modes that are worked on along the span of samples, or of a part of them.
-    "long_mode": ("sources.source.LONG_MODE", "decomposition.fit.LONG_MODE"),
-    "very_long_mode": ("sources.source.VERY_LONG_MODE",),
-    "span_samples": ("sources.source.SPAN_SAMPLES",),
     # What is worked on at a time.
     "block_bytes": ("sources.source.HOST_BLOCK_BYTES",),
     "block_samples": ("sources.source.HOST_BLOCK_SAMPLES",),
@@ -116,6 +112,13 @@ def limits(monkeypatch: pytest.MonkeyPatch):
                 monkeypatch.setattr(f"tuckermix.{place}", value)
 
     return set_limits
+
+
+@pytest.fixture
+def settings():
+    """Use settings of algorithms until the end of a test: ``settings(SpanSettings(width=9))``."""
+    with contextlib.ExitStack() as stack:
+        yield lambda value: stack.enter_context(value.use())
 
 
 @pytest.fixture(

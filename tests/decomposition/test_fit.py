@@ -8,7 +8,7 @@ from tuckermix._array_api import to_numpy
 from tuckermix.decomposition import SOLVERS
 from tuckermix.decomposition.fit import INITS, noise_floor, ranks_from_energy, start_factors
 from tuckermix.numerics.tensor import multi_mode_dot
-from tuckermix.sources import as_source
+from tuckermix.sources import SpanSettings, as_source
 
 
 @pytest.fixture
@@ -196,10 +196,10 @@ def test_a_cost_beyond_the_range_is_said_and_all_else_holds(rng, factor):
 
 @pytest.mark.parametrize("shape", [(600,), (2, 700), (400, 3)])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_a_mode_longer_than_the_samples_span_is_fitted_as_a_short_one(shape, dtype, rng, limits):
+def test_a_mode_longer_than_the_samples_span_is_fitted_as_a_short_one(shape, dtype, rng, settings):
     X = rng.standard_normal((40, *shape)).astype(dtype)
     found = decompose(X, 6)
-    limits(long_mode=10**6)
+    settings(SpanSettings(long_mode=10**6))
     expected = decompose(X, 6, found.ranks)
     assert found.ranks == expected.ranks
     assert found.cost == pytest.approx(expected.cost, rel=1e-4)
@@ -214,13 +214,44 @@ def test_a_rank_beyond_the_span_is_kept(rng):
     assert decompose(X, 3, 50).ranks == (50,)
 
 
-def test_a_part_of_many_samples_spans_a_very_long_mode(rng, limits):
+def test_a_part_of_many_samples_spans_a_very_long_mode(rng, settings):
     centers = rng.standard_normal((3, 200))
     X = centers[np.arange(120) % 3] + 0.01 * rng.standard_normal((120, 200))
-    limits(long_mode=100, very_long_mode=150, span_samples=12)
+    expected = decompose(X, 3)
+    settings(SpanSettings(long_mode=100, dense_side=150, width=12))
     found = decompose(X, 3)
     assert found.ranks[0] <= 12
-    limits(long_mode=10**6)
-    assert found.cost == pytest.approx(decompose(X, 3).cost, rel=1e-3)
+    assert found.cost == pytest.approx(expected.cost, rel=1e-3)
     # What the part does not span shows in the certificate, which looks at all of the mode.
     assert 0 < found.stationarity < 0.01
+
+
+@pytest.mark.parametrize("shape", [(3, 90), (90, 4, 2), (150,)])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_no_matrix_of_the_size_of_a_long_mode_is_needed(shape, dtype, rng, settings):
+    weights = rng.standard_normal((60, 4)) * [40.0, 20.0, 10.0, 5.0]
+    low = np.tensordot(weights, rng.standard_normal((4, *shape)), 1)
+    X = (low + 0.01 * rng.standard_normal(low.shape)).astype(dtype)
+    long = int(np.argmax(shape))
+    ranks = tuple(4 if mode == long else size for mode, size in enumerate(shape))
+    expected = decompose(X, 5, ranks)
+    settings(SpanSettings(long_mode=10, dense_side=50, width=16))
+    found = decompose(X, 5, ranks)
+    assert found.cost == pytest.approx(expected.cost, rel=1e-2)
+    angles = np.linalg.svd(found.factors[long].T @ expected.factors[long])[1]
+    assert angles.min() > 1 - 1e-4
+    factor = decompose(X, 5, tuple(20 if rank == 4 else rank for rank in ranks)).factors[long]
+    assert factor.shape[1] == 20  # more than the width, and than some of the samples span
+    np.testing.assert_allclose(factor.T @ factor, np.eye(20), atol=1e-5)
+
+
+def test_strongest_directions_of_a_long_mode_serve_for_all(rng, settings):
+    low = np.tensordot(rng.standard_normal((50, 4)), rng.standard_normal((4, 60, 5)), 1)
+    X = low + 0.1 * rng.standard_normal(low.shape)
+    expected = decompose(X, 5)
+    settings(SpanSettings(many_entries=20, further=8, most_directions=12))
+    found = decompose(X, 5)
+    assert found.ranks[0] <= 12
+    assert found.cost == pytest.approx(decompose(X, 5, found.ranks).cost, rel=1e-3)
+    assert found.cost < 1.2 * expected.cost
+    assert found.stationarity < 0.01

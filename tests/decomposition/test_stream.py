@@ -8,7 +8,8 @@ from tuckermix import TuckerClustering, load, save
 from tuckermix._array_api import to_numpy
 from tuckermix.datasets import make_tensor_clusters
 from tuckermix.decomposition import decompose
-from tuckermix.decomposition.stream import Summary, decompose_summary
+from tuckermix.sources import SpanSettings
+from tuckermix.decomposition.stream import StreamSettings, Summary, decompose_summary
 
 SOLVING = {"solver": "exact", "init": "hosvd", "n_init": 1, "max_iter": 100, "tol": 1e-6}
 
@@ -62,8 +63,8 @@ def test_memory_weighs_samples_by_their_age(seed):
     assert summary.weight == pytest.approx(weights.sum(), rel=1e-10)
 
 
-def test_landmarks_favour_what_is_remembered(limits, seed):
-    limits(landmarks_of_streams=200)
+def test_landmarks_favour_what_is_remembered(settings, seed):
+    settings(StreamSettings(landmarks=200))
     X = np.arange(2000.0)[:, None] * np.ones((1, 3))
     kept = summarised(X, 100, memory=200.0, seed=seed).landmarks[:, 0]
     assert len(kept) == 200
@@ -174,3 +175,17 @@ def test_equal_samples_have_a_model_too():
     with pytest.warns(UserWarning, match="distinct"):
         model = TuckerClustering(2, random_state=0).partial_fit(np.ones((10, 4, 3)))
     assert model.cost_ == pytest.approx(0.0, abs=1e-9)
+
+
+def test_a_stream_of_long_samples_keeps_no_matrix_of_their_size(settings, seed):
+    X = np.random.default_rng(seed).standard_normal((90, 2, 300))
+    X[:30, :, :100] += 2.0
+    settings(SpanSettings(long_mode=50, dense_side=100))
+    model = TuckerClustering(2, random_state=0)
+    for batch in batches(X, 30):
+        model.partial_fit(batch)
+    summary = model._summary_
+    assert sum(gram.size for gram in summary.grams) == 4
+    assert model.ranks_[0] == 2
+    labels = model.predict(X)
+    assert adjusted_rand_score(np.arange(90) < 30, labels) > 0.9

@@ -21,6 +21,7 @@ contracted with `Q` and the other factors, relative to the same centred energy.
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -36,8 +37,8 @@ from tuckermix.numerics.linalg import (
     random_basis,
     rank_of,
 )
-from tuckermix.numerics.tensor import mode_dot, multi_mode_dot
-from tuckermix.sources import Source
+from tuckermix.numerics.tensor import multi_mode_dot, squared_norm, unfold
+from tuckermix.sources import Measure, Source
 
 __all__ = ["certify"]
 
@@ -68,7 +69,7 @@ def certify(source: Source, fit: Decomposition, n_directions: int) -> Decomposit
         The same with `gap` and `stationarity` set.
     """
     xp = get_namespace(source.mean)
-    measured = fit.measured or source.measure(fit.factors, fit.Q)
+    measured = fit.measured or _measure(source, fit)
     # The first column of Q is constant: what it explains is the mean, which no solution misses.
     within, cross, gram = measured.within[1:, 1:], measured.cross[1:, :], measured.gram
     if gram is None:
@@ -84,12 +85,30 @@ def certify(source: Source, fit: Decomposition, n_directions: int) -> Decomposit
     for mode, factor in enumerate(factors):
         others = [None if n == mode else other for n, other in enumerate(factors)]
         B = multi_mode_dot(measured.contracted, others, transpose=True)
-        rest = [axis for axis in range(B.ndim) if axis != mode + 1]
-        image = xp.tensordot(B, mode_dot(B, factor.T, mode + 1), axes=(rest, rest))
-        slope = image - xp.matmul(factor, xp.matmul(factor.T, image))
-        slopes.append(float(xp.sqrt(xp.sum(slope * slope))))
+        slopes.append(_slope(unfold(B, mode + 1), factor))
     gap = max(0.0, possible - reached) / possible
     return replace(fit, gap=gap, stationarity=max(slopes) / possible, measured=None)
+
+
+def _measure(source: Source, fit: Decomposition) -> Measure:
+    """Read the samples; few samples of many projected features are projected once."""
+    n_projected = math.prod(int(factor.shape[1]) for factor in fit.factors)
+    if source.lazy or not source.n_samples <= min(DENSE_SIDE, n_projected - 1):
+        return source.measure(fit.factors, fit.Q)
+    xp = get_namespace(source.mean)
+    Q, B = double(fit.Q), double(source.centred(fit.factors)[0])
+    contracted, within = source.contract(fit.Q), xp.matmul(Q.T, Q)
+    return Measure(contracted, within, xp.matmul(Q.T, B), xp.matmul(B, B.T))
+
+
+def _slope(B: Array, factor: Array) -> float:
+    """Return the norm of ``(I - F Fᵀ) B Bᵀ F`` without a matrix of the size of a long mode."""
+    xp = get_namespace(B)
+    along = xp.matmul(factor.T, B)
+    beyond = B - xp.matmul(factor, along)
+    if B.shape[1] < min(B.shape[0], factor.shape[1]):
+        return float(xp.sum(xp.matmul(along, xp.matmul(beyond.T, beyond)) * along)) ** 0.5
+    return squared_norm(xp.matmul(beyond, along.T)) ** 0.5
 
 
 def _smaller_gram(source: Source, factors: list[Array], cross: Array) -> Array:

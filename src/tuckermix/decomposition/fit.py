@@ -35,8 +35,7 @@ from tuckermix.decomposition.exact import solve_exact, sweep
 from tuckermix.decomposition.result import Callback, Course, Decomposition, Start
 from tuckermix.numerics.linalg import leading_eigenvectors, random_basis
 from tuckermix.numerics.tensor import mode_gram
-from tuckermix.sources import Source, as_source
-from tuckermix.sources.source import LONG_MODE
+from tuckermix.sources import Source, SpanSettings, as_source
 
 __all__ = [
     "DEFAULT_ENERGY",
@@ -221,20 +220,22 @@ def decompose_source(
     module, name = choice.function.split(":")
     solve = getattr(importlib.import_module(module), name)
     n_components = min(n_components, source.n_samples)
-    given = source
-    spans: list[Array | None] = []
-    if max(source.sample_shape) > LONG_MODE:
-        spans = source.spans(ranks if isinstance(ranks, tuple) else None)
-        source = source.within(spans)
-    part = source
-    if source.n_samples >= MANY_SAMPLES and n_components < PART // 2:
-        part = source.take(np.sort(rng.choice(source.n_samples, size=PART, replace=False)))
+    spans = source.spans(ranks if isinstance(ranks, tuple) else None)
+    given, whole = source, source.within(spans.bases)
+    part = whole
+    if whole.n_samples >= MANY_SAMPLES and n_components < PART // 2:
+        part = whole.take(np.sort(rng.choice(whole.n_samples, size=PART, replace=False)))
     grams = None
     if not isinstance(ranks, tuple):
         grams = part.mode_grams()
         ranks = ranks_from_energy(part, grams, ranks)
+    bases = [None] * len(ranks) if whole.lazy else strongest_spans(part, ranks, grams)
+    source, same = whole.within(bases), part is whole
+    part = source if same else part.within(bases)
+    if grams is not None:
+        grams = [gram if basis is None else basis.T @ (gram @ basis) for gram, basis in zip(grams, bases, strict=True)]
     begin = source
-    if part is not source:
+    if not same:
         if init == "hosvd" and choice.from_part:
             begin = part
         else:
@@ -256,17 +257,58 @@ def decompose_source(
             RuntimeWarning,
             stacklevel=3,
         )
-    if source is not given:
-        best = replace(best, factors=lifted(best.factors, spans), measured=None)
-    return certify(given, best, n_components - 1)
+    best = lifted(best, bases)
+    if spans.exact:  # then the samples within the bases tell as much, in less memory
+        return lifted(certify(whole, best, n_components - 1), spans.bases)
+    return certify(given, lifted(best, spans.bases), n_components - 1)
 
 
-def lifted(factors: Sequence[Array], spans: Sequence[Array | None]) -> list[Array]:
-    """Return factors of whole modes from those along the bases of `Source.spans`."""
+def lifted(fit: Decomposition, bases: Sequence[Array | None]) -> Decomposition:
+    """Return a solution for whole modes from one along bases of some of them."""
+    if all(basis is None for basis in bases):
+        return fit
+    return replace(fit, factors=_lifted_factors(fit.factors, bases), measured=None)
+
+
+def _lifted_factors(factors: Sequence[Array], bases: Sequence[Array | None]) -> list[Array]:
     return [
-        factor if span is None else asarray_like(span, factor) @ factor
-        for factor, span in zip(factors, spans, strict=True)
+        factor if basis is None else asarray_like(basis, factor) @ factor
+        for factor, basis in zip(factors, bases, strict=True)
     ]
+
+
+def strongest_spans(
+    source: Source, ranks: tuple[int, ...], grams: list[Array] | None
+) -> list[Array | None]:
+    """Find the strongest directions of long modes, in which the solvers work.
+
+    Of a mode of more than a thousand entries, such as the channels of a network, the solution needs
+    `ranks` directions. It looks for them among half as many more, the leading ones of the
+    unfolding: each reading of the samples is shorter by that. What is left out changes the cost
+    by far less than the ranks do, and `certify` looks at the whole mode.
+
+    Parameters
+    ----------
+    source : Source
+        The samples, or a part of them.
+    ranks : tuple of int
+        The number of columns of each factor.
+    grams : list of arrays of shape (d_n, d_n) or None
+        The Gram matrices of the modes, where they are known.
+
+    Returns
+    -------
+    bases : list of arrays of shape (d_n, w_n) or None
+        Orthonormal columns, in float64; None for modes that stay as they are.
+    """
+    settings, shape = SpanSettings.current(), source.sample_shape
+    bases: list[Array | None] = [None] * len(shape)
+    for mode, (size, rank) in enumerate(zip(shape, ranks, strict=True)):
+        width = round(settings.wider * rank) + settings.further
+        if size > settings.many_entries and len(shape) > 1 and 2 * width <= size:
+            grams = source.mode_grams() if grams is None else grams
+            bases[mode] = leading_eigenvectors(grams[mode], width)[1]
+    return bases
 
 
 LEAST_KEPT = 0.5
@@ -320,7 +362,7 @@ def ranks_from_energy(source: Source, grams: list[Array], share: float | None) -
         One rank for each feature mode.
     """
     ranks = []
-    n_entries = source.n_samples * math.prod(source.sample_shape)
+    n_entries, spans = source.n_samples * math.prod(source.sample_shape), SpanSettings.current()
     for mode, gram in enumerate(grams):
         if gram.shape[0] <= SMALL_MODE:
             ranks.append(int(gram.shape[0]))
@@ -339,7 +381,10 @@ def ranks_from_energy(source: Source, grams: list[Array], share: float | None) -
                 energy, total = above, above.sum()
         kept = np.cumsum(energy) / total
         wanted = DEFAULT_ENERGY if share is None else share
-        rank = min(int(np.searchsorted(kept, wanted)) + 1, gram.shape[0])
+        most = gram.shape[0]
+        if share is None and most > spans.many_entries and len(grams) > 1:
+            most = spans.most_directions
+        rank = min(int(np.searchsorted(kept, wanted)) + 1, most)
         if rank == 1:
             # The one direction must not be spent on the mean, where all samples are the same.
             vector = to_numpy(leading_eigenvectors(gram, 1)[1])[:, 0]
@@ -368,12 +413,12 @@ def hosvd(
         Orthonormal columns, in float64.
     """
     spans = source.spans(ranks if isinstance(ranks, tuple) else None)
-    source = source.within(spans)
+    source = source.within(spans.bases)
     grams = source.mode_grams()
     if not isinstance(ranks, tuple):
         ranks = ranks_from_energy(source, grams, ranks)
     factors = start_factors(source, ranks, "hosvd", np.random.default_rng(0), grams)
-    return ranks, lifted(factors, spans)
+    return ranks, _lifted_factors(factors, spans.bases)
 
 
 @describe(solve_exact)

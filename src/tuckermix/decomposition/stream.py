@@ -22,22 +22,42 @@ from typing import Any
 
 import numpy as np
 
-from tuckermix._array_api import Array, asarray_like, double, get_namespace
+from tuckermix._array_api import Array, asarray_like, device, double, get_namespace, is_double
 from tuckermix._records import Record
+from tuckermix._settings import Settings
 from tuckermix.decomposition.exact import widened
-from tuckermix.decomposition.fit import decompose_source, ranks_from_energy
+from tuckermix.decomposition.fit import decompose_source, hosvd, ranks_from_energy
 from tuckermix.decomposition.result import Decomposition, with_constant
 from tuckermix.numerics.linalg import leading_eigenvectors
 from tuckermix.numerics.tensor import mode_gram, multi_mode_dot, squared_norm
-from tuckermix.sources import as_source
+from tuckermix.sources import SpanSettings, as_source
 
-__all__ = ["MAX_LANDMARKS", "Summary", "decompose_summary"]
+__all__ = ["StreamSettings", "Summary", "decompose_summary"]
 
-MAX_LANDMARKS = 4096
-"""Samples of the stream that are kept, for labels and for the simplex of the mixing weights."""
+@dataclass(frozen=True)
+class StreamSettings(Settings):
+    """What is kept of a stream.
 
-CHUNK = 256
-"""Samples that join the summary at a time: the cost of their Gram matrix grows with the square."""
+    Attributes
+    ----------
+    landmarks : int
+        The most samples that are kept, for labels and for the simplex of the mixing weights.
+    landmark_bytes, least_landmarks : int
+        Of large samples fewer are kept, as many as take this memory; but never fewer than the
+        second figure, which labels need.
+    chunk : int
+        Samples that join the summary at a time: the cost of their Gram matrix grows with the
+        square.
+    """
+
+    landmarks: int = 4096
+    landmark_bytes: int = 2**28
+    least_landmarks: int = 512
+    chunk: int = 256
+
+    def most_landmarks(self, sample_bytes: int) -> int:
+        """Return how many samples of a size are kept."""
+        return min(self.landmarks, max(self.least_landmarks, self.landmark_bytes // sample_bytes))
 
 
 @dataclass(frozen=True)
@@ -48,7 +68,8 @@ class Summary(Record):
     weight: float  # the number of samples that count, less than `n_seen` with a limited memory
     squared_norm: float  # the weighted sum of squares of the samples
     mean: Array  # of shape (d_1, ...): their weighted mean, in float64
-    grams: list[Array]  # of shape (d_n, d_n): weighted, of the feature modes, in float64
+    grams: list[Array]  # of shape (d_n, d_n): weighted, of the feature modes, in float64; empty
+    #   where a mode is too long for a matrix of its size
     rows: Array  # of shape (k, d_1, ...): the scatter about the mean, in float64
     landmarks: Array  # of shape (n, d_1, ...): samples of the stream, drawn with the weights
     priorities: np.ndarray  # of shape (n,): by which landmarks stay
@@ -58,8 +79,12 @@ class Summary(Record):
         """Return the summary of no samples, for samples like those of `X`."""
         xp = get_namespace(X)
         mean = double(X[0, ...]) * 0.0
-        grams = [0.0 * mode_gram(mean[None, ...], mode) for mode in range(1, X.ndim)]
         empty = xp.stack([mean])[:0, ...]
+        longest = SpanSettings.current().dense_side
+        sizes = [size if size <= longest else 0 for size in X.shape[1:]]
+        grams = [
+            xp.zeros((size, size), dtype=xp.float64, device=device(mean)) for size in sizes
+        ]
         return cls(0, 0.0, 0.0, mean, grams, empty, X[:0, ...], np.zeros(0))
 
     def updated(
@@ -84,8 +109,9 @@ class Summary(Record):
             The new one.
         """
         summary = self
-        for first in range(0, X.shape[0], CHUNK):
-            chunk = X[first : min(first + CHUNK, X.shape[0]), ...]
+        size = StreamSettings.current().chunk
+        for first in range(0, X.shape[0], size):
+            chunk = X[first : min(first + size, X.shape[0]), ...]
             summary = summary._with_chunk(double(chunk), widened(n_directions, lazy=True), memory)
         return summary._with_landmarks(X, memory, rng)
 
@@ -109,7 +135,8 @@ class Summary(Record):
             squared_norm=fade * self.squared_norm + squared_norm(X),
             mean=self.mean + (count / weight) * (batch_mean - self.mean),
             grams=[
-                fade * gram + mode_gram(X, mode) for mode, gram in enumerate(self.grams, start=1)
+                fade * gram + mode_gram(X, mode) if gram.shape[0] else gram
+                for mode, gram in enumerate(self.grams, start=1)
             ],
             rows=rows,
         )
@@ -119,7 +146,9 @@ class Summary(Record):
         xp = get_namespace(X)
         age = np.arange(self.n_seen - X.shape[0], self.n_seen) / (memory or math.inf)
         priorities = np.concatenate([self.priorities, age + rng.gumbel(size=X.shape[0])])
-        kept = np.sort(np.argsort(-priorities)[:MAX_LANDMARKS])
+        size = math.prod(X.shape[1:]) * (8 if is_double(self.landmarks) else 4)
+        most = StreamSettings.current().most_landmarks(size)
+        kept = np.sort(np.argsort(-priorities)[:most])
         all_of_them = xp.concat([self.landmarks, asarray_like(X, self.landmarks)], axis=0)
         chosen = xp.take(all_of_them, asarray_like(kept, X, dtype=xp.int64), axis=0)
         return replace(self, landmarks=chosen, priorities=priorities[kept])
@@ -155,6 +184,8 @@ def decompose_summary(
     if summary.rows.shape[0] == 0:
         pseudo = xp.stack([summary.mean, summary.mean])
     source = as_source(pseudo)
+    if not isinstance(ranks, tuple) and not all(gram.shape[0] for gram in summary.grams):
+        ranks, _ = hosvd(as_source(summary.landmarks), ranks)
     if not isinstance(ranks, tuple):
         ranks = ranks_from_energy(source, [share * gram for gram in summary.grams], ranks)
     fit = decompose_source(source, n_components, ranks, **options)

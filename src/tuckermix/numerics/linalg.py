@@ -44,6 +44,7 @@ __all__ = [
     "leading_left_vectors",
     "on_the_host",
     "orthonormal_basis",
+    "orthonormal_columns",
     "random_basis",
     "rank_of",
     "reduce_blocks",
@@ -324,6 +325,24 @@ def orthonormal_basis(A: Array) -> Array:
     if A.shape[1] >= A.shape[0]:
         return xp.eye(A.shape[0], dtype=A.dtype, device=device(A))
     return xp.linalg.qr(A, mode="reduced")[0]
+
+
+def orthonormal_columns(rows: Array) -> Array:
+    """Return an orthonormal basis of the space of the rows of a wide matrix, as columns.
+
+    Parameters
+    ----------
+    rows : array of shape (n, d)
+        The matrix, n <= d, which is given up: NumPy works in its memory.
+
+    Returns
+    -------
+    basis : array of shape (d, n)
+        Orthonormal columns, in the type of the rows.
+    """
+    if is_numpy(rows):  # no second copy: the transpose is laid out as LAPACK wants it
+        return scipy.linalg.qr(rows.T, mode="economic", overwrite_a=True, check_finite=False)[0]
+    return get_namespace(rows).linalg.qr(rows.T, mode="reduced")[0]
 
 
 def random_basis(n_rows: int, n_columns: int, rng: np.random.Generator, like: Array) -> Array:

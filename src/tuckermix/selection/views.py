@@ -24,7 +24,7 @@ from tuckermix._array_api import Array, to_numpy
 from tuckermix._records import Record
 from tuckermix._validation import check_ranks, check_tensor
 from tuckermix.clustering import TuckerClustering
-from tuckermix.decomposition.fit import ranks_from_energy, start_factors
+from tuckermix.decomposition.fit import hosvd
 from tuckermix.model import FLAT_BELOW, NEGLIGIBLE
 from tuckermix.selection.multiview import MultiViewClustering
 from tuckermix.selection.shared import Features
@@ -130,10 +130,7 @@ def spectrum_of(X: Array, ranks: Any) -> Spectrum:
     source = as_source(X)
     shape = source.sample_shape
     checked = check_ranks(ranks, shape, "TuckerClustering")
-    grams = source.mode_grams()
-    if not isinstance(checked, tuple):
-        checked = ranks_from_energy(source, grams, checked)
-    factors = start_factors(source, checked, "hosvd", np.random.default_rng(0), grams)
+    _, factors = hosvd(source, checked)
     B = to_numpy(source.project(factors)).astype(np.float64)
     B -= B.mean(axis=0)
     tall = B.shape[0] > B.shape[1]

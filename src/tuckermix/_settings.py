@@ -1,0 +1,35 @@
+"""Settings of single algorithms, which ablations and tests change for a while.
+
+The tuning of an algorithm is a frozen dataclass beside it, one field for each figure with the reason
+for its value. Users never need it::
+
+    with SpanSettings(dense_side=60).use():
+        TuckerClustering(3).fit(X)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Self
+
+_chosen: ContextVar[dict[type, Settings]] = ContextVar("_chosen", default={})  # noqa: B039
+
+
+class Settings:
+    """The tuning of one algorithm; subclasses are frozen dataclasses with a default for each field."""
+
+    @classmethod
+    def current(cls) -> Self:
+        """Return the settings in use: those of the innermost `use`, or the defaults."""
+        return _chosen.get().get(cls) or cls()  # type: ignore[return-value]
+
+    @contextmanager
+    def use(self) -> Iterator[Self]:
+        """Take these settings within a ``with`` block, in this thread and those that it starts."""
+        token = _chosen.set({**_chosen.get(), type(self): self})
+        try:
+            yield self
+        finally:
+            _chosen.reset(token)
