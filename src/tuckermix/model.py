@@ -162,7 +162,10 @@ class Model(Record):
             vertices = xp.matmul(xp.linalg.solve(small, core_rows) - fit.mean, fit.directions)
         rows = xp.matmul(vertices, fit.directions.T) + fit.mean
         deviations = fit.singular_values / fit.Q.shape[0] ** 0.5
-        spread = float(deviations[0]) if deviations.shape[0] else 1.0
+        if deviations.shape[0]:
+            spread = float(deviations[0])
+        else:  # all samples are equal: the size of their entries is what there is
+            spread = float(xp.max(xp.abs(fit.mean))) or 1.0
         model = cls(
             factors=fit.factors,
             core=asarray_like(xp.reshape(rows, (rows.shape[0], *fit.core.shape[1:])), fit.core),

@@ -226,32 +226,37 @@ def test_a_part_of_many_samples_spans_a_very_long_mode(rng, settings):
     assert 0 < found.stationarity < 0.01
 
 
+def low_rank(rng, shape, noise):
+    """Samples with four directions of three columns in each mode, and some noise."""
+    core = rng.standard_normal((4, *(min(3, size) for size in shape)))
+    weights = rng.standard_normal((60, 4)) * [4.0, 3.0, 2.0, 1.0]
+    factors = [rng.standard_normal((size, min(3, size))) for size in shape]
+    low = multi_mode_dot(np.tensordot(weights, core, 1), factors)
+    return low + noise * np.std(low) * rng.standard_normal(low.shape)
+
+
 @pytest.mark.parametrize("shape", [(3, 90), (90, 4, 2), (150,)])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_no_matrix_of_the_size_of_a_long_mode_is_needed(shape, dtype, rng, settings):
-    weights = rng.standard_normal((60, 4)) * [40.0, 20.0, 10.0, 5.0]
-    low = np.tensordot(weights, rng.standard_normal((4, *shape)), 1)
-    X = (low + 0.01 * rng.standard_normal(low.shape)).astype(dtype)
+    X = low_rank(rng, shape, 0.1).astype(dtype)
     long = int(np.argmax(shape))
-    ranks = tuple(4 if mode == long else size for mode, size in enumerate(shape))
+    ranks = tuple(min(3, size) for size in shape)
     expected = decompose(X, 5, ranks)
     settings(SpanSettings(long_mode=10, dense_side=50, width=16))
     found = decompose(X, 5, ranks)
-    assert found.cost == pytest.approx(expected.cost, rel=1e-2)
-    angles = np.linalg.svd(found.factors[long].T @ expected.factors[long])[1]
-    assert angles.min() > 1 - 1e-4
-    factor = decompose(X, 5, tuple(20 if rank == 4 else rank for rank in ranks)).factors[long]
-    assert factor.shape[1] == 20  # more than the width, and than some of the samples span
+    assert found.cost == pytest.approx(expected.cost, rel=0.01)
+    assert np.linalg.svd(found.factors[long].T @ expected.factors[long])[1].min() > 0.99
+    wide = tuple(20 if mode == long else rank for mode, rank in enumerate(ranks))
+    factor = decompose(X, 5, wide).factors[long]  # more columns than `width`
     np.testing.assert_allclose(factor.T @ factor, np.eye(20), atol=1e-5)
 
 
 def test_strongest_directions_of_a_long_mode_serve_for_all(rng, settings):
-    low = np.tensordot(rng.standard_normal((50, 4)), rng.standard_normal((4, 60, 5)), 1)
-    X = low + 0.1 * rng.standard_normal(low.shape)
-    expected = decompose(X, 5)
-    settings(SpanSettings(many_entries=20, further=8, most_directions=12))
+    X = low_rank(rng, (60, 5), 0.3)
+    settings(SpanSettings(many_entries=20, further=8, most_directions=10))
     found = decompose(X, 5)
-    assert found.ranks[0] <= 12
-    assert found.cost == pytest.approx(decompose(X, 5, found.ranks).cost, rel=1e-3)
-    assert found.cost < 1.2 * expected.cost
-    assert found.stationarity < 0.01
+    assert found.ranks[0] == 10
+    settings(SpanSettings())
+    expected = decompose(X, 5, found.ranks)
+    assert found.cost == pytest.approx(expected.cost, rel=0.05)
+    assert found.stationarity < 0.05  # of the whole mode

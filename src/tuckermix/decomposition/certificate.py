@@ -33,6 +33,7 @@ from tuckermix.decomposition.exact import solve_exact
 from tuckermix.decomposition.result import Decomposition
 from tuckermix.numerics.linalg import (
     DENSE_SIDE,
+    leading_eigenvectors,
     orthonormal_basis,
     random_basis,
     rank_of,
@@ -79,7 +80,7 @@ def certify(source: Source, fit: Decomposition, n_directions: int) -> Decomposit
     possible = float(np.sum(sigma[:rank] ** 2))
     if possible == 0.0:  # samples that are equal up to rounding
         return replace(fit, gap=0.0, stationarity=0.0, measured=None)
-    reached = float(xp.sum(xp.linalg.solve(within, cross) * cross)) if cross.shape[0] else 0.0
+    reached = _explained(within, cross) if cross.shape[0] else 0.0
     slopes = []
     factors = [double(factor) for factor in fit.factors]
     for mode, factor in enumerate(factors):
@@ -88,6 +89,16 @@ def certify(source: Source, fit: Decomposition, n_directions: int) -> Decomposit
         slopes.append(_slope(unfold(B, mode + 1), factor))
     gap = max(0.0, possible - reached) / possible
     return replace(fit, gap=gap, stationarity=max(slopes) / possible, measured=None)
+
+
+def _explained(within: Array, cross: Array) -> float:
+    """Return the energy of rows within a subspace, from products with a basis of it."""
+    xp = get_namespace(within)
+    values, vectors = leading_eigenvectors(within, within.shape[0])
+    # Columns that depend on others, as rounding may leave them, tell nothing more.
+    keep = int(np.sum(to_numpy(values) > epsilon(values) * float(values[0])))
+    along = xp.matmul(vectors[:, :keep].T, cross)
+    return float(xp.sum(along * along / values[:keep, None]))
 
 
 def _measure(source: Source, fit: Decomposition) -> Measure:

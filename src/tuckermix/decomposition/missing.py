@@ -18,7 +18,7 @@ hidden where other samples have gaps, so that rows or blocks are judged as rows 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -40,6 +40,7 @@ from tuckermix.numerics.linalg import leading_eigenvectors, random_basis
 from tuckermix.numerics.points import nearest_neighbors
 from tuckermix.numerics.tensor import multi_mode_dot, squared_norm
 from tuckermix.sources import as_source
+from tuckermix.sources.source import scale_if_extreme
 
 __all__ = [
     "Filling",
@@ -103,9 +104,6 @@ residual that may be left. With half of the entries observed they converge in a 
 
 LEAST_LIKENESS = 1e-9
 """Weight of a neighbour that is not alike at all, so that weights never vanish together."""
-
-TINY = float(np.finfo(np.float64).tiny)
-
 
 @dataclass(frozen=True)
 class Imputation(Record):
@@ -266,6 +264,14 @@ def impute(
         What fills gaps of new samples in the same way.
     """
     xp = get_namespace(X)
+    scale = scale_if_extreme(_peak(X), X)
+    if scale != 1.0:
+        filled, imputation, filling = impute(X * scale, observed, n_components, ranks, rng)
+        errors = {
+            name: imputation[name] / scale for name in ("held_out_error", "held_out_error_of_means")
+        }
+        units = {"mean": filling.mean / scale, "references": filling.references / scale}
+        return filled / scale, replace(imputation, **errors), replace(filling, **units)
     hidden = _hidden(to_numpy(observed), rng)
     known = observed & ~asarray_like(hidden, observed, dtype=observed.dtype)
     turns = _Turns(X, known, hidden, rng)
@@ -400,7 +406,7 @@ class _Turns:
             B = xp.matmul(Q.T, F) - xp.sum(Q, axis=0)[:, None] * mean[None, :]
             basis = B.T
         squares, turned = leading_eigenvectors(double(xp.matmul(B, B.T)), width)
-        lengths = xp.sqrt(xp.clip(squares, TINY, None))
+        lengths = xp.sqrt(xp.clip(squares, _smallest(F), None))
         turned = asarray_like(turned, F)
         directions = xp.matmul(B.T, turned) / asarray_like(lengths, F)[None, :]
         energies = to_numpy(squares)
@@ -423,7 +429,7 @@ class _Turns:
 
     def _kept(self, n_directions: int) -> np.ndarray:
         """Return by how much each direction is shrunk."""
-        energies = np.maximum(self.state.energies[:n_directions], TINY)
+        energies = np.maximum(self.state.energies[:n_directions], _smallest(self.filled))
         return np.clip(1.0 - self.state.noise / energies, 0.0, None)
 
     def run(self, n_directions: int) -> float:
@@ -449,7 +455,7 @@ class _Turns:
     def _weights(self, n_directions: int) -> Array:
         """Return weights that compare samples: equal for strong directions, falling for others."""
         energies = self.state.energies[:n_directions]
-        edge = max(float(energies[-1]), TINY)
+        edge = max(float(energies[-1]), _smallest(self.filled))
         return asarray_like(energies**0.5 / (energies + edge), self.filled)
 
     def _with_neighbours(self, n_directions: int) -> tuple[Array, Array]:
@@ -495,7 +501,7 @@ class _Turns:
     def filling(self, n_directions: int, own_share: float) -> Filling:
         """Return what fills gaps of new samples as those of the fitted ones were filled."""
         xp, state, some = self.xp, self.state, self._references()
-        energies = np.maximum(state.energies[:n_directions], TINY)
+        energies = np.maximum(state.energies[:n_directions], _smallest(self.filled))
         references = self._offsets(self.filled, n_directions)
         if own_share == 1.0:
             references = references[:0, :]
@@ -509,6 +515,16 @@ class _Turns:
             references=references,
             own_share=own_share,
         )
+
+
+def _smallest(like: Array) -> float:
+    """Return the smallest normal number of the type of an array."""
+    return float(get_namespace(like).finfo(like.dtype).smallest_normal)
+
+
+def _peak(rows: Array) -> float:
+    xp = get_namespace(rows)
+    return float(xp.max(xp.abs(rows)))
 
 
 def _means(rows: Array, known: Array) -> Array:
@@ -564,7 +580,7 @@ def filling_of(fit: Decomposition) -> Filling:
     rows = xp.concat([fit.mean[None, :], fit.directions.T], axis=0)
     lifted = multi_mode_dot(xp.reshape(asarray_like(rows, fit.core), (k + 1, *ranks)), fit.factors)
     lifted = xp.reshape(lifted, (k + 1, -1))
-    ridge = _noise_energy(fit) / xp.clip(fit.singular_values**2, TINY, None)
+    ridge = _noise_energy(fit) / xp.clip(fit.singular_values**2, _smallest(fit.core), None)
     return Filling(
         mean=lifted[0, :],
         directions=lifted[1:, :].T,
@@ -608,6 +624,10 @@ def fill_gaps(X: Array, observed: Array, filling: Filling) -> Array:
         The samples, with entries of the model in the gaps.
     """
     xp = get_namespace(X)
+    scale = scale_if_extreme(max(_peak(X), _peak(filling.mean)), X)
+    if scale != 1.0:
+        units = {"mean": filling.mean * scale, "references": filling.references * scale}
+        return fill_gaps(X * scale, observed, replace(filling, **units)) / scale
     shape = X.shape
     observed = xp.reshape(observed, (shape[0], -1))
     X = xp.reshape(X, (shape[0], -1))

@@ -31,6 +31,7 @@ from tuckermix.decomposition.result import Decomposition, with_constant
 from tuckermix.numerics.linalg import leading_eigenvectors
 from tuckermix.numerics.tensor import mode_gram, multi_mode_dot, squared_norm
 from tuckermix.sources import SpanSettings, as_source
+from tuckermix.sources.source import scale_if_extreme
 
 __all__ = ["StreamSettings", "Summary", "decompose_summary"]
 
@@ -73,6 +74,7 @@ class Summary(Record):
     rows: Array  # of shape (k, d_1, ...): the scatter about the mean, in float64
     landmarks: Array  # of shape (n, d_1, ...): samples of the stream, drawn with the weights
     priorities: np.ndarray  # of shape (n,): by which landmarks stay
+    scale: float = 1.0  # what samples are multiplied by for the sums above, a power of two
 
     @classmethod
     def start(cls, X: Array) -> Summary:
@@ -108,12 +110,29 @@ class Summary(Record):
         summary : Summary
             The new one.
         """
-        summary = self
+        xp = get_namespace(X)
+        summary = self._rescaled(float(xp.max(xp.abs(X))), X)
         size = StreamSettings.current().chunk
         for first in range(0, X.shape[0], size):
             chunk = X[first : min(first + size, X.shape[0]), ...]
-            summary = summary._with_chunk(double(chunk), widened(n_directions, lazy=True), memory)
+            chunk = double(chunk) if summary.scale == 1.0 else double(chunk) * summary.scale
+            summary = summary._with_chunk(chunk, widened(n_directions, lazy=True), memory)
         return summary._with_landmarks(X, memory, rng)
+
+    def _rescaled(self, peak: float, like: Array) -> Summary:
+        """Return the summary in units in which squares of entries up to `peak` are ordinary."""
+        by = scale_if_extreme(peak * self.scale, like)
+        # Samples that are next to nothing beside what was seen need no other units.
+        if by == 1.0 or (self.n_seen and by > 1.0):
+            return self
+        return replace(
+            self,
+            scale=by * self.scale,
+            squared_norm=self.squared_norm * by * by,
+            mean=self.mean * by,
+            grams=[gram * by * by for gram in self.grams],
+            rows=self.rows * by,
+        )
 
     def _with_chunk(self, X: Array, width: int, memory: float | None) -> Summary:
         xp = get_namespace(X)
@@ -191,22 +210,25 @@ def decompose_summary(
     fit = decompose_source(source, n_components, ranks, **options)
     explained = max(0.0, squared_norm(pseudo) - 2.0 * fit.cost) / share
     cost = 0.5 * max(0.0, summary.squared_norm - explained)
-    # Place the landmarks where the samples of the fit were.
-    like, n_landmarks = summary.landmarks, summary.landmarks.shape[0]
+    # Place the landmarks where the samples of the fit were, in units of the samples.
+    like, n_landmarks, unit = summary.landmarks, summary.landmarks.shape[0], 1.0 / summary.scale
     factors = [asarray_like(factor, like) for factor in fit.factors]
+    mean = fit.mean * unit
     small = multi_mode_dot(like, factors, transpose=True)
-    rows = xp.reshape(small, (n_landmarks, -1)) - asarray_like(fit.mean, like)
+    rows = xp.reshape(small, (n_landmarks, -1)) - asarray_like(mean, like)
     sigma = fit.singular_values * (n_landmarks / (2 * n_rows)) ** 0.5
-    coordinates = xp.matmul(rows, asarray_like(fit.directions / sigma, like))
-    mean_row = fit.mean * n_landmarks**0.5
+    coordinates = xp.matmul(rows * summary.scale, asarray_like(fit.directions / sigma, like))
+    sigma = sigma * unit
+    mean_row = mean * n_landmarks**0.5
     core = xp.concat([mean_row[None, :], fit.directions.T * sigma[:, None]], axis=0)
     return replace(
         fit,
         factors=factors,
         Q=with_constant(coordinates),
         core=asarray_like(xp.reshape(core, fit.core.shape), like),
+        mean=mean,
         singular_values=sigma,
         axes=None,  # those of the landmarks differ
-        cost=cost,
+        cost=cost * unit * unit,
         relative_error=(2.0 * cost / max(summary.squared_norm, float(np.finfo(float).tiny))) ** 0.5,
     )

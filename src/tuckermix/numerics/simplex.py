@@ -50,7 +50,8 @@ def simplex_least_squares(targets: Array, vertices: Array) -> Array:
     unit = float(xp.max(xp.abs(vertices)))
     unit = unit if unit > 0 else 1.0
     vertices = vertices / unit
-    far = xp.asarray(FAR * unit, dtype=xp.float64, device=device(vertices))
+    far = min(FAR * unit, float(xp.finfo(xp.float64).max))
+    far = xp.asarray(far, dtype=xp.float64, device=device(vertices))
     ones = xp.ones((n_vertices, 1), dtype=vertices.dtype, device=device(vertices))
     inverse = xp.linalg.inv(xp.concat([ones, vertices], axis=1))
 

@@ -411,6 +411,13 @@ class Source:
             self.scale = choose_scale(samples.reduce(_peak, _larger), self.like)
             samples = ScaledBlocks(samples, self.scale)
             total, summed = samples.reduce(_moments, add_parts)
+        if total**0.5 / self.scale > limit:
+            raise ValueError(
+                f"The norm of X must be within the range of {_type_name(self.like)}, whose largest "
+                f"number is {limit:.1e}. Got entries of up to "
+                f"{samples.reduce(_peak, _larger) / self.scale:.1e}: divide X by a constant, or "
+                "pass float64."
+            )
         self._samples = samples
         self.squared_norm = total
         self.mean = summed / self.n_samples
@@ -665,6 +672,12 @@ def choose_scale(peak: float, like: Array) -> float:
     return 2.0 ** max(-limit, min(limit, -math.frexp(peak)[1]))
 
 
+def scale_if_extreme(peak: float, like: Array) -> float:
+    """Return the scale of `choose_scale` where fourth powers would leave the range, else 1."""
+    most = float(get_namespace(like).finfo(like.dtype).max) ** SAFE_EXPONENT
+    return 1.0 if peak == 0.0 or 1.0 / most < peak < most else choose_scale(peak, like)
+
+
 class Projection:
     """The function that projects a block of samples on factors and a basis.
 
@@ -746,6 +759,10 @@ def _moments(block: Array) -> tuple[float, Array]:
     groups = block[:end, ...].reshape(end // TOGETHER, TOGETHER, *block.shape[1:]).sum(axis=1)
     total = groups.sum(axis=0, dtype=np.float64) + block[end:, ...].sum(axis=0, dtype=np.float64)
     return squares, total
+
+
+def _type_name(like: Array) -> str:
+    return "float64" if is_double(like) else "float32"
 
 
 def _peak(block: Array) -> float:
