@@ -309,9 +309,10 @@ def test_no_feasible_memberships_do_better(seed):
         U = np.exp(flat.reshape(12, 3))
         return -explained_by(B, U / U.sum(axis=1, keepdims=True))
 
-    found = scipy.optimize.minimize(loss, rng.standard_normal(36), method="L-BFGS-B")
-    assert -found.fun <= best * (1 + 1e-12)
-    assert -found.fun >= best * (1 - 1e-3)  # and the search gets near, so the bound is sharp
+    starts = rng.standard_normal((3, 36))  # a search may end early in a corner
+    found = [scipy.optimize.minimize(loss, x, method="L-BFGS-B").fun for x in starts]
+    assert -min(found) <= best * (1 + 1e-12)
+    assert -min(found) >= best * (1 - 1e-3)  # and the search gets near, so the bound is sharp
 
 
 @pytest.mark.parametrize("rank", [0, 1, 3])
