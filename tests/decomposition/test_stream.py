@@ -8,8 +8,8 @@ from tuckermix import TuckerClustering, load, save
 from tuckermix._array_api import to_numpy
 from tuckermix.datasets import make_tensor_clusters
 from tuckermix.decomposition import decompose
-from tuckermix.sources import SpanSettings
 from tuckermix.decomposition.stream import StreamSettings, Summary, decompose_summary
+from tuckermix.sources import SpanSettings
 
 SOLVING = {"solver": "exact", "init": "hosvd", "n_init": 1, "max_iter": 100, "tol": 1e-6}
 
