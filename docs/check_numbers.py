@@ -13,8 +13,8 @@ or ``first cell > second cell > … > heading`` where the first cell does not te
 ``column=value, … > column``. ``*100`` at the end multiplies. Of a text the first number counts. A
 figure is right if the stored value rounds to it, and if it stands where its comment says.
 
-Tables named in `FULLY_CHECKED` must give a source for every figure. The table of the front page is
-made by ``docs/front_table.py`` from the records, and must be what it makes.
+Tables named in `FULLY_CHECKED` must give a source for every figure. ``docs/results/front.md`` must be
+what ``docs/front_table.py`` makes of the records.
 """
 
 from __future__ import annotations
@@ -111,7 +111,9 @@ def _from_markdown(path: Path, place: str) -> float:
 
 def _from_csv(path: Path, place: str) -> float:
     conditions, _, column = (part.strip() for part in place.rpartition(">"))
-    wanted = dict(part.strip().split("=", 1) for part in conditions.split(","))
+    # A comma may be part of a name: conditions begin with a column and "=".
+    parts = re.split(r",\s*(?=\w+=)", conditions)
+    wanted = dict(part.strip().split("=", 1) for part in parts)
     with path.open(newline="", encoding="utf-8") as stream:
         for line in csv.DictReader(stream):
             if all(line.get(key) == value for key, value in wanted.items()) and line.get(column):

@@ -1,8 +1,8 @@
 """Write the table of the front page from the published records: ``python docs/front_table.py``.
 
-It goes to ``docs/results/front.md``, which the documentation includes, and between two marks in
-``README.md``. ``--check`` writes nothing and fails if either differs; ``docs/check_numbers.py``
-does the same, so that no figure on the front page is older than the records.
+It goes to ``docs/results/front.md``, which the documentation includes and from which ``README.md``
+quotes. ``--check`` writes nothing and fails if it differs; ``docs/check_numbers.py`` does the same,
+so that no figure on the front page is older than the records.
 """
 
 from __future__ import annotations
@@ -19,8 +19,7 @@ from tuckermix.experiments.store import read_records
 from tuckermix.experiments.tables import cells_of
 
 ROOT = Path(__file__).resolve().parent.parent
-RECORDS, PAGE, README = "docs/results/records.csv", "docs/results/front.md", "README.md"
-BEGIN, END = "<!-- front table: python docs/front_table.py -->", "<!-- end of the front table -->"
+RECORDS, PAGE = "docs/results/records.csv", "docs/results/front.md"
 
 FRONT = (
     ("PIE, 24 persons under changing light", "beyond", "PIE, 24 persons"),
@@ -201,26 +200,12 @@ def render(records: list[RunRecord]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def in_readme(text: str, block: str) -> str:
-    """Put the block between its marks."""
-    before, found, rest = text.partition(BEGIN)
-    _, closed, after = rest.partition(END)
-    if not (found and closed):
-        raise ValueError(f"{README} must have the marks {BEGIN!r} and {END!r}.")
-    return f"{before}{BEGIN}\n\n{block}\n{END}{after}"
-
-
 def problems(root: Path = ROOT) -> list[str]:
     """Return what differs from the records, one sentence each."""
     block = render(present(read_records(root / RECORDS)))
-    remedy = "run python docs/front_table.py."
-    found = []
-    if not (root / PAGE).is_file() or (root / PAGE).read_text(encoding="utf-8") != block:
-        found.append(f"{PAGE} is not what {RECORDS} gives: {remedy}")
-    readme = (root / README).read_text(encoding="utf-8")
-    if in_readme(readme, block) != readme:
-        found.append(f"The table in {README} is not what {RECORDS} gives: {remedy}")
-    return found
+    if (root / PAGE).is_file() and (root / PAGE).read_text(encoding="utf-8") == block:
+        return []
+    return [f"{PAGE} is not what {RECORDS} gives: run python docs/front_table.py."]
 
 
 def main(arguments: list[str]) -> int:
@@ -232,9 +217,7 @@ def main(arguments: list[str]) -> int:
         return 1 if found else 0
     block = render(present(read_records(ROOT / RECORDS)))
     (ROOT / PAGE).write_text(block, encoding="utf-8")
-    readme = (ROOT / README).read_text(encoding="utf-8")
-    (ROOT / README).write_text(in_readme(readme, block), encoding="utf-8")
-    print(f"Wrote {PAGE} and the table in {README}.")
+    print(f"Wrote {PAGE}.")
     return 0
 
 

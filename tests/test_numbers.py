@@ -54,7 +54,7 @@ def test_every_figure_with_a_source_is_what_is_stored(check):
 
 
 @pytest.mark.parametrize(
-    "pattern", [r"[\d.]+ times", r"(?<=accuracy )0\.\d+", r"[\d.]+ s with labels"]
+    "pattern", [r"(?<=accuracy )0\.\d+", r"(?<=k-means )0\.\d+", r"(?<=reaches )0\.\d+"]
 )
 def test_a_changed_figure_of_the_readme_fails(check, pattern):
     text = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -197,7 +197,7 @@ def test_the_front_table_tells_winners_and_losses(front):
 
 
 def test_a_changed_record_makes_the_front_page_wrong(front, tmp_path):
-    for name in (front.RECORDS, front.PAGE, front.README):
+    for name in (front.RECORDS, front.PAGE):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text((ROOT / name).read_text(encoding="utf-8"), encoding="utf-8")
     assert front.problems(tmp_path) == []
@@ -205,6 +205,4 @@ def test_a_changed_record_makes_the_front_page_wrong(front, tmp_path):
     assert [text.split()[0] for text in front.problems(tmp_path)] == [front.PAGE]
     records = (tmp_path / front.RECORDS).read_text(encoding="utf-8").splitlines()
     (tmp_path / front.RECORDS).write_text("\n".join(records[: len(records) // 2]))
-    assert len(front.problems(tmp_path)) == 2
-    with pytest.raises(ValueError, match=r"README\.md must have the marks"):
-        front.in_readme("no marks", "block")
+    assert len(front.problems(tmp_path)) == 1

@@ -350,15 +350,10 @@ def test_fits_in_threads_give_the_libraries_their_threads_back(cells):
 # --- documentation -------------------------------------------------------------------------------
 
 
-def test_the_landing_page_has_a_picture_and_figures_say_what_a_clone_runs():
+def test_the_landing_page_has_a_picture():
     landing = (ROOT / "docs" / "index.rst").read_text(encoding="utf-8")
     (picture,) = re.findall(r"^\.\. image:: (\S+)", landing, re.MULTILINE)[:1]
     assert (ROOT / "docs" / picture).stat().st_size > 0
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    rows = [line for line in readme.splitlines() if line.startswith("|") and "`make bench`" in line]
-    assert rows
-    assert all("`make bench` ¹" in line for line in rows)
-    assert re.search(r"^¹ .*in a bare clone", readme, re.MULTILINE)
 
 
 def test_pages_install_from_where_the_package_can_be_had():
