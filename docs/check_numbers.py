@@ -11,10 +11,10 @@ The source is a file and a place in it: in JSON a path of keys and numbers; in a
 the first cell of a row, or ``first..last`` for the sum over several, and the heading of a column,
 or ``first cell > second cell > … > heading`` where the first cell does not tell rows apart; in CSV
 ``column=value, … > column``. ``*100`` at the end multiplies. Of a text the first number counts. A
-figure is right if the stored value rounds to it, and if it stands where its comment says.
+figure is right if the stored value rounds to it, and if it is where its comment says.
 
-Tables named in `FULLY_CHECKED` must give a source for every figure. ``docs/results/front.md`` must be
-what ``docs/front_table.py`` makes of the records.
+Tables named in `FULLY_CHECKED` must give a source for every figure. ``docs/results/front.md`` must
+be what ``docs/front_table.py`` makes of the records.
 """
 
 from __future__ import annotations

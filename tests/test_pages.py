@@ -453,8 +453,6 @@ def test_pages_are_written_in_plain_english():
 
 
 def test_readme_and_docs_are_short():
-    by_hand = [
-        page for page in pages() if page.startswith("docs/") and "docs/results/" not in page
-    ]
+    by_hand = [page for page in pages() if page.startswith("docs/") and "docs/results/" not in page]
     assert len(prose("README.md").split()) <= MOST_WORDS["README.md"]
     assert sum(len(prose(page).split()) for page in by_hand) <= MOST_WORDS["docs"]
