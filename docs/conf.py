@@ -33,7 +33,7 @@ nitpicky = True
 autosummary_generate = True
 autosummary_ignore_module_all = False
 autosummary_imported_members = True
-autodoc_typehints = "none"  # types and shapes stand in the docstrings
+autodoc_typehints = "none"  # types and shapes are in the docstrings
 autodoc_member_order = "bysource"
 toc_object_entries_show_parents = "hide"  # names of methods would be clipped beside the text
 numpydoc_show_class_members = False  # the template of a class lists its methods
@@ -60,7 +60,7 @@ html_static_path = ["_static"]
 html_css_files = ["custom.css"]
 html_show_sourcelink = False
 # These have no pages beside or below them to list.
-html_sidebars = {page: [] for page in ("index", "getting_started", "faq")}
+html_sidebars = {page: [] for page in ("index", "getting_started")}
 html_theme_options = {
     "show_toc_level": 2,
     "navigation_with_keys": False,

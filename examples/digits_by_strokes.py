@@ -1,4 +1,4 @@
-"""Cluster MNIST by strokes in place of pixels: ``python examples/digits_by_strokes.py``.
+"""Cluster MNIST by strokes instead of pixels: ``python examples/digits_by_strokes.py``.
 
 Reads the folder that TUCKERMIX_DATA names; without MNIST there, scikit-learn's small digits serve.
 """
@@ -32,5 +32,5 @@ for name, accuracy in accuracies.items():
         f"{digits.name}: {accuracy:.0%} of {len(X)} digits in the cluster of their class, by {name}"
     )
 
-# New samples take the same way.
+# The pipeline labels new samples too.
 labels = strokes.predict(digits.X[:5].astype(np.float32))

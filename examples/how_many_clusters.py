@@ -1,7 +1,7 @@
 """How many clusters, and by what to compare: ``python examples/how_many_clusters.py``.
 
-Planted clusters, whose number is known, and scikit-learn's digits, of which some classes are nearer
-to each other than the hands that wrote them.
+Planted clusters, whose number is known, and scikit-learn's digits, where two hands may differ more
+than two digits.
 """
 
 from tuckermix import AutoClustering
@@ -15,9 +15,9 @@ digits = load("digits").X[:300]
 chosen = AutoClustering(calibrate=True, random_state=0).fit(digits)
 print("digits:", chosen.selection_)  # what was compared, the next best number, nested partitions
 
-# The score over the numbers of clusters: a sharp peak is a clear answer, a plateau is none.
+# The score of each number of clusters: a sharp peak is a clear answer, a plateau is not.
 for trial in chosen.selection_.curve:
     print(f"{trial.n_clusters:4d} {trial.view:20s} {'#' * round(40 * trial.score)}")
 
-# It acts as what it chose; with `calibrate`, 0.8 means that four of five other fits would agree.
+# It predicts with what it chose. With `calibrate`, 0.8 means that four of five fits would agree.
 probabilities = chosen.predict_proba(digits[:5])

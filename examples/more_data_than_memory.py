@@ -16,7 +16,7 @@ folder = Path(sys.argv[1] if len(sys.argv) > 1 else tempfile.mkdtemp())
 rng = np.random.default_rng(0)
 kinds = rng.standard_normal((4, 8, 8))
 
-# 1. The samples come from somewhere, piece by piece, and go to disk.
+# 1. Write samples to disk, piece by piece.
 store = zarr.create_array(
     folder / "samples.zarr",
     shape=(N_CHUNKS * CHUNK, 8, 8),
@@ -31,7 +31,7 @@ for start in range(0, N_CHUNKS * CHUNK, CHUNK):
 X = da.from_zarr(folder / "samples.zarr")
 model = TuckerClustering(n_clusters=4, ranks=(5, 5), random_state=0).fit(X)
 
-# 3. What has a row for each sample is lazy, what has not is a NumPy array.
+# 3. Arrays with a row per sample are lazy, all others are NumPy arrays.
 assert isinstance(model.labels_, da.Array)
 assert isinstance(model.centroids_, np.ndarray)
 model.labels_.to_zarr(folder / "labels.zarr")

@@ -1,7 +1,6 @@
 """Find images that do not belong: ``python examples/strangers_among_digits.py``.
 
-Forty of scikit-learn's digits are replaced, half of them by noise and half by smooth blobs, which
-are much like each other.
+Forty of scikit-learn's digits are replaced: twenty by noise, twenty by blobs that look alike.
 """
 
 import numpy as np
