@@ -25,7 +25,7 @@ import numpy as np
 from benchmarks.reporting import table_by_data
 from tuckermix import decompose
 from tuckermix.datasets import load
-from tuckermix.experiments.draws import REPORTING, restrict
+from tuckermix_bench.draws import REPORTING, restrict
 from tuckermix.labels import fit_labels
 from tuckermix.memberships.simplex import MARGIN, anchored_simplex
 from tuckermix.metrics import clustering_accuracy

@@ -21,7 +21,7 @@ from benchmarks import reporting
 from benchmarks.quality import draw
 from tuckermix import TuckerClustering
 from tuckermix.datasets import DatasetNotFound, load
-from tuckermix.experiments.draws import PARTS, REPORTING, restrict
+from tuckermix_bench.draws import PARTS, REPORTING, restrict
 from tuckermix.labels.calibration import matched
 from tuckermix.metrics import clustering_accuracy
 

@@ -35,8 +35,8 @@ from sklearn.pipeline import Pipeline
 from benchmarks import compare_defaults, reporting
 from tuckermix import AutoClustering, TuckerClustering
 from tuckermix.datasets import load, make_tensor_clusters
-from tuckermix.experiments.draws import REPORTING, part_seed
-from tuckermix.experiments.methods import code_fingerprint
+from tuckermix_bench.draws import REPORTING, part_seed
+from tuckermix_bench.methods import code_fingerprint
 from tuckermix.metrics import clustering_accuracy
 from tuckermix.selection.auto import (
     built_in_candidates,

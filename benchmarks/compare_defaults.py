@@ -69,7 +69,7 @@ TOLERANCE = 2.0
 def reporting_indices(name: str, data: Any) -> Any:
     """Return which samples of a dataset are for reports."""
     # Not at the top: an older version on the path may have no parts.
-    from tuckermix.experiments.draws import REPORTING, part_indices
+    from tuckermix_bench.draws import REPORTING, part_indices
 
     is_test = getattr(data, "extra", {}).get("is_test")
     return part_indices(name, REPORTING, data.labels, is_test=is_test)

@@ -33,7 +33,7 @@ import numpy as np
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 
-from tuckermix.experiments import (
+from tuckermix_bench import (
     DATASETS,
     DEFAULT_DB,
     EXPERIMENTS,
@@ -43,9 +43,9 @@ from tuckermix.experiments import (
     reproduce,
     summarize,
 )
-from tuckermix.experiments import METHODS as METHODS_BY_NAME
-from tuckermix.experiments.methods import build, code_fingerprint
-from tuckermix.experiments.store import import_records
+from tuckermix_bench import METHODS as METHODS_BY_NAME
+from tuckermix_bench.methods import build, code_fingerprint
+from tuckermix_bench.store import import_records
 from tuckermix.metrics import clustering_accuracy, normalized_mutual_information
 
 METHODS = ("MM", "ALS", "B-NMF", "PGM", "DRCC", "Tri-ONTD", "PCA-B", "ASI-T", "PCA-Multinomial")

@@ -19,7 +19,7 @@ import numpy as np
 from benchmarks import reporting
 from tuckermix import TuckerClustering
 from tuckermix.datasets import DatasetNotFound, load
-from tuckermix.experiments.draws import REPORTING, REPORTING_ONLY, TUNING, restrict
+from tuckermix_bench.draws import REPORTING, REPORTING_ONLY, TUNING, restrict
 from tuckermix.features import Scattering
 from tuckermix.features._borders import BORDERS
 from tuckermix.metrics import clustering_accuracy

@@ -1,7 +1,7 @@
 """Which views of images are worth comparing.
 
 ``TUCKERMIX_DATA=… python -m benchmarks.image_views --jobs 16`` draws images from the tuning part of
-the datasets (see `tuckermix.experiments.draws`). The number of clusters is given; each list names
+the datasets (see `tuckermix_bench.draws`). The number of clusters is given; each list names
 what stability chooses among beside the views of before (or in their place), and has the paired
 difference to these with its standard error. *taken* says how often the list's new views were
 chosen, *oracle* what the best candidate of each draw has, as only the classes could tell it.

@@ -1,7 +1,7 @@
 """What each choice of the labels is worth: ``TUCKERMIX_DATA=… python -m benchmarks.label_choices``.
 
 Each line changes one thing and leaves the rest at its default. All draws are from the tuning part
-of the datasets (see `tuckermix.experiments.draws`), with ranks that the data choose. *shapes* is
+of the datasets (see `tuckermix_bench.draws`), with ranks that the data choose. *shapes* is
 the mean adjusted Rand index over point sets with 2 to 20 coordinates, the other columns are mean
 accuracies. Results go to `label_choices.json` and `label_choices.md`.
 """
@@ -26,7 +26,7 @@ from benchmarks import reporting
 from benchmarks.quality import draw
 from tuckermix import TuckerClustering
 from tuckermix.datasets import DatasetNotFound, load, make_dynamic_textures
-from tuckermix.experiments.draws import TUNING, part_seed, restrict
+from tuckermix_bench.draws import TUNING, part_seed, restrict
 from tuckermix.labels import fit_labels, graph
 from tuckermix.metrics import clustering_accuracy
 

@@ -32,7 +32,7 @@ from benchmarks import reporting
 from benchmarks.quality import draw_places
 from tuckermix import TuckerClustering
 from tuckermix.datasets import load
-from tuckermix.experiments.draws import PARTS, REPORTING, restrict
+from tuckermix_bench.draws import PARTS, REPORTING, restrict
 
 SEED = 313
 """The first seed of the draws."""

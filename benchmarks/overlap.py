@@ -19,8 +19,8 @@ import numpy as np
 from benchmarks import reporting
 from benchmarks.quality import draw_places
 from tuckermix.datasets import DatasetNotFound, load
-from tuckermix.experiments import EXPERIMENTS, draw_indices
-from tuckermix.experiments.draws import part_indices
+from tuckermix_bench import EXPERIMENTS, draw_indices
+from tuckermix_bench.draws import part_indices
 
 FIRST_ROUND_SEED = 77
 FIRST_ROUND = (

@@ -19,7 +19,7 @@ import numpy as np
 from benchmarks import feature_quality, reporting
 from tuckermix import TuckerClustering
 from tuckermix.datasets import DatasetNotFound, load
-from tuckermix.experiments.draws import EVERYTHING, REPORTING, restrict, seen_share
+from tuckermix_bench.draws import EVERYTHING, REPORTING, restrict, seen_share
 from tuckermix.metrics import clustering_accuracy, normalized_mutual_information
 
 CASES: list[dict[str, Any]] = [

@@ -1,7 +1,7 @@
 """Which setting each rival gets: ``TUCKERMIX_DATA=… python -m benchmarks.rival_settings``.
 
 Authors publish one setting, several, or a grid. For each rival all of them are tried on draws from
-the tuning part of the datasets (see `tuckermix.experiments.draws`); the one with the best mean
+the tuning part of the datasets (see `tuckermix_bench.draws`); the one with the best mean
 accuracy over the datasets is that of the columns called "tuned", and of methods whose authors name
 no setting at all. Results go to `rival_settings.json` and `rival_settings.md`, after every dataset;
 with ``--methods`` and ``--datasets`` the others stay as they are.
@@ -22,7 +22,7 @@ from benchmarks import reporting
 from benchmarks.quality import draw
 from tuckermix.baselines import ADSSC, LSR, SSCOMP, EnSC
 from tuckermix.datasets import DatasetNotFound, load
-from tuckermix.experiments.draws import TUNING, restrict
+from tuckermix_bench.draws import TUNING, restrict
 from tuckermix.metrics import clustering_accuracy
 
 SEED = 177

@@ -22,7 +22,7 @@ from benchmarks import reporting
 from benchmarks.quality import draw
 from tuckermix import TuckerClustering
 from tuckermix.datasets import load
-from tuckermix.experiments.draws import REPORTING, restrict
+from tuckermix_bench.draws import REPORTING, restrict
 from tuckermix.features import Scattering
 
 SEED = 29

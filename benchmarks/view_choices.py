@@ -1,7 +1,7 @@
 """Which views are worth comparing where samples are no images.
 
 ``TUCKERMIX_DATA=… python -m benchmarks.view_choices`` draws volumes, videos and tables from the
-tuning part of the datasets (see `tuckermix.experiments.draws`), from generators with the seeds that
+tuning part of the datasets (see `tuckermix_bench.draws`), from generators with the seeds that
 are for tuning, and from the small tables that come with scikit-learn, of which nothing is reported.
 Pictures of the tuning part stand among the tables as rows of pixels; *gains* are planted clusters
 whose samples differ in brightness, made to see whether that is found. The number of clusters is
@@ -42,7 +42,7 @@ from benchmarks.label_choices import shapes, textures
 from benchmarks.quality import draw_places
 from tuckermix import AutoClustering, MultiViewClustering, TuckerClustering
 from tuckermix.datasets import load, make_tensor_clusters
-from tuckermix.experiments.draws import TUNING, part_seed, restrict
+from tuckermix_bench.draws import TUNING, part_seed, restrict
 from tuckermix.features import Scale
 from tuckermix.metrics import clustering_accuracy
 from tuckermix.selection.auto import (

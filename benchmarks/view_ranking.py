@@ -1,7 +1,7 @@
 """What views of images are ranked by, and whether strokes want few neighbours.
 
 ``TUCKERMIX_DATA=… python -m benchmarks.view_ranking --jobs 16`` draws images from the tuning part
-of the datasets (see `tuckermix.experiments.draws`), and turned objects made from it. *before*
+of the datasets (see `tuckermix_bench.draws`), and turned objects made from it. *before*
 chooses among the views of `benchmarks.image_views` by stability alone, *weighed* by stability times
 a power of modularity (see `tuckermix.selection.record.weight_of`), and *now* does so among the
 views of `AutoClustering`, where a sum of strokes with few neighbours has taken the place of the sum

@@ -13,10 +13,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from statistics import fmean
 
-from tuckermix.experiments import EXPERIMENTS, METHODS, RunRecord
-from tuckermix.experiments.bench import ON_REQUEST, Place, place
-from tuckermix.experiments.store import read_records
-from tuckermix.experiments.tables import cells_of
+from tuckermix_bench import EXPERIMENTS, METHODS, RunRecord
+from tuckermix_bench.places import ON_REQUEST, Place, place
+from tuckermix_bench.store import read_records
+from tuckermix_bench.tables import cells_of
 
 ROOT = Path(__file__).resolve().parent.parent
 RECORDS, PAGE = "docs/results/records.csv", "docs/results/front.md"

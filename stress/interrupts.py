@@ -36,7 +36,7 @@ import tuckermix
 from tuckermix import TuckerClustering
 from tuckermix._resources import in_threads, one_blas_thread
 from tuckermix.cli import main as command_line
-from tuckermix.experiments.store import Store
+from tuckermix_bench.store import Store
 
 KINDS = ("fit", "threads", "save", "cluster", "reproduce")
 RESULTS = ("labels.csv", "model.tuckermix", "report.html", "summary.json")

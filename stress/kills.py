@@ -31,7 +31,7 @@ import numpy as np
 
 from stress.interrupts import DONE, RESULTS, Assault, Broken, _digests, check_store, demand
 from tuckermix.cli import main as command_line
-from tuckermix.experiments.store import RunRecord, Store
+from tuckermix_bench.store import RunRecord, Store
 
 OWN_PROCESS = 10
 """One run in so many is the real command, not a fork."""

@@ -154,7 +154,7 @@ def front(check):
 
 
 def runs(method, scores, *, table="table5", row="ORL", nmi=None, seen=None):
-    from tuckermix.experiments import RunRecord
+    from tuckermix_bench import RunRecord
 
     return [
         RunRecord(

@@ -5,7 +5,7 @@ import pytest
 
 from tuckermix.datasets import DatasetNotFound, load
 from tuckermix.datasets._known import KNOWN
-from tuckermix.experiments import EXPERIMENTS
+from tuckermix_bench import EXPERIMENTS
 
 
 @pytest.mark.parametrize("name", KNOWN)

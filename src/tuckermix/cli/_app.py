@@ -6,13 +6,13 @@ import errno
 import os
 import sys
 from functools import partial
-from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
 from typing import Annotated, Any
 
 import typer
 
 from tuckermix._files import FULL_DISK
-from tuckermix.cli import bench, cluster, datasets, demo, predict
+from tuckermix.cli import cluster, datasets, demo, predict
 from tuckermix.cli._console import (
     EXIT_DONE,
     EXIT_FAILED,
@@ -23,7 +23,7 @@ from tuckermix.cli._console import (
     one_line,
     visible,
 )
-from tuckermix.cli._options import GroupedCommand, GroupedTargets
+from tuckermix.cli._options import GroupedCommand
 
 NOT_THERE = (errno.ENOENT, errno.EISDIR, errno.ENOTDIR)
 NOT_ALLOWED = (errno.EACCES, errno.EPERM, errno.EROFS)
@@ -65,13 +65,29 @@ def _callback(
     """
 
 
-def build(with_reproduce: bool = False) -> typer.Typer:
+PLUGINS = "tuckermix.commands"
+"""The group of entry points by which other distributions add commands."""
+
+FROM_BENCH = {
+    "reproduce": "Compute the tables and figures of the paper.",
+    "bench": "Time the fit on this machine, or rank your own method.",
+}
+"""The commands of tuckermix-bench, which are listed whether or not it is installed."""
+
+
+def plugins() -> dict[str, EntryPoint]:
+    """Return the commands that other distributions add, by name."""
+    return {entry.name: entry for entry in entry_points(group=PLUGINS)}
+
+
+def build(wanted: str = "") -> typer.Typer:
     """Put the commands together.
 
     Parameters
     ----------
-    with_reproduce : bool, default=False
-        Whether to load the experiments; without, only the name of their command is known.
+    wanted : str, default=""
+        The command that is to run. Only that one is loaded of those that other distributions add;
+        of the others the names are known.
 
     Returns
     -------
@@ -90,24 +106,32 @@ def build(with_reproduce: bool = False) -> typer.Typer:
     command(epilog=cluster.EXAMPLES)(cluster.cluster)
     command(epilog=predict.EXAMPLES)(predict.predict)
     command()(datasets.datasets)
-    if with_reproduce:
-        module = import_module("tuckermix.cli.reproduce")
-        app.add_typer(module.app, name="reproduce", cls=GroupedTargets)
-    else:
-        app.command()(reproduce)
-    command(epilog=bench.EXAMPLES)(bench.bench)
+    own = {one.callback.__name__ for one in app.registered_commands if one.callback}
+    if wanted in own:
+        return app
+    found = {name: entry for name, entry in plugins().items() if name not in own}
+    for name in dict.fromkeys((*FROM_BENCH, *found)):
+        if name != wanted:
+            app.command(name, help=FROM_BENCH.get(name, ""))(_listed_only)
+        elif name in found:
+            found[name].load()(app)
+        else:
+            raise ImportError(
+                f"tuckermix {name} needs tuckermix-bench: pip install tuckermix-bench."
+            )
     return app
 
 
-def reproduce() -> None:  # stands for the command, which is loaded when it is called
-    """Compute the tables and figures of the paper anew."""
+def _listed_only() -> None:
+    """Fill the place of a command that is loaded when it is called."""
 
 
 def run(arguments: list[str]) -> int:
     """Run the program and turn every way to fail into one line and an exit code."""
-    completed = (word for name in COMPLETED for word in os.environ.get(name, "").split())
+    completed = [word for name in COMPLETED for word in os.environ.get(name, "").split()]
+    wanted = arguments[0] if arguments else next((w for w in completed if w in FROM_BENCH), "")
     try:
-        app = build("reproduce" in (*arguments[:1], *completed))
+        app = build(wanted)
         code = typer.main.get_command(app).main(
             arguments, prog_name="tuckermix", standalone_mode=False
         )

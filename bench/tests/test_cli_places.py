@@ -4,9 +4,9 @@ import sys
 
 import pytest
 
-from tuckermix.cli import bench as command
-from tuckermix.cli.bench import _stands
-from tuckermix.experiments.bench import PLACE_FIELDS, Place
+from tuckermix_bench import cli_bench as command
+from tuckermix_bench.cli_bench import _stands
+from tuckermix_bench.places import PLACE_FIELDS, Place
 
 METHODS = """
 import numpy as np
@@ -147,7 +147,7 @@ def test_options_of_a_method_want_one(fails, words):
 
 
 def test_a_file_in_use_is_told(fails, desk):
-    from tuckermix.experiments import Store
+    from tuckermix_bench import Store
 
     with Store("used.sqlite") as store, store.writing():
         text = fails("bench", "--method", "desk_methods:ready", *QUICK, "--db", "used.sqlite")
@@ -162,8 +162,8 @@ def test_those_ahead_are_named():
 
 
 def test_many_kinds_of_failures_are_summed_up(monkeypatch):
-    from tuckermix.experiments import RunRecord
-    from tuckermix.experiments.bench import Benchmark
+    from tuckermix_bench import RunRecord
+    from tuckermix_bench.places import Benchmark
 
     failures = tuple(
         RunRecord("paper", "t", "r", "m", run, "d", "failed", error=f"E{run}") for run in range(8)

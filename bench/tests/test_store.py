@@ -5,8 +5,8 @@ import sqlite3
 
 import pytest
 
-from tuckermix.experiments.draws import seed_of
-from tuckermix.experiments.store import (
+from tuckermix_bench.draws import seed_of
+from tuckermix_bench.store import (
     RunRecord,
     Store,
     import_records,
@@ -185,7 +185,7 @@ def test_what_goes_with_the_next_version_works_and_says_so(tmp_path):
 
 
 def test_a_file_that_another_program_holds_is_told(tmp_path, monkeypatch):
-    monkeypatch.setattr("tuckermix.experiments.store.BUSY_SECONDS", 0.01)
+    monkeypatch.setattr("tuckermix_bench.store.BUSY_SECONDS", 0.01)
     with Store(tmp_path / "r.sqlite") as store:
         other = sqlite3.connect(tmp_path / "r.sqlite", isolation_level=None)
         other.execute("BEGIN EXCLUSIVE")

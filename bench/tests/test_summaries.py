@@ -4,16 +4,16 @@ import numpy as np
 import pytest
 from scipy.stats import ttest_rel
 
-from tuckermix.experiments.methods import METHODS, Method, register_method
-from tuckermix.experiments.store import RunRecord
-from tuckermix.experiments.summaries import (
+from tuckermix_bench.methods import METHODS, Method, register_method
+from tuckermix_bench.store import RunRecord
+from tuckermix_bench.summaries import (
     agreements,
     paired_difference,
     share_of,
     standings,
     summarize,
 )
-from tuckermix.experiments.tables import EXPERIMENTS, Experiment, Row, cells_of
+from tuckermix_bench.tables import EXPERIMENTS, Experiment, Row, cells_of
 
 TABLE = EXPERIMENTS["table3"]
 

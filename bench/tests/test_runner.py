@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from tuckermix.experiments import (
+from tuckermix_bench import (
     DATASETS,
     METHODS,
     Method,
@@ -23,7 +23,7 @@ from tuckermix.experiments import (
     register_method,
     reproduce,
 )
-from tuckermix.experiments.runner import (
+from tuckermix_bench.runner import (
     THREAD_VARIABLES,
     Progress,
     TimeEstimate,
@@ -33,8 +33,8 @@ from tuckermix.experiments.runner import (
     log_progress,
     plan,
 )
-from tuckermix.experiments.store import RunRecord, records_csv
-from tuckermix.experiments.tables import cells_of
+from tuckermix_bench.store import RunRecord, records_csv
+from tuckermix_bench.tables import cells_of
 
 N_KILLS = 10
 # A run is killed after up to so many further records, and at a random moment within the next one.

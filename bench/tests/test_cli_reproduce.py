@@ -3,9 +3,9 @@ import re
 import pytest
 from typer.testing import CliRunner
 
-from tuckermix.cli.reproduce import app, split_methods
-from tuckermix.experiments import METHODS as ALL
-from tuckermix.experiments import Store
+from tuckermix_bench.cli_reproduce import app, split_methods
+from tuckermix_bench import METHODS as ALL
+from tuckermix_bench import Store
 
 METHODS = "k-means,spectral"
 
@@ -119,7 +119,7 @@ def test_without_any_data_nothing_is_done_and_said_so(tmp_path, monkeypatch):
 
 
 def test_without_some_of_the_data_the_rest_is_done(tmp_path, monkeypatch):
-    from tuckermix.experiments import runner
+    from tuckermix_bench import runner
 
     whole, missing = runner.draw, iter([True, False, False, False])
 
@@ -143,7 +143,7 @@ def test_an_interrupted_run_says_so(tmp_path, monkeypatch):
         if progress.last is not None:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr("tuckermix.cli.reproduce.log_progress", interrupt)
+    monkeypatch.setattr("tuckermix_bench.cli_reproduce.log_progress", interrupt)
     path = tmp_path / "r.sqlite"
     done = call("table3", "--quick", "--jobs", 0, "--methods", METHODS, "--db", path)
     assert done.exit_code == 130
@@ -151,7 +151,7 @@ def test_an_interrupted_run_says_so(tmp_path, monkeypatch):
 
 
 def test_durations_are_written_for_people():
-    from tuckermix.cli.reproduce import _clock
+    from tuckermix_bench.cli_reproduce import _clock
 
     assert _clock(3723.4) == "1:02:03"
     assert _clock(float("nan")) == "–"

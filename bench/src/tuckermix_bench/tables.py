@@ -17,7 +17,7 @@ from typing import Any
 
 from tuckermix._records import Record
 from tuckermix._validation import check_option
-from tuckermix.experiments.draws import (
+from tuckermix_bench.draws import (
     EVERYTHING,
     PARTS,
     PLANTED_SHAPES,
@@ -25,7 +25,7 @@ from tuckermix.experiments.draws import (
     TUNING_CLASSES,
     seed_of,
 )
-from tuckermix.experiments.methods import DECLARED, METHODS, Method, declared, select_methods
+from tuckermix_bench.methods import DECLARED, METHODS, Method, declared, select_methods
 
 __all__ = [
     "EXPERIMENTS",

@@ -3,10 +3,10 @@ from dataclasses import replace
 
 import pytest
 
-from tuckermix.experiments.draws import DATASETS
-from tuckermix.experiments.methods import METHODS, Method, register_method
-from tuckermix.experiments.summaries import summarize
-from tuckermix.experiments.tables import (
+from tuckermix_bench.draws import DATASETS
+from tuckermix_bench.methods import METHODS, Method, register_method
+from tuckermix_bench.summaries import summarize
+from tuckermix_bench.tables import (
     EXPERIMENTS,
     FIGURES,
     PAPER_SCORES,

@@ -37,18 +37,23 @@ from tuckermix._names import VIEWS
 from tuckermix._records import Record
 from tuckermix._validation import check_integer, check_option
 from tuckermix.datasets import list_datasets
-from tuckermix.experiments import summaries
-from tuckermix.experiments.methods import (
-    DIGITS,
+from tuckermix_bench import summaries
+from tuckermix_bench.methods import (
     METHODS,
     Method,
     pixels,
     register_method,
     scattering,
 )
-from tuckermix.experiments.runner import Progress, RunReport, log_progress, run_cells
-from tuckermix.experiments.store import OK, RunRecord, Store, read_records
-from tuckermix.experiments.summaries import (
+from tuckermix_bench.runner import (
+    Progress,
+    RunReport,
+    log_progress,
+    published_records,
+    run_cells,
+)
+from tuckermix_bench.store import OK, RunRecord, Store, read_records
+from tuckermix_bench.summaries import (
     ROUNDING,
     SHOWN,
     Difference,
@@ -58,7 +63,7 @@ from tuckermix.experiments.summaries import (
     outdated,
     scores_of,
 )
-from tuckermix.experiments.tables import LIBRARIES, PAPER, QUICK, Experiment, cells_of, source_of
+from tuckermix_bench.tables import LIBRARIES, PAPER, QUICK, Experiment, cells_of, source_of
 
 __all__ = [
     "PLACES_DB",
@@ -107,7 +112,7 @@ def own_method(
     Returns
     -------
     method : Method
-        For ``methods=`` of :func:`tuckermix.experiments.benchmark`. Its version is a digest of the
+        For ``methods=`` of :func:`tuckermix_bench.benchmark`. Its version is a digest of the
         module's file: when that changes, its cells are computed anew.
     """
     check_option(view, "view", "own_method", VIEWS)
@@ -131,7 +136,7 @@ def own_method(
     return Method(
         title,
         OwnMethod(module, wanted, view, str(home), str(source or "")),
-        version=hashlib.sha256(source.read_bytes()).hexdigest()[:DIGITS] if source else "1",
+        version=hashlib.sha256(source.read_bytes()).hexdigest()[:12] if source else "1",
         description=f"{path}, a method of your own",
         on=view,
     )
@@ -436,14 +441,11 @@ def clusterer(found: Any, n_clusters: int, seed: int) -> tuple[Cluster, bool]:
     return partial(_labels_of, model), _takes_rows(model)
 
 
-PLACES_DB = "tuckermix-bench.sqlite"
+PLACES_DB = "tuckermix-bench.jsonl"
 """A file of its own: methods of one's own do not become columns of the paper's tables."""
 
 PLACES_VERSION = 1
 """Grows when a column of the CSV of places changes its meaning or goes."""
-
-RECORDS = "records.csv"
-"""The name of the published records, in a wheel beside this file."""
 
 ON_REQUEST = ("table1", "sizes", "cores", "curves")
 """Tables that vary one setting on one dataset: run when they are named."""
@@ -586,23 +588,6 @@ class Benchmark(Record):
             "median_rank": median(ranks) if ranks else None,
             "behind_whom": dict(ahead.most_common()),
         }
-
-
-def published_records() -> Path:
-    """Return the file of records that comes with the package.
-
-    Returns
-    -------
-    path : Path
-        ``records.csv`` in the installed package, or that of the checkout.
-    """
-    here = Path(__file__)
-    for path in (here.with_name(RECORDS), here.parents[3] / "docs" / "results" / RECORDS):
-        if path.is_file():
-            return path
-    raise FileNotFoundError(
-        "This copy of tuckermix has no published records: name a records.csv with --records."
-    )
 
 
 def _absent(data: str | os.PathLike[str] | None) -> set[str]:
@@ -766,7 +751,7 @@ def benchmark(
         Whether to use the tables in miniature, on data that everybody has.
     jobs : int or None, default=None
         The number of processes; None means one for each processor, 0 computes in this process.
-    db : path, default="tuckermix-bench.sqlite"
+    db : path, default="tuckermix-bench.jsonl"
         The file for the records; a run that was stopped continues.
     records : path or None, default=None
         The published records; None means those that come with the package.
@@ -804,7 +789,9 @@ def benchmark(
             "`tuckermix datasets`, or choose other rows."
         )
     together = list(beside) if beside is not None else list(BESIDE_QUICK if quick else ())
-    published = [] if quick else read_records(published_records() if records is None else records)
+    published = read_records(published_records() if records is None else records)
+    if quick:
+        published = []
     with ExitStack() as known:
         for method in own:  # by their names, for a while
             register_method(method)
@@ -812,9 +799,6 @@ def benchmark(
         names = [method.name for method in own]
         cells = cells_of(tables, runs=runs, methods=[*names, *together], profile=profile)
         with Store(db) as store, store.writing():
-            if refresh:
-                for name in (*names, *together):
-                    store.delete(method=name, profile=profile)
             report = run_cells(
                 cells,
                 store,
@@ -822,6 +806,7 @@ def benchmark(
                 jobs=jobs,
                 time_limit=time_limit,
                 retry_failed=retry_failed,
+                again=refresh,
                 progress=progress,
             )
             keys = {cell.key: cell.digest for cell in cells}

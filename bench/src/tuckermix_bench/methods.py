@@ -4,23 +4,17 @@ What is declared of the columns stands in ``declared.toml``. A method is named b
 given as a function, so that listing the columns imports nothing and a method that cannot be
 imported costs its own cells only. Columns that are more than an estimator with its settings are
 built here: those of other packages, and ablations, each of which replaces one part of our method by
-another. A fingerprint of the code behind a method tells records of older code apart.
+another. Each column has a `version`, which is raised by hand when its results change: see
+``benchmarks/compare_versions.py``.
 """
 
 from __future__ import annotations
 
-import ast
-import hashlib
 import importlib
 import inspect
-import io
-import re
-import textwrap
-import tokenize
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -31,7 +25,7 @@ from tuckermix._optional import require
 from tuckermix._records import Record
 from tuckermix._validation import check_option
 
-__all__ = ["METHODS", "Method", "build", "code_fingerprint", "register_method", "select_methods"]
+__all__ = ["METHODS", "Method", "build", "register_method", "select_methods"]
 
 DECLARED: dict[str, Any] = tomllib.loads(
     Path(__file__).with_name("declared.toml").read_text(encoding="utf-8")
@@ -413,137 +407,6 @@ def _imported(path: str) -> Any:
     """Return what "module:name" stands for."""
     module, _, name = path.partition(":")
     return getattr(importlib.import_module(module), name)
-
-
-PACKAGE = "tuckermix"
-DIGITS = 12
-"""Hexadecimal digits of a fingerprint: far more than enough to tell versions of one file apart."""
-HARNESS = f"{PACKAGE}.experiments"
-"""The runner itself changes no number of a method, so it is left out."""
-
-
-def _path_of(module: str) -> Path | None:
-    """Return the source file of a module of this package, without importing it."""
-    package, *inner = module.split(".")
-    base = Path(__file__).parents[1].joinpath(*inner)
-    paths = (base.with_suffix(".py"), base / "__init__.py")
-    return next((path for path in paths if package == PACKAGE and path.is_file()), None)
-
-
-def _code_alone(text: str, tree: ast.Module) -> str:
-    """Return the code of a source file without comments, docstrings and blanks.
-
-    It is cut from the text: what `ast.dump` and `tokenize` make of one text differs from one
-    version of Python to the next, and records travel.
-    """
-    lines = text.splitlines(keepends=True)
-    comments = [
-        token
-        for token in tokenize.generate_tokens(io.StringIO(text).readline)
-        if token.type == tokenize.COMMENT
-    ]
-    for token in comments:
-        row, column = token.start
-        lines[row - 1] = lines[row - 1][:column]
-    for node in ast.walk(tree):
-        if (
-            isinstance(node, ast.Expr)
-            and isinstance(node.value, ast.Constant)
-            and isinstance(node.value.value, str)
-        ):
-            for row in range(node.lineno, (node.end_lineno or node.lineno) + 1):
-                lines[row - 1] = ""
-    return "".join("".join(lines).split())
-
-
-def _imports(tree: ast.Module) -> set[str]:
-    """Return the modules of this package that a source file names in its imports."""
-    found: set[str] = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            found.update(alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            found.add(node.module)
-            found.update(f"{node.module}.{alias.name}" for alias in node.names)
-    return {name for name in found if name.startswith(f"{PACKAGE}.")}
-
-
-@cache
-def _module_fingerprint(module: str) -> str:
-    """Digest the code of a module and of all modules of this package that it leads to."""
-    pending, texts = [module], {}
-    while pending:
-        name = pending.pop()
-        path = _path_of(name)
-        if name in texts or path is None or name.startswith(HARNESS):
-            continue
-        text = path.read_text(encoding="utf-8")
-        tree = ast.parse(text)
-        texts[name] = _code_alone(text, tree)
-        pending.extend(_imports(tree))
-    digest = hashlib.sha256()
-    for name in sorted(texts):
-        digest.update(f"{name}\n{texts[name]}\n".encode())
-    return digest.hexdigest()[:DIGITS]
-
-
-def code_fingerprint(factory: str | Callable[..., Any], view: str = "") -> str:
-    """Return a digest of the code that a method runs, comments and docstrings left out.
-
-    Parameters
-    ----------
-    factory : str or callable
-        What builds the method: a class or function, or "module:name" of one.
-    view : str, default=""
-        What is made of the samples first, a name in `VIEWS`.
-
-    Returns
-    -------
-    digest : str
-        For a class of this package, of its module and all modules of this package that it imports,
-        directly or not; for a function, of its own source, of what it names in its own module, and
-        of the modules of this package that these import inside; empty where there is none.
-    """
-    if view:
-        both = code_fingerprint(factory) + code_fingerprint(VIEWS[view])
-        return hashlib.sha256(both.encode()).hexdigest()[:DIGITS]
-    if isinstance(factory, str):
-        try:
-            factory = _imported(factory)
-        except (ImportError, AttributeError):
-            return ""  # its cells will say why
-        if inspect.isclass(factory):
-            return _module_fingerprint(factory.__module__)
-    digest, sources = hashlib.sha256(), _sources(factory)
-    for source in sources:
-        digest.update(source.encode())
-        try:
-            found = _imports(ast.parse(textwrap.dedent(source)))
-        except SyntaxError:  # a lambda within a longer expression
-            continue
-        for module in sorted(name for name in found if _path_of(name) is not None):
-            digest.update(_module_fingerprint(module).encode())
-    return digest.hexdigest()[:DIGITS] if sources else ""
-
-
-def _sources(factory: Any) -> list[str]:
-    """Return the source of a function or class and of what it names in its own module."""
-    module = inspect.getmodule(factory)
-    pending, texts = [factory], {}
-    while pending:
-        part = pending.pop(0)
-        try:
-            source = inspect.getsource(part)
-        except (OSError, TypeError):
-            continue
-        texts[part.__qualname__] = source
-        for name in dict.fromkeys(re.findall(r"[A-Za-z_]\w*", source)):
-            other = getattr(module, name, None)
-            if not (inspect.isfunction(other) or inspect.isclass(other)):
-                continue
-            if other.__module__ == factory.__module__ and other.__qualname__ not in texts:
-                pending.append(other)
-    return list(texts.values())
 
 
 def _register_declared() -> None:

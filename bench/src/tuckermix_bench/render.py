@@ -1,15 +1,13 @@
 """Tables and figures for people, from stored records alone.
 
-Tables are rendered for a terminal, in Markdown, from which the HTML follows, and as CSV. Figures
-are the paper's Figures 3 and 4, and the curves.
+Tables are rendered for a terminal, in Markdown and as CSV. Figures are the paper's Figures 3 and 4,
+and the curves.
 """
 
 from __future__ import annotations
 
-import html
 import io
 import os
-import re
 import statistics
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -23,10 +21,10 @@ import numpy as np
 from tuckermix._files import atomic_paths, csv_text, write_text
 from tuckermix._records import Record
 from tuckermix._validation import check_option
-from tuckermix.experiments.methods import METHODS
-from tuckermix.experiments.runner import DEFAULT_DB
-from tuckermix.experiments.store import OK, RunRecord, Store, records_csv
-from tuckermix.experiments.summaries import (
+from tuckermix_bench.methods import METHODS
+from tuckermix_bench.runner import DEFAULT_DB
+from tuckermix_bench.store import OK, RunRecord, Store, records_csv
+from tuckermix_bench.summaries import (
     BEHIND,
     FIRST,
     METRICS,
@@ -47,7 +45,7 @@ from tuckermix.experiments.summaries import (
     standings,
     summarize,
 )
-from tuckermix.experiments.tables import (
+from tuckermix_bench.tables import (
     AUTO,
     LIBRARIES,
     OURS,
@@ -69,16 +67,14 @@ __all__ = [
     "figure_records",
     "figure_svg",
     "overview_markdown",
-    "page_html",
     "save_figure",
     "show",
     "table_csv",
-    "table_html",
     "table_markdown",
     "table_text",
 ]
 
-FORMATS = ("terminal", "md", "csv", "html")
+FORMATS = ("terminal", "md", "csv")
 
 LEGEND = (
     "Each cell: mean over the runs, (variance), the paper's mean (variance), and the difference "
@@ -369,11 +365,6 @@ def table_markdown(summary: TableSummary) -> str:
     older = [OLDER.format(summary.older)] if summary.older else []
     if gaps := [*_explanations(summary), *older]:
         lines += ["", "## Gaps", "", *(f"- {_one_line(gap)}" for gap in gaps)]
-    mixed = {method: len(codes) for method, codes in summary.codes.items() if len(codes) > 1}
-    if mixed:
-        lines += ["", "## Mixed code", ""]
-    for method, count in mixed.items():
-        lines.append(f"- {method}: its records come from {count} versions of its code.")
     return "\n".join([*lines, "", *_origins([summary])]) + "\n"
 
 
@@ -421,79 +412,6 @@ def table_csv(summary: TableSummary) -> str:
                     line += [printed, found.difference]
             lines.append([*line, cell.seconds, row.seen, _one_line(cell.explanation)])
     return csv_text(lines)
-
-
-def _html_cell(cell: str) -> str:
-    """Turn a cell of a Markdown table into HTML: what is bold, and smaller lines below."""
-    first, *rest = cell.strip().replace("\\|", "|").split(BREAK)
-    marked = re.sub(r"\*\*(.+?)\*\*", r"<b>\1</b>", html.escape(first))
-    return marked + "".join(f"<small>{html.escape(line)}</small>" for line in rest)
-
-
-def _html_table(lines: Iterable[str]) -> str:
-    """Turn a Markdown table into HTML."""
-    head, _, *body = (
-        [_html_cell(cell) for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in lines
-    )
-    heading = "".join(f"<th>{cell}</th>" for cell in head)
-    rows = "".join("<tr>" + "".join(f"<td>{c}</td>" for c in line) + "</tr>\n" for line in body)
-    inside = f"<thead><tr>{heading}</tr></thead><tbody>{rows}</tbody>"
-    return f"<div class='wide'><table>{inside}</table></div>"
-
-
-def table_html(summary: TableSummary) -> str:
-    """Render a table as a section of HTML, with all that its Markdown has."""
-    parts = [f"<section id='{html.escape(summary.name)}'>"]
-    for block in re.split(r"\n{2,}", table_markdown(summary).strip()):
-        lines = block.splitlines()
-        marks, _, words = block.partition(" ")
-        if marks in ("#", "##"):
-            level = len(marks) + 1
-            parts.append(f"<h{level}>{html.escape(words)}</h{level}>")
-        elif marks == "|":
-            parts.append(_html_table(lines))
-        elif marks == "-":
-            items = "".join(f"<li>{html.escape(line[2:])}</li>" for line in lines)
-            parts.append(f"<ul>{items}</ul>")
-        else:
-            parts += [f"<p>{html.escape(line)}</p>" for line in lines]
-    return "\n".join([*parts, "</section>"])
-
-
-# Drawings in SVG carry styles of their own. The page needs no script and fetches nothing.
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'"
-
-
-def page_html(summaries: Iterable[TableSummary], figures: Mapping[str, tuple[str, str]]) -> str:
-    """Render tables and figures as one self-contained page.
-
-    Parameters
-    ----------
-    summaries : iterable of TableSummary
-        The tables.
-    figures : mapping of str to (str, str)
-        Title and SVG text of each figure, by name.
-
-    Returns
-    -------
-    page : str
-        HTML without references to other files and without scripts.
-    """
-    style = Path(__file__).with_name("results.css").read_text(encoding="utf-8")
-    parts = [
-        "<!doctype html><html lang='en'><head><meta charset='utf-8'>",
-        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">',
-        "<meta name='viewport' content='width=device-width, initial-scale=1'>",
-        f"<title>Results</title><style>\n{style}</style></head><body><h1>Results</h1>",
-        *(table_html(summary) for summary in summaries),
-    ]
-    for name, (title, svg) in figures.items():
-        inline = svg[svg.index("<svg") :]
-        parts.append(
-            f"<figure id='{html.escape(name)}'><figcaption><h2>{html.escape(title)}</h2>"
-            f"</figcaption>{inline}</figure>"
-        )
-    return "\n".join([*parts, "</body></html>"]) + "\n"
 
 
 VERDICT_NOTE = (
@@ -975,11 +893,11 @@ def show(
 
     Parameters
     ----------
-    db : path, default="tuckermix-results.sqlite"
+    db : path, default="tuckermix-results.jsonl"
         The file with the records.
     targets : str, Experiment, or iterable of them, default="all"
         Which tables and figures.
-    formats : sequence of {"terminal", "md", "csv", "html"}, default=FORMATS
+    formats : sequence of {"terminal", "md", "csv"}, default=FORMATS
         Which forms, all of them unless told. Figures are written as PNG and SVG with any form but
         "terminal".
     out : path or None, default=None
@@ -1008,13 +926,10 @@ def show(
     if out is not None and any(form != "terminal" for form in formats):
         folder = Path(out)
         folder.mkdir(parents=True, exist_ok=True)
-        drawn: dict[str, tuple[str, str]] = {}
         for figure in figures:
             canvas = draw_figure(figure, records, profile=profile)
             if canvas is not None:
-                png, svg = save_figure(canvas, folder, figure.name)
-                files += [png, svg]
-                drawn[figure.name] = (figure.title, svg.read_text(encoding="utf-8"))
+                files += save_figure(canvas, folder, figure.name)
         texts: dict[str, str] = {}
         for summary in summaries:
             for form, render in (("md", table_markdown), ("csv", table_csv)):
@@ -1026,8 +941,6 @@ def show(
             names = {table.name for table in tables} | {figure.experiment for figure in figures}
             mine = [record for record in records if record.experiment in names]
             texts["records.csv"] = records_csv(mine)
-        if "html" in formats:
-            texts["results.html"] = page_html(summaries, drawn)
         for name, content in texts.items():
             write_text(folder / name, content)
             files.append(folder / name)

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from tuckermix.datasets import load
-from tuckermix.experiments import Experiment, Row, plan
-from tuckermix.experiments.draws import (
+from tuckermix_bench import Experiment, Row, plan
+from tuckermix_bench.draws import (
     BY_CLASSES,
     BY_MARK,
     BY_SAMPLES,
@@ -177,7 +177,7 @@ def test_a_changed_row_draws_the_samples_of_the_plain_one():
 
 @pytest.mark.data
 def test_the_papers_draws_fit_the_files(data_home):
-    from tuckermix.experiments.tables import EXPERIMENTS
+    from tuckermix_bench.tables import EXPERIMENTS
 
     sizes = {"table1": [1008] * 3, "table2": [1200], "table5": [100, 2414], "beyond": [1008, 2856]}
     for name, expected in sizes.items():

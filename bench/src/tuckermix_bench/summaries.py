@@ -14,9 +14,9 @@ from statistics import fmean, variance
 from typing import Any
 
 from tuckermix._records import Record
-from tuckermix.experiments.methods import METHODS
-from tuckermix.experiments.store import FAILED, MISSING, OK, TIMEOUT, Key, RunRecord
-from tuckermix.experiments.tables import (
+from tuckermix_bench.methods import METHODS
+from tuckermix_bench.store import FAILED, OK, TIMEOUT, Key, RunRecord
+from tuckermix_bench.tables import (
     LIBRARIES,
     OURS,
     PAPER,
@@ -310,9 +310,6 @@ class TableSummary(Record):
         The rows.
     machines, versions : tuple of str
         Where the records come from.
-    codes : dict of str to tuple of str
-        The fingerprints of the code behind each method's records: more than one means that a column
-        mixes versions.
     spread : str
         A row whose best and worst runs are shown as well.
     older : int
@@ -327,7 +324,6 @@ class TableSummary(Record):
     rows: tuple[RowSummary, ...]
     machines: tuple[str, ...]
     versions: tuple[str, ...]
-    codes: dict[str, tuple[str, ...]]
     spread: str
     older: int
 
@@ -336,7 +332,6 @@ def _explanation(records: list[RunRecord], expected: int) -> str:
     """Say in a sentence or two why a cell is not complete."""
     parts = []
     for status, words in (
-        (MISSING, "without its data"),
         (FAILED, "failed"),
         (TIMEOUT, "stopped at the time limit"),
     ):
@@ -506,10 +501,6 @@ def summarize(
     extra = dict.fromkeys(record.method for record in mine)
     methods = tuple(dict.fromkeys((*table.methods, *extra)))
     older = outdated(mine, [table], profile=profile)
-    codes: dict[str, set[str]] = defaultdict(set)
-    for record in mine:
-        if record.status == OK:
-            codes[record.method].add(record.fingerprint)
     return TableSummary(
         name=table.name,
         title=table.title,
@@ -534,7 +525,6 @@ def summarize(
                 if record.versions
             )
         ),
-        codes={method: tuple(sorted(found)) for method, found in codes.items()},
         spread=table.spread,
         older=len(older),
     )

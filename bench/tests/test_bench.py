@@ -14,8 +14,8 @@ from sklearn.pipeline import make_pipeline
 
 from tuckermix import TuckerClustering
 from tuckermix.datasets import make_tensor_clusters
-from tuckermix.experiments import DATASETS, METHODS, DatasetEntry, Method, bench
-from tuckermix.experiments.bench import (
+from tuckermix_bench import DATASETS, METHODS, DatasetEntry, Method, bench
+from tuckermix_bench.places import (
     BESIDE_QUICK,
     ON_REQUEST,
     PLACE_FIELDS,
@@ -30,9 +30,9 @@ from tuckermix.experiments.bench import (
     places_csv,
     published_records,
 )
-from tuckermix.experiments.runner import reproduce
-from tuckermix.experiments.store import RunRecord, Store, read_records, records_csv
-from tuckermix.experiments.tables import EXPERIMENTS, LIBRARIES, QUICK_EXPERIMENTS
+from tuckermix_bench.runner import reproduce
+from tuckermix_bench.store import RunRecord, Store, read_records, records_csv
+from tuckermix_bench.tables import EXPERIMENTS, LIBRARIES, QUICK_EXPERIMENTS
 from tuckermix.features import Scattering
 from tuckermix.metrics import clustering_accuracy
 

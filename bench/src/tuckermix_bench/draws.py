@@ -20,10 +20,10 @@ from tuckermix import datasets
 from tuckermix._declaration import describe
 from tuckermix._records import Record
 from tuckermix._validation import check_option
-from tuckermix.experiments.methods import add_entry, register_method
+from tuckermix_bench.methods import add_entry, register_method
 
 if TYPE_CHECKING:
-    from tuckermix.experiments.tables import Row
+    from tuckermix_bench.tables import Row
 
 __all__ = [
     "DATASETS",

@@ -1,21 +1,13 @@
 """The paper's tables and figures and what goes beyond them, computed and shown.
 
-:func:`reproduce` computes cells in parallel processes and stores one record a cell and run in an
-SQLite file; :func:`show` renders what is stored. A :class:`Method` or a :class:`DatasetEntry` of
-one's own joins by :func:`register_method` and :func:`register_dataset`, and an :class:`Experiment`
-of one's own is run in the same way as the paper's. :func:`benchmark` runs a method on the draws of
-the tables and tells its place among the published columns.
+:func:`reproduce` computes cells in parallel processes and stores one record per cell and run in a
+file of JSON lines; :func:`show` renders what is stored. A :class:`Method` or a
+:class:`DatasetEntry` of one's own joins by :func:`register_method` and :func:`register_dataset`,
+and an :class:`Experiment` of one's own is run in the same way as the paper's. :func:`benchmark`
+runs a method on the draws of the tables and ranks it among the published columns.
 """
 
-from tuckermix.experiments.bench import (
-    Benchmark,
-    Place,
-    benchmark,
-    own_method,
-    places_csv,
-    published_records,
-)
-from tuckermix.experiments.draws import (
+from tuckermix_bench.draws import (
     DATASETS,
     SEED,
     DatasetEntry,
@@ -24,20 +16,22 @@ from tuckermix.experiments.draws import (
     draw_indices,
     register_dataset,
 )
-from tuckermix.experiments.methods import METHODS, Method, register_method
-from tuckermix.experiments.render import Shown, show
-from tuckermix.experiments.runner import (
+from tuckermix_bench.methods import METHODS, Method, register_method
+from tuckermix_bench.places import Benchmark, Place, benchmark, own_method, places_csv
+from tuckermix_bench.render import Shown, show
+from tuckermix_bench.runner import (
     DEFAULT_DB,
     Cost,
     Progress,
     RunReport,
     log_progress,
     plan,
+    published_records,
     reproduce,
 )
-from tuckermix.experiments.store import RunRecord, Store, import_records
-from tuckermix.experiments.summaries import TableSummary, summarize
-from tuckermix.experiments.tables import (
+from tuckermix_bench.store import RunRecord, Store, import_records
+from tuckermix_bench.summaries import TableSummary, summarize
+from tuckermix_bench.tables import (
     EXPERIMENTS,
     FIGURES,
     PAPER_SCORES,

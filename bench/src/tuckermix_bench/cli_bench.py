@@ -1,4 +1,4 @@
-"""``tuckermix bench``: how fast this machine is, or where a method of one's own stands."""
+"""``tuckermix bench``: how fast this machine is, or the rank of your own method."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tuckermix.cli import _options as options
 from tuckermix.cli._console import EXIT_DONE, EXIT_FAILED, EXIT_INTERRUPTED, Console, UsageError
 
 if TYPE_CHECKING:
-    from tuckermix.experiments import Benchmark, Place
+    from tuckermix_bench.places import Benchmark, Place
 
 N_REPEATS = 3
 """The median of so many runs is shown."""
@@ -79,11 +79,16 @@ class Own(options.Group):
     ]
     db: Annotated[
         Path | None,
-        _method(help="File with the records, to continue later; else tuckermix-bench.sqlite."),
+        _method(help="File with the records, to continue later; else tuckermix-bench.jsonl."),
     ]
     records: Annotated[Path | None, _method(help="Published records; else those of this version.")]
     refresh: Annotated[bool, _method("--refresh", help="Compute everything anew.")] = False
     csv: Annotated[Path | None, _method(help="Write the places as CSV.")]
+
+
+def add_to(program: typer.Typer) -> None:
+    """Add the command to the program `tuckermix`."""
+    program.command(cls=options.GroupedCommand, epilog=EXAMPLES)(bench)
 
 
 @options.grouped
@@ -96,15 +101,14 @@ def bench(
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
 ) -> int:
-    """Time the fit on this machine, or tell the place of your method.
+    """Time the fit on this machine, or rank your own method.
 
     Without --method: planted clusters of 32 × 32 images, against scikit-learn's KMeans. All
     times are from one run on one machine; compare their ratios.
 
     With --method MODULE:OBJECT: your method on the draws of the published tables, and its place
-    among their columns, draw by draw. OBJECT is a class or function that takes n_clusters and
-    gives something with fit_predict, such a thing ready made, or a function (X, n_clusters)
-    that returns labels.
+    among their columns, draw by draw. OBJECT is a function (X, n_clusters) that returns labels,
+    an estimator, or a class or function that takes n_clusters and returns one.
     """
     if own["view"] not in VIEWS:
         raise UsageError(f"--as must be one of {', '.join(VIEWS)}. Got {own['view']!r}.")
@@ -168,9 +172,8 @@ def _times(n_samples: int, n_clusters: int, *, as_json: bool, quiet: bool) -> in
 
 def _places(given: Own, running: options.Running, *, as_json: bool, quiet: bool) -> int:
     """Run the methods, print where they stand, and return the exit code."""
-    from tuckermix.cli.reproduce import shown_progress, split_methods, summary_line
-    from tuckermix.experiments import benchmark, own_method, places_csv
-    from tuckermix.experiments.bench import PLACES_DB
+    from tuckermix_bench.cli_reproduce import shown_progress, split_methods, summary_line
+    from tuckermix_bench.places import PLACES_DB, benchmark, own_method, places_csv
 
     console, paths, names = Console(quiet), given["method"], given["name"] or []
     if names and len(names) != len(paths):
@@ -219,7 +222,7 @@ def _metrics(result: Benchmark) -> list[str]:
 
 def _values(result: Benchmark, names: list[str]) -> dict[str, object]:
     """Return everything as the JSON has it."""
-    from tuckermix.experiments.bench import PLACES_VERSION
+    from tuckermix_bench.places import PLACES_VERSION
 
     return {
         "schema_version": PLACES_VERSION,
@@ -301,7 +304,7 @@ def _print(console: Console, result: Benchmark, names: list[str]) -> None:
 
 def _sentence(tally: dict[str, object]) -> str:
     """Put the counts of a method into words."""
-    from tuckermix.experiments.bench import VERDICTS
+    from tuckermix_bench.places import VERDICTS
 
     rows, counts = tally["rows"], [(tally[verdict], verdict) for verdict in VERDICTS]
     parts = [f"{verdict} in {count}" for count, verdict in counts if count]

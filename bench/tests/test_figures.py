@@ -4,15 +4,15 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from tuckermix.experiments.render import (
+from tuckermix_bench.render import (
     curve_points,
     draw_figure,
     figure_records,
     figure_svg,
     save_figure,
 )
-from tuckermix.experiments.store import RunRecord
-from tuckermix.experiments.tables import EXPERIMENTS, FIGURES
+from tuckermix_bench.store import RunRecord
+from tuckermix_bench.tables import EXPERIMENTS, FIGURES
 
 pytest.importorskip("matplotlib")
 

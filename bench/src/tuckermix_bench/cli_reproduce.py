@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,27 +21,20 @@ from tuckermix.cli._console import (
     logging_to,
     visible,
 )
-from tuckermix.experiments import (
-    DEFAULT_DB,
-    EXPERIMENTS,
-    FIGURES,
-    METHODS,
-    Cost,
-    Progress,
-    RunReport,
-    import_records,
-    log_progress,
-)
-from tuckermix.experiments import plan as plan_reproduction
-from tuckermix.experiments import reproduce as run_reproduction
-from tuckermix.experiments import show as show_results
-from tuckermix.experiments.render import FORMATS
-from tuckermix.experiments.store import MISSING
+from tuckermix_bench.methods import METHODS
+from tuckermix_bench.render import FORMATS
+from tuckermix_bench.render import show as show_results
+from tuckermix_bench.runner import DEFAULT_DB, Cost, Progress, RunReport, log_progress
+from tuckermix_bench.runner import plan as plan_reproduction
+from tuckermix_bench.runner import reproduce as run_reproduction
+from tuckermix_bench.store import import_records
+from tuckermix_bench.tables import EXPERIMENTS, FIGURES
 
-__all__ = ["app", "reproduce"]
+__all__ = ["add_to", "app", "reproduce"]
 
 SHOW = "show"
 NAMES = [*EXPERIMENTS, *FIGURES, "all"]
+SECONDS_BETWEEN_LINES = 5.0
 
 # The targets are arguments, not commands, so the whole sub-app is its callback. Groups stop reading
 # options at the first argument unless told otherwise.
@@ -51,10 +45,13 @@ app = typer.Typer(
 )
 
 
+def add_to(program: typer.Typer) -> None:
+    """Add the command to the program `tuckermix`."""
+    program.add_typer(app, name="reproduce", cls=options.GroupedTargets)
+
+
 def _clock(seconds: float) -> str:
-    """Write a duration as 1:02:03, or a dash while it is unknown."""
-    if seconds != seconds:
-        return "–"
+    """Write a duration as 1:02:03."""
     minutes, second = divmod(int(seconds), 60)
     hour, minute = divmod(minutes, 60)
     return f"{hour}:{minute:02d}:{second:02d}"
@@ -67,10 +64,21 @@ def shown_progress(quiet: bool = False) -> Iterator[Callable[[Progress], None]]:
         yield lambda progress: None
         return
     if not sys.stderr.isatty():
+        last = -SECONDS_BETWEEN_LINES
+
+        def now_and_then(progress: Progress) -> None:
+            nonlocal last
+            now = time.monotonic()
+            if progress.last is not None and (
+                progress.done == progress.total or now - last >= SECONDS_BETWEEN_LINES
+            ):
+                last = now
+                log_progress(progress)
+
         handler = logging.StreamHandler()
         handler.setFormatter(logging.Formatter("%(asctime)s %(message)s", "%H:%M:%S"))
         with logging_to(handler):
-            yield log_progress
+            yield now_and_then
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
@@ -110,34 +118,35 @@ def _plan_text(costs: Iterable[Cost]) -> str:
     for cost in costs:
         by_method.setdefault(cost.method, {})[cost.table] = cost
     tables = [name for name in EXPERIMENTS if any(name in row for row in by_method.values())]
-    tables += [t for row in by_method.values() for t in row if t not in EXPERIMENTS]
     sums = {m: sum(c.seconds for c in row.values()) for m, row in by_method.items()}
     width = max(map(len, by_method), default=0)
     lines = [f"{'seconds':{width}}" + "".join(f"{t:>9}" for t in (*tables, "all", "longest"))]
     for method in sorted(by_method, key=lambda name: -sums[name]):
         row = by_method[method]
-        cells = [f"{row[t].seconds:9.0f}" if t in row else f"{'':9}" for t in tables]
+        cells = [f"{row[t].seconds:9.1f}" if t in row else f"{'':9}" for t in tables]
         longest = max(cost.longest for cost in row.values())
-        lines.append(f"{method:{width}}{''.join(cells)}{sums[method]:9.0f}{longest:9.1f}")
+        lines.append(f"{method:{width}}{''.join(cells)}{sums[method]:9.1f}{longest:9.1f}")
     totals = [sum(row[t].seconds for row in by_method.values() if t in row) for t in tables]
-    lines.append(f"{'all':{width}}" + "".join(f"{s:9.0f}" for s in (*totals, sum(totals))))
+    lines.append(f"{'all':{width}}" + "".join(f"{s:9.1f}" for s in (*totals, sum(totals))))
     count = sum(cost.cells for row in by_method.values() for cost in row.values())
-    return "\n".join([*lines, f"{count} cells."])
-
-
-def _split(value: str | None) -> list[str] | None:
-    return None if value is None else [part.strip() for part in value.split(",") if part.strip()]
+    return "\n".join([*lines, f"{count} cells, by the times of cells like them."])
 
 
 def split_methods(value: str | None) -> list[str] | None:
     """Divide a list of columns at its commas, but not at those within a name."""
-    parts, names = _split(value), []
+    parts = [part.strip() for part in (value or "").split(",") if part.strip()]
+    names = []
     while parts:
         lengths = range(len(parts), 0, -1)
         count = next((n for n in lengths if ", ".join(parts[:n]) in METHODS), 1)
         names.append(", ".join(parts[:count]))
         parts = parts[count:]
     return None if value is None else names
+
+
+def _listed() -> str:
+    """List the columns; names with commas stand in quotes."""
+    return ", ".join(f'"{name}"' if "," in name else name for name in METHODS)
 
 
 @app.callback()
@@ -155,7 +164,7 @@ def reproduce(
     methods: Annotated[
         str | None,
         typer.Option(
-            help=f"Only these, separated by commas: {', '.join(METHODS)}.",
+            help=f"Only these, separated by commas: {_listed()}.",
             autocompletion=options.one_of(*METHODS),
         ),
     ] = None,
@@ -167,7 +176,7 @@ def reproduce(
     ] = None,
     db: Annotated[Path, typer.Option(help="File with the records.")] = Path(DEFAULT_DB),
     refresh: Annotated[
-        bool, typer.Option("--refresh", help="Compute records of older code anew.")
+        bool, typer.Option("--refresh", help="Compute cells again that are stored.")
     ] = False,
     stop_after: Annotated[
         float | None, typer.Option(help="Seconds after which it ends; run it again to continue.")
@@ -180,7 +189,9 @@ def reproduce(
     ] = False,
     times: Annotated[
         Path | None,
-        typer.Option(help="A records.csv that only tells how long cells take, for the order."),
+        typer.Option(
+            help="A records.csv that only tells how long cells take; else the published one."
+        ),
     ] = None,
     plan: Annotated[
         bool, typer.Option("--plan", help="Print what is left to compute and its cost, and stop.")
@@ -202,53 +213,49 @@ def reproduce(
 ) -> None:
     """Compute the paper's tables and figures; `reproduce show` renders what is stored.
 
-    One record a cell and run goes into the file --db as soon as it is done. Stop it when you like
-    and start it again: it continues. Cells whose data are missing are named; the exit code is 3
-    then, and 2 where that holds for all of them.
+    Each cell and run is saved to --db as soon as it is done. Stop it when you like and start it
+    again: it continues. Datasets that are missing are named first; the exit code is 3 then, and 2
+    where nothing could be computed.
     """
     if records is not None:
         count = import_records(records, db)
         typer.echo(f"Took {count} records from {records}.", err=True)
+    quick = running["quick"]
     if targets[0] == SHOW:
-        _show(targets[1:] or ["all"], db=db, formats=formats, out=out, quick=running["quick"])
+        _show(targets[1:] or ["all"], db=db, formats=formats, out=out, quick=quick)
         return
-    absent: dict[str, str] = {}
     chosen: dict[str, Any] = {
         "methods": split_methods(methods),
         "rows": row or None,
         "db": db,
         "times": times,
+        "refresh": refresh,
     }
     if plan:
-        chosen |= {name: running[name] for name in ("runs", "quick")} | {"refresh": refresh}
-        typer.echo(_plan_text(plan_reproduction(targets, **chosen)))
+        costs = plan_reproduction(targets, runs=running["runs"], quick=quick, **chosen)
+        typer.echo(_plan_text(costs))
         return
     try:
-        with shown_progress() as display:
-
-            def progress(now: Progress) -> None:
-                if now.last is not None and now.last.status == MISSING:
-                    absent[now.last.dataset] = now.last.error or ""
-                display(now)
-
+        with shown_progress() as progress:
             report = run_reproduction(
                 targets,
                 **chosen,
                 **running,
                 stop_after=stop_after,
                 longest_first=longest_first,
-                refresh=refresh,
                 progress=progress,
+                warn=lambda absent: typer.echo(visible(_directions(absent)), err=True),
             )
     except RuntimeError as error:  # the file is in use
         raise UsageError(str(error)) from error
-    typer.echo(summary_line(report))
-    if absent:
-        typer.echo(visible(_directions(absent)), err=True)
     if report.interrupted:
+        typer.echo(summary_line(report))
         raise typer.Exit(EXIT_INTERRUPTED)
+    if "all" not in targets and report.computed + report.skipped:
+        _show(targets, db=db, formats="terminal", out=None, quick=quick)
+    typer.echo(summary_line(report))
     if report.missing:
-        nothing = report.missing == report.computed and not report.skipped
+        nothing = not report.computed and not report.skipped
         raise typer.Exit(EXIT_USAGE if nothing else EXIT_NOT_WHOLE)
 
 
@@ -263,7 +270,7 @@ def _directions(absent: dict[str, str]) -> str:
 
 
 def _show(targets: list[str], *, db: Path, formats: str, out: Path | None, quick: bool) -> None:
-    forms = _split(formats) or []
+    forms = [form.strip() for form in formats.split(",") if form.strip()]
     if out is None and any(form != "terminal" for form in forms if form in FORMATS):
         raise ValueError(f"--formats {formats} writes files: name their folder with --out.")
     shown = show_results(

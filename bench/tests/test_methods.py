@@ -18,16 +18,16 @@ from sklearn.decomposition import PCA
 from tuckermix import TuckerClustering
 from tuckermix.baselines import DRCC, _labels
 from tuckermix.baselines.drcc import penalty_grid
-from tuckermix.experiments import METHODS, Method, methods
-from tuckermix.experiments.methods import (
+from tuckermix_bench import METHODS, Method, methods
+from tuckermix_bench.methods import (
     build,
     code_fingerprint,
     leading,
     register_method,
     select_methods,
 )
-from tuckermix.experiments.runner import execute
-from tuckermix.experiments.tables import (
+from tuckermix_bench.runner import execute
+from tuckermix_bench.tables import (
     ABLATIONS,
     EXPERIMENTS,
     ON_MM,
@@ -164,11 +164,11 @@ def test_what_cannot_be_imported_has_no_fingerprint(path):
 
 def test_the_runner_itself_does_not_count(package):
     before = methods._module_fingerprint("tuckermix.a")
-    package("tuckermix.experiments.x", "value = 1\n")
-    package("tuckermix.b", "def f():\n    import tuckermix.experiments.x\n    return 1\n")
+    package("tuckermix_bench.x", "value = 1\n")
+    package("tuckermix.b", "def f():\n    import tuckermix_bench.x\n    return 1\n")
     changed = methods._module_fingerprint("tuckermix.a")
     assert changed != before
-    package("tuckermix.experiments.x", "value = 2\n")
+    package("tuckermix_bench.x", "value = 2\n")
     assert methods._module_fingerprint("tuckermix.a") == changed
 
 
@@ -198,7 +198,7 @@ def test_the_view_of_a_column_counts_too(monkeypatch):
 
 
 def test_a_function_may_be_named_by_its_path():
-    path = "tuckermix.experiments.methods:hdbscan"
+    path = "tuckermix_bench.methods:hdbscan"
     assert code_fingerprint(path) == code_fingerprint(methods.hdbscan) != ""
     model = build(Method("mine", path, view="pixels"), 2, RANKS, 0, {})
     assert len(model.fit(np.random.default_rng(0).random((30, 2, 2))).labels_) == 30

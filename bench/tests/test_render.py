@@ -4,9 +4,9 @@ from html.parser import HTMLParser
 
 import pytest
 
-from tuckermix.experiments import reproduce, show
-from tuckermix.experiments.methods import METHODS, Method, register_method
-from tuckermix.experiments.render import (
+from tuckermix_bench import reproduce, show
+from tuckermix_bench.methods import METHODS, Method, register_method
+from tuckermix_bench.render import (
     overview_markdown,
     page_html,
     table_csv,
@@ -14,9 +14,9 @@ from tuckermix.experiments.render import (
     table_markdown,
     table_text,
 )
-from tuckermix.experiments.store import RunRecord
-from tuckermix.experiments.summaries import summarize
-from tuckermix.experiments.tables import EXPERIMENTS
+from tuckermix_bench.store import RunRecord
+from tuckermix_bench.summaries import summarize
+from tuckermix_bench.tables import EXPERIMENTS
 
 HOSTILE = "<script>alert('x')</script> | a\nb"
 

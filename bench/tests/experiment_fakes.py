@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tuckermix.experiments import (
+from tuckermix_bench import (
     DATASETS,
     METHODS,
     DatasetEntry,

@@ -1,0 +1,853 @@
+"""Compute cells in parallel processes and store each as soon as it is done."""
+
+from __future__ import annotations
+
+import logging
+import os
+import pickle
+import signal
+import subprocess
+import threading
+import time
+import warnings
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import cloudpickle
+import numpy as np
+from joblib import cpu_count
+from joblib.externals.loky import ProcessPoolExecutor
+from sklearn.metrics import adjusted_rand_score
+from threadpoolctl import threadpool_limits
+
+import tuckermix
+from tuckermix._reading import stated
+from tuckermix._records import Record
+from tuckermix._validation import check_integer, check_option, check_real
+from tuckermix.datasets import list_datasets
+from tuckermix.summary import NUMERICAL, SECONDS_DIGITS, machine, scores, versions
+from tuckermix_bench.draws import DATASETS, DatasetEntry, draw
+from tuckermix_bench.methods import METHODS, Method, build
+from tuckermix_bench.store import ARI, FAILED, OK, TIMEOUT, RunRecord, Store, read_records
+from tuckermix_bench.tables import PAPER, QUICK, Cell, Experiment, cells_of, resolve_targets
+
+__all__ = ["DEFAULT_DB", "Cost", "Progress", "RunReport", "log_progress", "plan", "reproduce"]
+
+logger = logging.getLogger("tuckermix.bench")
+
+DEFAULT_DB = "tuckermix-results.jsonl"
+RECORDS = "records.csv"
+"""The name of the published records, in a wheel beside this file."""
+ABSENT = "absent"
+"""The outcome of a cell whose data are not there: it is not stored."""
+THREADS = ("OMP", "OPENBLAS", "MKL", "BLIS", "NUMEXPR")
+KEPT_HISTORY = ("iteration", "cost", "relative_error", "gap", "time")
+"""What a record keeps of each iteration, where a figure shows its course."""
+
+
+@dataclass(frozen=True)
+class RunnerSettings:
+    """The tuning of the runner.
+
+    Attributes
+    ----------
+    poll_seconds : float
+        How often time limits are looked at and the display is refreshed.
+    guesses : mapping of str to tuple of float
+        Seconds of a cell in each profile, by its method's cost, where no record tells. Those of the
+        quick profile are medians of its records.
+    """
+
+    poll_seconds: float = 0.2
+    guesses: tuple[tuple[str, tuple[float, float, float]], ...] = (
+        (PAPER, (0.5, 5.0, 60.0)),
+        (QUICK, (0.02, 0.15, 0.2)),
+    )
+
+
+SETTINGS = RunnerSettings()
+
+
+def published_records() -> Path:
+    """Return the file of records that comes with the package.
+
+    Returns
+    -------
+    path : Path
+        ``records.csv`` in the installed package, or that of the checkout.
+    """
+    here = Path(__file__)
+    for path in (here.with_name(RECORDS), here.parents[3] / "docs" / "results" / RECORDS):
+        if path.is_file():
+            return path
+    raise FileNotFoundError(
+        "This copy of tuckermix-bench has no published records: name a records.csv with --records."
+    )
+
+
+def _memory(field: str) -> int | None:
+    """Read a field of this process's memory status in bytes, where the system offers it."""
+    said = stated(Path("/proc/self/status"), field)  # such as "1234 kB"
+    return int(said.split()[0]) * 1024 if said else None
+
+
+def _reset_peak() -> int | None:
+    """Start a new measurement of the peak of resident memory and return the present value."""
+    try:
+        Path("/proc/self/clear_refs").write_text("5")
+    except OSError:
+        return None
+    return _memory("VmRSS")
+
+
+def _finite(value: Any) -> float | None:
+    """Return a number as a float that JSON can hold."""
+    return float(value) if np.isfinite(value) else None
+
+
+def _extras(estimator: Any, keep: Iterable[str]) -> dict[str, Any]:
+    """Return the course and the centroids of a fit, as lists, where the row asks for them."""
+    extras: dict[str, Any] = {}
+    if "history" in keep and hasattr(estimator, "history_"):
+        extras["history"] = [
+            {name: _finite(entry[name]) for name in KEPT_HISTORY if name in entry}
+            for entry in estimator.history_
+        ]
+    if "components" in keep:
+        for name in ("components_", "centroids_"):
+            values = getattr(estimator, name, None)
+            if values is not None:
+                extras[name.rstrip("_")] = np.asarray(values, dtype=float).round(6).tolist()
+    return extras
+
+
+def execute(cell: Cell, method: Method, entry: DatasetEntry, data: str | None) -> dict[str, Any]:
+    """Compute a cell. Errors become part of the outcome; nothing is raised.
+
+    Parameters
+    ----------
+    cell : Cell
+        What to compute.
+    method : Method
+        Its column.
+    entry : DatasetEntry
+        Its dataset.
+    data : str or None
+        The folder of the datasets.
+
+    Returns
+    -------
+    outcome : dict
+        The fields of a record that the computation determines.
+    """
+    outcome: dict[str, Any] = {"status": FAILED}
+    with warnings.catch_warnings(record=True) as caught, threadpool_limits(limits=1):
+        warnings.simplefilter("always")
+        try:
+            drawn = draw(cell.row, cell.experiment, cell.run, entry=entry, data_home=data)
+            outcome |= {
+                "n_samples": int(drawn.labels.size),
+                "classes": [int(label) for label in np.unique(drawn.labels)],
+                "extras": {} if drawn.seen is None else {"seen": drawn.seen},
+            }
+            _fit(cell, method, drawn, outcome)
+        except FileNotFoundError as error:
+            return {"status": ABSENT, "error": str(error)}
+        except Exception as error:
+            outcome["error"] = f"{type(error).__name__}: {error}"
+    outcome["warnings"] = list(
+        dict.fromkeys(f"{item.category.__name__}: {item.message}" for item in caught)
+    )
+    return outcome
+
+
+def _fit(cell: Cell, method: Method, drawn: Any, outcome: dict[str, Any]) -> None:
+    """Fit a method to a draw and put what comes out into the outcome."""
+    n_clusters = len(outcome["classes"])
+    estimator = build(method, n_clusters, cell.row.ranks, cell.seed, cell.settings)
+    before = _reset_peak()
+    wall, cpu = time.perf_counter(), time.process_time()
+    try:
+        estimator.fit(drawn.X, *([drawn.labels] if method.uses_truth else []))
+    except FileNotFoundError as error:  # of the method, not of the data
+        raise RuntimeError(str(error)) from error
+    outcome["seconds"] = round(time.perf_counter() - wall, SECONDS_DIGITS)
+    outcome["cpu_seconds"] = round(time.process_time() - cpu, SECONDS_DIGITS)
+    after = _memory("VmHWM")
+    if before is not None and after is not None:
+        outcome["peak_memory"] = max(0, after - before)
+    labels = np.asarray(estimator.labels_)
+    n_iter = getattr(estimator, "n_iter_", None)
+    reason = getattr(estimator, "stop_reason_", None)
+    outcome["iterations"] = None if n_iter is None else int(n_iter)
+    outcome["stop_reason"] = None if reason is None else str(reason)
+    if str(reason) == "failed":
+        said = getattr(estimator, "failure_", "")
+        outcome["error"] = said or "The method reports a meaningless result."
+    elif np.unique(labels).size < min(2, n_clusters):
+        outcome["error"] = "All samples fell into one cluster."
+    else:
+        outcome |= {"status": OK, **scores(drawn.labels, labels)}
+        outcome["extras"][ARI] = float(adjusted_rand_score(drawn.labels, labels))
+        outcome["extras"] |= _extras(estimator, cell.row.keep)
+
+
+@dataclass(frozen=True)
+class Progress(Record):
+    """Where a run stands.
+
+    Attributes
+    ----------
+    done, total : int
+        Cells computed in this run, and cells that it has to compute.
+    skipped : int
+        Cells that were stored before.
+    failed : int
+        How many of `done` ended without a score.
+    running : tuple of str
+        The cells in flight.
+    elapsed, left : float
+        Seconds since the start, and the estimate of those to come.
+    last : RunRecord or None
+        The record just stored; None when the display is merely refreshed.
+    """
+
+    done: int
+    total: int
+    skipped: int
+    failed: int
+    running: tuple[str, ...]
+    elapsed: float
+    left: float
+    last: RunRecord | None = None
+
+
+@dataclass(frozen=True)
+class RunReport(Record):
+    """What a run did, and how long it took.
+
+    Attributes
+    ----------
+    db : Path
+        The file that has the records.
+    computed, skipped, failed : int
+        Cells computed now, cells stored before, and how many of the former failed.
+    missing : int
+        Cells without their data.
+    absent : dict of str to str
+        For each dataset that is not there, where to get it.
+    seconds : float
+        The time that it took.
+    interrupted : bool
+        Whether the user stopped it.
+    """
+
+    db: Path
+    computed: int
+    skipped: int
+    failed: int
+    missing: int
+    absent: dict[str, str]
+    seconds: float
+    interrupted: bool = False
+
+
+def log_progress(progress: Progress) -> None:
+    """Report each finished cell through logging: the display where there is no terminal.
+
+    Parameters
+    ----------
+    progress : Progress
+        Where the run stands.
+    """
+    record = progress.last
+    if record is None:
+        return
+    score = f"AC {record.ac:.4f} NMI {record.nmi:.4f}" if record.ac is not None else record.status
+    done = f"{progress.done}/{progress.total}, {progress.left / 60:.1f} min left"
+    place = f"{record.experiment} · {record.row} · {record.method} · run {record.run}"
+    logger.info("%s · %s · %s · %.1f s", done, place, score, record.seconds or 0.0)
+
+
+class TimeEstimate:
+    """Times of cells, foretold by the mean of those like them.
+
+    Like a cell are those of its row and method, then of its table and method, then of its dataset
+    and method, then of its method. Processor time counts, which other programs do not lengthen.
+    """
+
+    def __init__(self, known: Iterable[RunRecord]) -> None:
+        self._times: dict[tuple[str, ...], list[float]] = defaultdict(list)
+        for record in known:
+            self.add(record)
+
+    @staticmethod
+    def _keys(profile: str, table: str, row: str, data: str, method: str) -> list[tuple[str, ...]]:
+        places = [(table, row), (table, ""), ("", data), ("", "")]
+        return [(profile, method, *place) for place in places]
+
+    def add(self, record: RunRecord) -> None:
+        """Take note of a cell's time."""
+        seconds = record.seconds if record.cpu_seconds is None else record.cpu_seconds
+        if seconds is not None:
+            *place, method, _ = record.key
+            for key in self._keys(*place, record.dataset, method):
+                self._times[key].append(seconds)
+
+    def of(self, cell: Cell) -> float:
+        """Return the seconds that a cell will take."""
+        *place, method, _ = cell.key
+        for key in self._keys(*place, cell.row.dataset, method):
+            if key in self._times:
+                return sum(self._times[key]) / len(self._times[key])
+        return dict(SETTINGS.guesses)[cell.profile][cell.order[0]]
+
+
+@cache
+def _commit() -> str:
+    """Return the commit of the checkout that tuckermix is imported from; empty for a wheel."""
+    words = ["git", "-C", str(Path(tuckermix.__file__).parent), "describe", "--always", "--dirty"]
+    try:
+        done = subprocess.run([*words, "--exclude=*"], capture_output=True, text=True, timeout=10)
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout.strip() if done.returncode == 0 else ""
+
+
+def _record(cell: Cell, outcome: Mapping[str, Any]) -> RunRecord:
+    """Turn the outcome of a cell into its record."""
+    return RunRecord(
+        *cell.key,
+        digest=cell.digest,
+        dataset=cell.row.dataset,
+        seed=cell.seed,
+        parameters=cell.parameters(),
+        versions=versions(NUMERICAL),
+        method_version=cell.version,
+        package_version=tuckermix.__version__,
+        commit=_commit(),
+        machine=machine(),
+        finished=f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
+        **outcome,
+    )
+
+
+def pending(cells: Iterable[Cell], store: Store, retry_failed: bool = False) -> list[Cell]:
+    """Return the cells without a record at their present settings.
+
+    Parameters
+    ----------
+    cells : iterable of Cell
+        What is asked for.
+    store : Store
+        What is there.
+    retry_failed : bool, default=False
+        Whether a record without a score counts as none.
+
+    Returns
+    -------
+    cells : list of Cell
+        What is left to compute.
+    """
+    known = {
+        record.key: record.digest
+        for record in store.records()
+        if record.status == OK or not retry_failed
+    }
+    return [cell for cell in cells if known.get(cell.key) != cell.digest]
+
+
+def _start_worker(parent: int) -> None:
+    """Prepare a process: Ctrl-C is for the runner, and it ends when the runner is gone."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(1.0)
+        os._exit(1)
+
+    if os.name == "posix":
+        threading.Thread(target=watch, daemon=True).start()
+
+
+def _execute_pickled(content: bytes) -> dict[str, Any]:
+    """Compute a cell whose method may fail to be imported here."""
+    try:
+        words = pickle.loads(content)
+    except Exception as error:
+        return {"status": FAILED, "error": f"{type(error).__name__}: {error}"}
+    return execute(*words)
+
+
+class Pool:
+    """Processes that compute one cell each, with one numerical thread.
+
+    A process that dies takes the pool with it. The cells in flight are then computed one by one,
+    so that only the one that kills its process fails.
+
+    Parameters
+    ----------
+    jobs : int
+        The number of processes.
+    time_limit : float or None
+        Seconds after which a cell is given up.
+    """
+
+    def __init__(self, jobs: int, time_limit: float | None) -> None:
+        self.jobs, self.time_limit = jobs, time_limit
+        self.running: dict[Future[dict[str, Any]], tuple[Cell, float]] = {}
+        self.executor: ProcessPoolExecutor | None = None
+
+    def _started(self) -> ProcessPoolExecutor:
+        if self.executor is None:
+            self.executor = ProcessPoolExecutor(
+                self.jobs,
+                initializer=_start_worker,
+                initargs=(os.getpid(),),
+                env={f"{name}_NUM_THREADS": "1" for name in THREADS},
+            )
+            # The clock of the time limit starts after the imports.
+            wait([self.executor.submit(os.getpid) for _ in range(self.jobs)])
+        return self.executor
+
+    def stop(self) -> None:
+        """End the processes, whatever they are doing."""
+        if self.executor is not None:
+            self.executor.shutdown(kill_workers=True)
+        self.executor, self.running = None, {}
+
+    def run(
+        self, cells: Iterable[Cell], words: Callable[[Cell], tuple[Any, ...]]
+    ) -> Iterator[tuple[Cell, dict[str, Any]] | None]:
+        """Yield cells with their outcomes as they finish, and None now and then in between."""
+        queue, again, suspects = iter(cells), list[Cell](), list[Cell]()
+        while True:
+            executor, most = self._started(), 1 if suspects else self.jobs
+            while len(self.running) < most:
+                cell = suspects.pop() if suspects else again.pop() if again else next(queue, None)
+                if cell is None:
+                    break
+                future = executor.submit(_execute_pickled, cloudpickle.dumps((cell, *words(cell))))
+                self.running[future] = (cell, time.monotonic())
+            if not self.running:
+                return
+            done, _ = wait(self.running, SETTINGS.poll_seconds, FIRST_COMPLETED)
+            if not done:
+                yield None
+            if any(isinstance(future.exception(), BrokenExecutor) for future in done):
+                hit = [cell for cell, _ in self.running.values()]
+                self.stop()
+                if len(hit) == 1:
+                    text = "The process ended without a result: it was killed, or ran out of memory."
+                    yield hit[0], {"status": FAILED, "error": text}
+                else:
+                    suspects += hit
+                continue
+            for future in done:
+                cell, _ = self.running.pop(future)
+                yield cell, future.result()
+            late = self._late()
+            if late is not None:
+                again += [cell for cell, _ in self.running.values() if cell is not late]
+                self.stop()
+                text = f"Stopped at the time limit of {self.time_limit:g} s."
+                yield late, {"status": TIMEOUT, "seconds": self.time_limit, "error": text}
+
+    def _late(self) -> Cell | None:
+        """Return a cell that has used up its time."""
+        if self.time_limit is not None:
+            for cell, start in self.running.values():
+                if time.monotonic() - start > self.time_limit:
+                    return cell
+        return None
+
+
+def absent_data(cells: Iterable[Cell], data: str | None) -> dict[str, str]:
+    """Return the datasets of cells that are not on this machine, and where to get each.
+
+    Parameters
+    ----------
+    cells : iterable of Cell
+        What is to be computed.
+    data : str or None
+        The folder of the datasets.
+
+    Returns
+    -------
+    absent : dict of str to str
+        Directions by dataset.
+    """
+    missing = {info.name for info in list_datasets(data) if info.state == "missing"}
+    found = {}
+    for name in missing & {cell.row.dataset for cell in cells}:
+        try:
+            DATASETS[name].load(data)
+        except FileNotFoundError as error:
+            found[name] = str(error)
+    return dict(sorted(found.items()))
+
+
+class Run:
+    """One run over cells: what is done, and what is left.
+
+    Parameters
+    ----------
+    cells : sequence of Cell
+        What to compute.
+    store : Store
+        Where the records go.
+    data : str or None
+        The folder of the datasets.
+    times : iterable of RunRecord
+        Records that only tell how long cells take.
+    retry_failed, again : bool
+        Whether failed cells, or all cells, are computed again.
+    jobs : int
+        The number of processes; 0 for this one.
+    progress : callable or None
+        Called with a :class:`Progress`.
+    """
+
+    def __init__(
+        self,
+        cells: Sequence[Cell],
+        store: Store,
+        *,
+        data: str | None,
+        times: Iterable[RunRecord],
+        retry_failed: bool,
+        again: bool,
+        jobs: int,
+        progress: Callable[[Progress], None] | None,
+    ) -> None:
+        self.store, self.jobs, self.progress = store, jobs, progress
+        self.todo = list(cells) if again else pending(cells, store, retry_failed)
+        self.skipped = len(cells) - len(self.todo)
+        self.left = {cell.key: cell for cell in self.todo}
+        self.estimate = TimeEstimate([*store.records(), *times])
+        self.begin = time.monotonic()
+        self.ended: Counter[str] = Counter()
+        self.absent = absent_data(self.todo, data)
+
+    def notify(self, running: Iterable[Cell], last: RunRecord | None = None) -> None:
+        """Tell how far the run is."""
+        if self.progress is not None:
+            computed = self.ended.total() - self.ended[ABSENT]
+            seconds = sum(map(self.estimate.of, self.left.values())) / max(1, self.jobs)
+            self.progress(
+                Progress(
+                    computed,
+                    len(self.todo) - self.ended[ABSENT],
+                    self.skipped,
+                    computed - self.ended[OK],
+                    tuple(map(str, running)),
+                    time.monotonic() - self.begin,
+                    seconds,
+                    last,
+                )
+            )
+
+    def waiting(self, longest_first: bool) -> Iterator[Cell]:
+        """Yield the cells to start; those without data are left out."""
+        order = self.todo
+        if longest_first:
+            order = sorted(self.todo, key=lambda cell: (-self.estimate.of(cell), *cell.order))
+        for cell in order:
+            if cell.row.dataset in self.absent:
+                self.ended[ABSENT] += 1
+                self.left.pop(cell.key)
+            else:
+                yield cell
+
+    def take(self, cell: Cell, outcome: dict[str, Any]) -> None:
+        """Store an outcome."""
+        self.left.pop(cell.key)
+        self.ended[outcome["status"]] += 1
+        if outcome["status"] == ABSENT:
+            self.absent[cell.row.dataset] = outcome["error"]
+            return
+        record = _record(cell, outcome)
+        self.store.add(record)
+        self.estimate.add(record)
+        self.notify([], record)
+
+    def report(self, interrupted: bool) -> RunReport:
+        """Return what was done."""
+        return RunReport(
+            db=self.store.path,
+            computed=self.ended.total() - self.ended[ABSENT],
+            skipped=self.skipped,
+            failed=self.ended[FAILED] + self.ended[TIMEOUT],
+            missing=self.ended[ABSENT],
+            absent=self.absent,
+            seconds=time.monotonic() - self.begin,
+            interrupted=interrupted,
+        )
+
+
+def run_cells(
+    cells: Sequence[Cell],
+    store: Store,
+    *,
+    data: str | os.PathLike[str] | None = None,
+    jobs: int | None = None,
+    time_limit: float | None = None,
+    stop_after: float | None = None,
+    longest_first: bool = False,
+    times: Iterable[RunRecord] = (),
+    retry_failed: bool = False,
+    again: bool = False,
+    progress: Callable[[Progress], None] | None = None,
+    warn: Callable[[dict[str, str]], None] | None = None,
+) -> RunReport:
+    """Compute the cells that have no record yet and store each as soon as it is done.
+
+    Parameters
+    ----------
+    cells : sequence of Cell
+        What to compute, in this order.
+    store : Store
+        Where the records go. This process is the only one that writes to it.
+    data : path or None, default=None
+        The folder of the datasets.
+    jobs : int or None, default=None
+        The number of processes, each with one numerical thread. None means one for each processor.
+        0 computes in this process, where `time_limit` cannot be kept.
+    time_limit : float or None, default=None
+        Seconds after which a cell is given up.
+    stop_after : float or None, default=None
+        Seconds after which the run ends. What was begun then is computed next time.
+    longest_first : bool, default=False
+        Whether cells that take long come first, so that no processor waits for the last of them.
+    times : iterable of RunRecord, default=()
+        Records that only tell how long cells take, beside those of the store.
+    retry_failed, again : bool, default=False
+        Whether cells that failed before, or all cells, are computed again.
+    progress : callable or None, default=None
+        Called with a :class:`Progress` after each record and now and then in between.
+    warn : callable or None, default=None
+        Called before the first cell with the datasets that are not there, and where to get each.
+
+    Returns
+    -------
+    report : RunReport
+        What was done. Ctrl-C ends the run early, with all finished cells stored.
+    """
+    jobs = cpu_count() if jobs is None else check_integer(jobs, "jobs", "run_cells", minimum=0)
+    for name, value in (("time_limit", time_limit), ("stop_after", stop_after)):
+        if value is not None:
+            check_real(value, name, "run_cells", strict=True)
+    home = None if data is None else os.fspath(data)
+    run = Run(
+        cells,
+        store,
+        data=home,
+        times=times,
+        retry_failed=retry_failed,
+        again=again,
+        jobs=jobs,
+        progress=progress,
+    )
+
+    if run.absent and warn is not None:
+        warn(run.absent)
+
+    def words(cell: Cell) -> tuple[Any, ...]:
+        return METHODS[cell.method], DATASETS[cell.row.dataset], home
+
+    pool, todo = Pool(jobs, time_limit), run.waiting(longest_first)
+    outcomes: Iterator[tuple[Cell, dict[str, Any]] | None]
+    outcomes = (
+        pool.run(todo, words) if jobs else ((cell, execute(cell, *words(cell))) for cell in todo)
+    )
+    interrupted = False
+    try:
+        for found in outcomes:
+            if found is None:
+                run.notify(cell for cell, _ in pool.running.values())
+            else:
+                run.take(*found)
+            if stop_after is not None and time.monotonic() - run.begin > stop_after:
+                break
+    except KeyboardInterrupt:
+        interrupted = True
+    finally:
+        pool.stop()
+    return run.report(interrupted)
+
+
+@dataclass(frozen=True)
+class Cost(Record):
+    """What a column of a table still costs.
+
+    Attributes
+    ----------
+    table, method : str
+        Which column of which table.
+    cells : int
+        How many cells are to be computed.
+    seconds : float
+        The processor time that they will take, by records of cells like them; for methods of which
+        there is none by a guess.
+    longest : float
+        The time of the longest cell.
+    """
+
+    table: str
+    method: str
+    cells: int
+    seconds: float
+    longest: float
+
+
+def _cells(
+    targets: str | Experiment | Iterable[str | Experiment],
+    runs: int | None,
+    methods: Iterable[str] | None,
+    quick: bool,
+    rows: Iterable[str] | None,
+) -> list[Cell]:
+    """List the cells of targets, all of whose datasets must be known."""
+    tables, figures = resolve_targets(targets, quick=quick)
+    if rows is not None:
+        known = [row.name for table in tables for row in table.rows]
+        chosen = [check_option(name, "rows", "reproduce", known) for name in rows]
+        tables = [
+            replace(table, rows=tuple(row for row in table.rows if row.name in chosen))
+            for table in tables
+        ]
+        figures = []
+    for table in tables:
+        for row in table.rows:
+            check_option(row.dataset, "dataset", "Row", DATASETS)
+    profile = QUICK if quick else PAPER
+    return cells_of(tables, figures, runs=runs, methods=methods, profile=profile)
+
+
+def plan(
+    targets: str | Experiment | Iterable[str | Experiment] = "all",
+    *,
+    runs: int | None = None,
+    methods: Iterable[str] | None = None,
+    rows: Iterable[str] | None = None,
+    quick: bool = False,
+    db: str | os.PathLike[str] = DEFAULT_DB,
+    times: str | os.PathLike[str] | None = None,
+    refresh: bool = False,
+) -> list[Cost]:
+    """Say what :func:`reproduce` would still compute, and how long that takes.
+
+    Parameters
+    ----------
+    targets, runs, methods, rows, quick, refresh : object
+        What would be computed, see :func:`reproduce`.
+    db : path, default="tuckermix-results.jsonl"
+        The file with the records; one that does not exist means that nothing is stored.
+    times : path or None, default=None
+        Records from which times are foretold; None means the published ones.
+
+    Returns
+    -------
+    costs : list of Cost
+        One for each table and method with something to compute.
+    """
+    cells = _cells(targets, runs, methods, quick, rows)
+    known = read_records(published_records() if times is None else times)
+    if Path(db).exists():
+        with Store(db, read_only=True) as store:
+            cells = list(cells) if refresh else pending(cells, store)
+            known += store.records()
+    estimate = TimeEstimate(known)
+    found: dict[tuple[str, str], list[float]] = defaultdict(list)
+    for cell in cells:
+        found[cell.experiment, cell.method].append(estimate.of(cell))
+    return [Cost(*key, len(costs), sum(costs), max(costs)) for key, costs in found.items()]
+
+
+def reproduce(
+    targets: str | Experiment | Iterable[str | Experiment] = "all",
+    *,
+    data: str | os.PathLike[str] | None = None,
+    runs: int | None = None,
+    methods: Iterable[str] | None = None,
+    rows: Iterable[str] | None = None,
+    quick: bool = False,
+    jobs: int | None = None,
+    db: str | os.PathLike[str] = DEFAULT_DB,
+    time_limit: float | None = None,
+    stop_after: float | None = None,
+    longest_first: bool = False,
+    times: str | os.PathLike[str] | None = None,
+    retry_failed: bool = False,
+    refresh: bool = False,
+    progress: Callable[[Progress], None] | None = log_progress,
+    warn: Callable[[dict[str, str]], None] | None = None,
+) -> RunReport:
+    """Compute the paper's tables and figures, continuing where an earlier run stopped.
+
+    Parameters
+    ----------
+    targets : str, Experiment, or iterable of them, default="all"
+        "table1" … "table6", "figure3", "figure4", "beyond", "curves", "sizes", "cores", "all", or
+        experiments of one's own.
+    data : path or None, default=None
+        The folder of the datasets; None means what ``TUCKERMIX_DATA`` names.
+    runs : int or None, default=None
+        The number of runs in place of the paper's.
+    methods : iterable of str or None, default=None
+        Only these columns.
+    rows : iterable of str or None, default=None
+        Only these rows of the targets.
+    quick : bool, default=False
+        Whether to compute miniature tables on data that everybody has.
+    jobs : int or None, default=None
+        The number of processes; None means one for each processor, 0 computes in this process.
+    db : path, default="tuckermix-results.jsonl"
+        The file for the records.
+    time_limit : float or None, default=None
+        Seconds after which a cell is given up.
+    stop_after : float or None, default=None
+        Seconds after which the run ends. What was begun then is computed next time.
+    longest_first : bool, default=False
+        Whether cells that take long come first, so that no processor waits for the last of them;
+        otherwise cheap ones do, and every table has something to show early.
+    times : path or None, default=None
+        A `records.csv` that tells how long cells take; None means the published one.
+    retry_failed : bool, default=False
+        Whether cells that failed before are tried again.
+    refresh : bool, default=False
+        Whether everything is computed again, as if nothing were stored.
+    progress : callable or None, default=log_progress
+        Called with a :class:`Progress` as the run proceeds.
+    warn : callable or None, default=None
+        Called before the first cell with the datasets that are not there, and where to get each.
+
+    Returns
+    -------
+    report : RunReport
+        What was done.
+    """
+    if runs is not None:
+        check_integer(runs, "runs", "reproduce")
+    cells = _cells(targets, runs, methods, quick, rows)
+    with Store(db) as store, store.writing():
+        return run_cells(
+            cells,
+            store,
+            data=data,
+            jobs=jobs,
+            time_limit=time_limit,
+            stop_after=stop_after,
+            longest_first=longest_first,
+            times=read_records(published_records() if times is None else times),
+            retry_failed=retry_failed,
+            again=refresh,
+            progress=progress,
+            warn=warn,
+        )

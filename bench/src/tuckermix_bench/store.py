@@ -1,0 +1,415 @@
+"""Records of runs: a file of JSON lines that only grows, and the CSV in which they are published."""
+
+from __future__ import annotations
+
+import csv
+import errno
+import io
+import json
+import math
+import os
+import stat
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from tuckermix._files import csv_text, from_csv_cell
+from tuckermix._reading import open_regular
+from tuckermix._records import Record
+from tuckermix_bench.draws import seed_of
+
+try:
+    import fcntl
+except ImportError:  # Windows: two runs on one file are not told apart there
+    fcntl = None  # type: ignore[assignment]
+
+__all__ = ["RunRecord", "Store", "import_records", "read_records", "records_csv"]
+
+OK, FAILED, TIMEOUT = STATUSES = ("ok", "failed", "timeout")
+"""How a cell ended: with scores, with an error, or at its time limit."""
+
+FORMAT = {"format": "tuckermix records", "version": 2}
+"""The first line of a file of records. Version 1 was an SQLite file."""
+SQLITE = b"SQLite format 3\0"
+
+KEY = ("profile", "experiment", "row", "method", "run")
+Key = tuple[str, str, str, str, int]
+
+IN_CSV = (
+    *("profile", "experiment", "row", "method", "run", "status", "dataset", "n_samples", "classes"),
+    *("ac", "nmi", "seconds", "cpu_seconds", "peak_memory", "iterations", "stop_reason", "error"),
+    *("digest", "method_version", "package_version", "commit", "finished"),
+)
+"""What the CSV of records must have; seeds follow from the names."""
+SEEN, ARI = IN_EXTRAS = ("seen", "ari")
+"""Further columns of the CSV: how much of the draw tuning has seen, and the adjusted Rand index."""
+OF_DRAW = ("dataset", "n_samples", "classes", SEEN)
+"""What all records of a draw share. An empty cell of the CSV repeats what the file said before."""
+
+
+@dataclass(frozen=True)
+class RunRecord(Record):
+    """What is known about one cell and run.
+
+    Attributes
+    ----------
+    profile, experiment, row, method : str
+        Which cell.
+    run : int
+        Which run, from 0.
+    digest : str
+        A digest of the parameters.
+    status : {"ok", "failed", "timeout"}
+        How it ended.
+    dataset : str
+        The dataset's name.
+    seed : int
+        The method's random state.
+    n_samples : int or None
+        The number of samples drawn.
+    ac, nmi : float or None
+        Clustering accuracy and normalised mutual information.
+    seconds, cpu_seconds : float or None
+        Time of the fit by the clock and by the processor.
+    peak_memory : int or None
+        By how many bytes resident memory rose during the fit, at most.
+    iterations : int or None
+        The method's own count.
+    stop_reason, error : str or None
+        Why it ended.
+    warnings, classes : list
+        Warnings given, classes drawn.
+    parameters, versions : dict
+        What determines the numbers.
+    method_version : str
+        The version of the method, which is raised by hand when its results change.
+    package_version, commit : str
+        The version of tuckermix that made the record, and the commit where it ran in a checkout.
+    machine, finished : str
+        Where it ran, and when it ended (UTC).
+    extras : dict
+        What the figures need.
+    """
+
+    profile: str
+    experiment: str
+    row: str
+    method: str
+    run: int
+    digest: str
+    status: str
+    dataset: str = ""
+    seed: int = 0
+    n_samples: int | None = None
+    ac: float | None = None
+    nmi: float | None = None
+    seconds: float | None = None
+    cpu_seconds: float | None = None
+    peak_memory: int | None = None
+    iterations: int | None = None
+    stop_reason: str | None = None
+    error: str | None = None
+    warnings: list[str] = field(default_factory=list)
+    classes: list[int] = field(default_factory=list)
+    parameters: dict[str, Any] = field(default_factory=dict)
+    versions: dict[str, str] = field(default_factory=dict)
+    method_version: str = ""
+    package_version: str = ""
+    commit: str = ""
+    machine: str = ""
+    finished: str = ""
+    extras: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def key(self) -> Key:
+        """What identifies the record."""
+        return (self.profile, self.experiment, self.row, self.method, self.run)
+
+    @property
+    def seen(self) -> float | None:
+        """The share of the draw that choices have looked at; None where that is not known."""
+        return self.extras.get(SEEN)
+
+    @property
+    def ari(self) -> float | None:
+        """The adjusted Rand index; None where the fit failed."""
+        return self.extras.get(ARI)
+
+
+KINDS = {one.name: str(one.type) for one in fields(RunRecord)}
+TYPES: dict[str, Any] = {"str": str, "int": int, "float": int | float, "list": list, "dict": dict}
+
+
+def _checked(values: Any) -> RunRecord:
+    """Turn the values of a line into a record, or raise with what is wrong with them."""
+    if not isinstance(values, dict):
+        raise ValueError(f"it holds a {type(values).__name__}, not a record")
+    unknown = sorted(values.keys() - KINDS.keys())
+    if unknown:
+        raise ValueError(f"it has an unknown field {unknown[0]!r}")
+    for name, value in values.items():
+        kind, _, optional = KINDS[name].partition(" | ")
+        known = isinstance(value, TYPES[kind.partition("[")[0]]) and not isinstance(value, bool)
+        if not (known or (value is None and optional)):
+            raise ValueError(f"its {name} is {value!r}, not of type {KINDS[name]}")
+        if isinstance(value, float) and not math.isfinite(value):
+            raise ValueError(f"its {name} is {value}")
+    record = RunRecord(**values)
+    if record.status not in STATUSES:
+        raise ValueError(f"its status is {record.status!r}, not one of {', '.join(STATUSES)}")
+    return record
+
+
+def _open(path: Path, flags: int) -> int:
+    """Open a regular file, through no link and no pipe."""
+    with_care = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+    try:
+        handle = os.open(path, flags | with_care | getattr(os, "O_BINARY", 0), 0o644)
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.ENXIO):
+            raise _no_file(path) from error
+        raise
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise _no_file(path)
+    return handle
+
+
+def _no_file(path: Path) -> ValueError:
+    return ValueError(f"{str(path)!r} must be a regular file, not a link, folder or pipe.")
+
+
+class Store:
+    """Records in a file of JSON lines.
+
+    A record is appended as one line and flushed to the disk. A process that is killed leaves at
+    most half a line at the end, which is ignored and cut off by the next run. Of several records of
+    one cell and run the last one counts.
+
+    Parameters
+    ----------
+    path : path
+        The file; it is made if it does not exist, unless `read_only`.
+    read_only : bool, default=False
+        Whether nothing may be written.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], *, read_only: bool = False) -> None:
+        self.path = Path(path)
+        self._records: dict[Key, RunRecord] = {}
+        self._stream: BinaryIO | None = None
+        if read_only and not self.path.exists():
+            raise FileNotFoundError(
+                f"There are no results in {str(self.path)!r}: run `tuckermix reproduce` first, or "
+                "name another file with --db."
+            )
+        if read_only:
+            with os.fdopen(_open(self.path, os.O_RDONLY), "rb") as stream:
+                self._read(stream)
+            return
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self._stream = os.fdopen(_open(self.path, os.O_RDWR | os.O_CREAT), "r+b", buffering=0)
+        try:
+            self._read(self._stream)
+        except ValueError:
+            self._stream.close()
+            raise
+
+    def _read(self, stream: BinaryIO) -> None:
+        """Read all whole lines."""
+        text, name = stream.read(), str(self.path)
+        if text.startswith(SQLITE):
+            raise ValueError(
+                f"{name!r} is an SQLite file, as version 0.2 wrote them: name another file with "
+                "--db, and take published records over with --records."
+            )
+        *lines, self._torn = text.split(b"\n")
+        for number, line in enumerate(lines, start=1):
+            try:
+                values = json.loads(line)
+                if number == 1:
+                    if values != FORMAT:
+                        raise ValueError(f"it must be {json.dumps(FORMAT)}")
+                    continue
+                record = _checked(values)
+            except (ValueError, TypeError, RecursionError) as error:
+                raise ValueError(
+                    f"Line {number} of {name!r} is no record: {error}. Delete the line, restore "
+                    "the file from a copy, or name another one with --db."
+                ) from error
+            self._records[record.key] = record
+        self._size = len(text) - len(self._torn)
+        if not lines and self._torn and not json.dumps(FORMAT).encode().startswith(self._torn):
+            raise ValueError(f"{name!r} holds no records: name another file with --db.")
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._stream is not None:
+            self._stream.close()
+
+    def add(self, *records: RunRecord) -> None:
+        """Append records.
+
+        Parameters
+        ----------
+        *records : RunRecord
+            Each takes the place of an earlier one of the same cell and run.
+        """
+        if self._stream is None:
+            raise PermissionError(f"{str(self.path)!r} is open for reading only.")
+        lines = [] if self._size else [FORMAT]
+        text = "".join(json.dumps(one) + "\n" for one in [*lines, *map(asdict, records)]).encode()
+        try:
+            # Half a line of a killed run is overwritten.
+            self._stream.truncate(self._size)
+            self._stream.seek(self._size)
+            if self._stream.write(text) != len(text):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            os.fsync(self._stream.fileno())
+        except OSError as error:
+            error.filename = str(self.path)
+            raise
+        self._size += len(text)
+        self._records |= {record.key: record for record in records}
+
+    def records(self, **where: Any) -> list[RunRecord]:
+        """Return the records, sorted by profile, experiment, row, method and run.
+
+        Parameters
+        ----------
+        **where
+            Values that fields must have, such as ``experiment="table3"``.
+
+        Returns
+        -------
+        records : list of RunRecord
+            Those that have them.
+        """
+        for name in where:
+            if name not in KINDS:
+                raise ValueError(
+                    f"A record has no field {name!r}: its fields are {', '.join(KINDS)}."
+                )
+        found = [self._records[key] for key in sorted(self._records)]
+        return [one for one in found if all(one[name] == where[name] for name in where)]
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Keep a second run off the file; the system gives it free when the process ends."""
+        if self._stream is None:
+            raise PermissionError(f"{str(self.path)!r} is open for reading only.")
+        if fcntl is None:
+            yield
+            return
+        handle = self._stream.fileno()
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise RuntimeError(
+                f"Another run is writing to {str(self.path)!r}: wait for it, stop it, or name "
+                "another file with --db."
+            ) from error
+        try:
+            self._stream.seek(0)
+            self._read(self._stream)  # what another run has added since
+            yield
+        finally:
+            fcntl.flock(handle, fcntl.LOCK_UN)
+
+
+def records_csv(records: Iterable[RunRecord]) -> str:
+    """Return records as CSV, one line each, without what only the figures need."""
+    rows: list[Iterable[Any]] = [[*IN_CSV, *IN_EXTRAS]]
+    said: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for record in records:
+        line = record.to_dict() | {SEEN: record.seen, ARI: record.ari}
+        line["classes"] = " ".join(map(str, record.classes))
+        line["error"] = " ".join((record.error or "").split())
+        before = said.setdefault((*record.key[:3], record.run), {})
+        for name in OF_DRAW:
+            if before.get(name) == line[name]:
+                line[name] = None
+            else:
+                before[name] = line[name]
+        rows.append([line[name] for name in rows[0]])
+    return csv_text(rows)
+
+
+def read_records(path: str | os.PathLike[str]) -> list[RunRecord]:
+    """Read published records.
+
+    Parameters
+    ----------
+    path : path
+        A `records.csv` that ``reproduce show --formats csv`` wrote.
+
+    Returns
+    -------
+    records : list of RunRecord
+        In the order of the file.
+    """
+    with io.TextIOWrapper(open_regular(Path(path)), encoding="utf-8", newline="") as stream:
+        reader = csv.DictReader(stream)
+        lacking = [name for name in IN_CSV if name not in (reader.fieldnames or ())]
+        if lacking:
+            raise ValueError(
+                f"{path} must be a records.csv of `tuckermix reproduce show`, but has no column "
+                f"{lacking[0]!r}."
+            )
+        said: dict[tuple[Any, ...], dict[str, str]] = {}
+        records = []
+        for number, line in enumerate(reader, start=2):
+            try:
+                records.append(_checked(_values(line, said)))
+            except (AttributeError, TypeError, ValueError) as error:
+                raise ValueError(f"Line {number} of {path} is no record: {error}.") from error
+        return records
+
+
+def _values(line: dict[str, str], said: dict[tuple[Any, ...], dict[str, str]]) -> dict[str, Any]:
+    """Read one line of the CSV; `said` holds what lines before say of their draws."""
+    key = [from_csv_cell(line[name]) for name in KEY[:4]]
+    of_draw = said.setdefault((*key[:3], line["run"]), {})
+    of_draw |= {name: line[name] for name in OF_DRAW if line.get(name)}
+    line = line | of_draw
+    values: dict[str, Any] = {"classes": [int(name) for name in line["classes"].split()]}
+    for name in IN_CSV:
+        kind, _, optional = KINDS[name].partition(" | ")
+        if kind in ("int", "float"):
+            values[name] = {"int": int, "float": float}[kind](line[name]) if line[name] else None
+        elif kind == "str":
+            values[name] = from_csv_cell(line[name]) or (None if optional else "")
+    values["seed"] = seed_of(*key[1:], values["run"])
+    values["extras"] = {name: float(line[name]) for name in IN_EXTRAS if line.get(name)}
+    return values
+
+
+def import_records(path: str | os.PathLike[str], db: str | os.PathLike[str]) -> int:
+    """Add the records of a CSV file to a store, without touching those that it has.
+
+    Parameters
+    ----------
+    path : path
+        A `records.csv` that ``reproduce show --formats csv`` wrote.
+    db : path
+        The file of the store; made where it is missing.
+
+    Returns
+    -------
+    count : int
+        How many records were added.
+    """
+    records = read_records(path)
+    with Store(db) as store, store.writing():
+        known = {record.key for record in store.records()}
+        new = [record for record in records if record.key not in known]
+        store.add(*new)
+    return len(new)
