@@ -134,7 +134,7 @@ def test_wrong_use(fails, desk):
     [
         ("--rows", "table3"),
         ("--as", "pixels"),
-        ("--db", "mine.sqlite"),
+        ("--db", "mine.jsonl"),
         ("--refresh",),
         ("--runs", "2"),
         ("--jobs", "0"),
@@ -149,9 +149,9 @@ def test_options_of_a_method_want_one(fails, words):
 def test_a_file_in_use_is_told(fails, desk):
     from tuckermix_bench import Store
 
-    with Store("used.sqlite") as store, store.writing():
-        text = fails("bench", "--method", "desk_methods:ready", *QUICK, "--db", "used.sqlite")
-    assert "Another run is writing to 'used.sqlite'" in text
+    with Store("used.jsonl") as store, store.writing():
+        text = fails("bench", "--method", "desk_methods:ready", *QUICK, "--db", "used.jsonl")
+    assert "Another run is writing to 'used.jsonl'" in text
 
 
 def test_those_ahead_are_named():

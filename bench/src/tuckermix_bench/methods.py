@@ -21,7 +21,6 @@ from typing import Any
 
 import numpy as np
 
-from tuckermix._optional import require
 from tuckermix._records import Record
 from tuckermix._validation import check_option
 
@@ -285,7 +284,12 @@ def umap_kmeans(n_clusters: int, ranks: Any, seed: int) -> Any:
     from sklearn.cluster import KMeans
 
     def fit(X: np.ndarray) -> Any:
-        umap = require("umap", "The column UMAP + k-means", "rivals", package="umap-learn")
+        try:
+            umap = importlib.import_module("umap")
+        except ImportError as error:
+            raise ImportError(
+                "The column UMAP + k-means needs umap-learn: install tuckermix-bench[rivals]."
+            ) from error
         # One thread: a seed rules out more, and UMAP warns of it unless told.
         reducer = umap.UMAP(
             UMAP_NEIGHBORS, UMAP_DIRECTIONS, min_dist=0.0, random_state=seed, n_jobs=1

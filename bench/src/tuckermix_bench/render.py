@@ -116,7 +116,8 @@ def _row_title(row: RowSummary) -> str:
         remarks.append(", ".join(map(str, row.classes)))
     if row.seen:
         remarks.append(f"full set, {100 * row.seen:.0f} % of it for tuning")
-    return f"{row.name} ({'; '.join(remarks)})" if remarks else row.name
+    name = f"{row.name}, here on {row.stand_in}" if row.stand_in else row.name
+    return f"{name} ({'; '.join(remarks)})" if remarks else name
 
 
 def _standing_lines(row: RowSummary) -> list[str]:

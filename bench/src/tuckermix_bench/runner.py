@@ -403,17 +403,21 @@ class Pool:
         self.jobs, self.time_limit = jobs, time_limit
         self.running: dict[Future[dict[str, Any]], tuple[Cell, float]] = {}
         self.executor: ProcessPoolExecutor | None = None
+        self.size = jobs
 
-    def _started(self) -> ProcessPoolExecutor:
+    def _started(self, size: int) -> ProcessPoolExecutor:
+        if self.executor is not None and size != self.size and not self.running:
+            self.stop()
         if self.executor is None:
+            self.size = size
             self.executor = ProcessPoolExecutor(
-                self.jobs,
+                size,
                 initializer=_start_worker,
                 initargs=(os.getpid(),),
                 env={f"{name}_NUM_THREADS": "1" for name in THREADS},
             )
             # The clock of the time limit starts after the imports.
-            wait([self.executor.submit(os.getpid) for _ in range(self.jobs)])
+            wait([self.executor.submit(os.getpid) for _ in range(size)])
         return self.executor
 
     def stop(self) -> None:
@@ -428,8 +432,8 @@ class Pool:
         """Yield cells with their outcomes as they finish, and None now and then in between."""
         queue, again, suspects = iter(cells), list[Cell](), list[Cell]()
         while True:
-            executor, most = self._started(), 1 if suspects else self.jobs
-            while len(self.running) < most:
+            executor = self._started(1 if suspects else self.jobs)
+            while len(self.running) < self.size:
                 cell = suspects.pop() if suspects else again.pop() if again else next(queue, None)
                 if cell is None:
                     break

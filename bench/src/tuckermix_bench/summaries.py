@@ -14,6 +14,7 @@ from statistics import fmean, variance
 from typing import Any
 
 from tuckermix._records import Record
+from tuckermix_bench.draws import DATASETS
 from tuckermix_bench.methods import METHODS
 from tuckermix_bench.store import FAILED, OK, TIMEOUT, Key, RunRecord
 from tuckermix_bench.tables import (
@@ -21,6 +22,7 @@ from tuckermix_bench.tables import (
     OURS,
     PAPER,
     PAPERS_OWN,
+    QUICK,
     Experiment,
     PaperScore,
     Row,
@@ -262,8 +264,10 @@ class RowSummary(Record):
 
     Attributes
     ----------
-    name, note : str
+    name : str
         From the specification.
+    stand_in : str
+        The data that stand in for those of the row in the quick setting.
     borrowed : bool
         Whether it shows the records of a row of another table, so that nothing counts twice.
     classes : tuple of int
@@ -278,7 +282,7 @@ class RowSummary(Record):
     """
 
     name: str
-    note: str
+    stand_in: str
     borrowed: bool
     classes: tuple[int, ...]
     seen: float | None
@@ -424,6 +428,7 @@ def _row(
     methods: Iterable[str],
     records: list[RunRecord],
     older: Collection[Key],
+    profile: str,
 ) -> RowSummary:
     by_method: dict[str, list[RunRecord]] = defaultdict(list)
     for record in records:
@@ -438,7 +443,7 @@ def _row(
     drawn = {tuple(record.classes) for record in records if record.classes}
     return RowSummary(
         name=row.name,
-        note=row.note,
+        stand_in=DATASETS[row.dataset].title if profile == QUICK else "",
         borrowed=row.of is not None,
         classes=drawn.pop() if len(drawn) == 1 else (),
         seen=mean_of(seen[run] for run in sorted(seen)),
@@ -513,6 +518,7 @@ def summarize(
                 methods,
                 [record for record in mine if places[record.experiment, record.row] is row],
                 older,
+                profile,
             )
             for row in table.rows
         ),

@@ -688,7 +688,6 @@ def _quick(table: Experiment) -> Experiment:
                 runs=1 if full.runs == 1 else 2,
                 paper_row="",
                 comparable=False,
-                note="Quick setting on scikit-learn's digits or small synthetic videos.",
             )
         )
     return replace(

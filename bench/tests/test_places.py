@@ -449,8 +449,8 @@ def library(fakes, monkeypatch):
 
 @pytest.fixture
 def published(library, tmp_path):
-    reproduce(library, jobs=0, db=tmp_path / "published.sqlite", progress=None)
-    with Store(tmp_path / "published.sqlite", read_only=True) as store:
+    reproduce(library, jobs=0, db=tmp_path / "published.jsonl", progress=None)
+    with Store(tmp_path / "published.jsonl", read_only=True) as store:
         records = store.records()
     path = tmp_path / "records.csv"
     path.write_text(records_csv(records))
@@ -460,7 +460,7 @@ def published(library, tmp_path):
 def run(methods, tmp_path, published, **options):
     return benchmark(
         methods,
-        **{"db": tmp_path / "own.sqlite", "jobs": 0, "progress": None, "records": published}
+        **{"db": tmp_path / "own.jsonl", "jobs": 0, "progress": None, "records": published}
         | options,
     )
 
@@ -515,7 +515,7 @@ def test_columns_beside_are_computed_here(tmp_path, published, library):
     )
     assert result.report.computed == 12
     assert {one.columns for one in result.places} == {2}  # one of the two gives up
-    with Store(tmp_path / "own.sqlite", read_only=True) as store:
+    with Store(tmp_path / "own.jsonl", read_only=True) as store:
         here = [one.ac for one in store.records(method="random", row="K=2")]
     assert result.places[0].rival_mean == pytest.approx(np.mean(here))
 
@@ -567,7 +567,7 @@ def test_the_quick_tables_have_columns_beside_them(tmp_path):
         quick=True,
         runs=2,
         jobs=0,
-        db=tmp_path / "quick.sqlite",
+        db=tmp_path / "quick.jsonl",
         progress=None,
     )
     assert {one.columns for one in result.places} == {1 + len(BESIDE_QUICK)}
@@ -597,19 +597,6 @@ def test_places_as_csv(tmp_path, published):
     ahead = replace(result.places[0], winners=("a", "b"), lead=None)
     (line,) = csv.DictReader(io.StringIO(places_csv([ahead])))
     assert (line["winners"], line["lead"], line["common_draws"]) == ("a|b", "", "0")
-
-
-def test_the_published_records_are_found(monkeypatch, tmp_path):
-    assert published_records().name == "records.csv"
-    records = read_records(published_records())
-    assert {one.profile for one in records} == {"paper"}
-    monkeypatch.setattr(bench, "__file__", str(tmp_path / "a" / "b" / "c" / "bench.py"))
-    with pytest.raises(FileNotFoundError, match=r"no published records: name a records\.csv with"):
-        published_records()
-    (tmp_path / "a" / "b" / "c").mkdir(parents=True)
-    beside = tmp_path / "a" / "b" / "c" / "records.csv"
-    beside.write_text("")
-    assert published_records() == beside
 
 
 def test_every_dataset_of_the_tables_can_be_asked_for(fakes):
