@@ -33,10 +33,9 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.pipeline import Pipeline
 
 from benchmarks import compare_defaults, reporting
-from tuckermix import AutoClustering, TuckerClustering
+from tuckermix import AutoClustering, TuckerClustering, __version__
 from tuckermix.datasets import load, make_tensor_clusters
 from tuckermix_bench.draws import REPORTING, part_seed
-from tuckermix_bench.methods import code_fingerprint
 from tuckermix.metrics import clustering_accuracy
 from tuckermix.selection.auto import (
     built_in_candidates,
@@ -130,20 +129,20 @@ def full_set(name: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 class Store:
-    """Results in a file, taken up where an earlier run of the same code ended.
+    """Results in a file, taken up where an earlier run of the same version ended.
 
     They are held by part, column and draw.
     """
 
     def __init__(self, path: Path, *, anew: bool = False):
         self.path = path
-        code = code_fingerprint("tuckermix.selection.auto:AutoClustering")
+        code = __version__
         self.held: dict[str, Any] = {"code": code, "planted": {}, "known": {}, "open": {}}
         if path.exists() and not anew:
             stored = json.loads(path.read_text(encoding="utf-8"))
             if stored.get("code") != code:
                 raise SystemExit(
-                    f"{path} was computed with other code, or another version of Python: name "
+                    f"{path} was computed with another version of tuckermix: name "
                     "another folder with --out, or replace what it holds with --anew."
                 )
             self.held.update(stored)

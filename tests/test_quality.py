@@ -1,6 +1,6 @@
 """Clusters on real images, with the defaults and only the core size given.
 
-`python -m benchmarks.quality` has the full list; these are its quick rows, with slack for the
+These are a few rows of the tables, with slack for the
 smaller number of draws.
 """
 

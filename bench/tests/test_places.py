@@ -14,7 +14,8 @@ from sklearn.pipeline import make_pipeline
 
 from tuckermix import TuckerClustering
 from tuckermix.datasets import make_tensor_clusters
-from tuckermix_bench import DATASETS, METHODS, DatasetEntry, Method, bench
+from tuckermix_bench import DATASETS, METHODS, DatasetEntry, Method
+from tuckermix_bench import places as bench
 from tuckermix_bench.places import (
     BESIDE_QUICK,
     ON_REQUEST,
