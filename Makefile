@@ -8,7 +8,7 @@
 #   make fuzz     spoilt files for every reader (COUNT=10000 SEED=0)
 #   make docs     build the documentation into docs/_build/html
 #   make commands run the commands that README and documentation show, with small counts
-#   make dist     build wheel and sdist into dist, and try the wheel in a clean environment
+#   make dist     build both wheels and the sdist into dist, and try them in a clean environment
 #   make clean    remove what builds and tests left; `make distclean` the environment too
 #
 # Another Python: make PYTHON=python3.12 demo. Another folder for the environment: make VENV=… demo.
@@ -102,30 +102,30 @@ $(STAMPS)/base:
 	@$(PIP) --upgrade "pip>=25.1"
 	@mkdir -p $(STAMPS) && touch $@
 
-$(STAMPS)/demo: pyproject.toml constraints.txt | $(STAMPS)/base
-	$(INSTALL) --editable ".[cli,plot,report,io]"
+$(STAMPS)/demo: pyproject.toml bench/pyproject.toml constraints.txt | $(STAMPS)/base
+	$(INSTALL) --editable ".[cli,plot,report,io]" --editable bench
 	@touch $@
 
-$(STAMPS)/test: pyproject.toml constraints.txt | $(STAMPS)/base
-	$(INSTALL) --editable ".[all]" --group test
+$(STAMPS)/test: pyproject.toml bench/pyproject.toml constraints.txt | $(STAMPS)/base
+	$(INSTALL) --editable ".[all]" --editable bench --group test
 	@touch $@
 
 $(STAMPS)/test-all: $(STAMPS)/test
-	$(INSTALL) --editable ".[all,torch]" --group browser --group jax
+	$(INSTALL) --editable ".[all,torch]" --editable bench --group browser --group jax
 	@touch $@
 
-$(STAMPS)/lint: pyproject.toml constraints.txt | $(STAMPS)/base
-	$(INSTALL) --editable . --group lint
+$(STAMPS)/lint: pyproject.toml bench/pyproject.toml constraints.txt | $(STAMPS)/base
+	$(INSTALL) --editable . --editable bench --group lint
 	@touch $@
 
-$(STAMPS)/bench: pyproject.toml constraints.txt | $(STAMPS)/base
-	$(INSTALL) --editable ".[all]" --group bench
+$(STAMPS)/bench: pyproject.toml bench/pyproject.toml constraints.txt | $(STAMPS)/base
+	$(INSTALL) --editable ".[all]" --editable bench --group bench
 	@touch $@
 
-$(STAMPS)/dist: pyproject.toml constraints.txt | $(STAMPS)/base
+$(STAMPS)/dist: pyproject.toml bench/pyproject.toml constraints.txt | $(STAMPS)/base
 	$(INSTALL) --group dist
 	@touch $@
 
-$(STAMPS)/docs: pyproject.toml constraints.txt | $(STAMPS)/base
-	$(INSTALL) --editable ".[all,torch]" --group docs
+$(STAMPS)/docs: pyproject.toml bench/pyproject.toml constraints.txt | $(STAMPS)/base
+	$(INSTALL) --editable ".[all,torch]" --editable bench --group docs
 	@touch $@

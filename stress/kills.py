@@ -73,7 +73,7 @@ class Kills:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.assault = Assault(folder)
-        self.db = folder / "killed.sqlite"
+        self.db = folder / "killed.jsonl"
         self.seen: dict[Any, Any] = {}
         self.seconds = self.assault.seconds["cluster"]
         # Keep everything, so that there is something to continue from.
@@ -121,7 +121,7 @@ class Kills:
 
     def finish_reproduce(self) -> None:
         """Let the killed run end, and compare it with an undisturbed one."""
-        other = self.folder / "undisturbed.sqlite"
+        other = self.folder / "undisturbed.jsonl"
         for db in (self.db, other):
             demand(self.reproduce(db) == DONE, "the next run does not go on")
         demand(self.seen.items() <= self.records().items(), "records are lost or changed")

@@ -180,7 +180,9 @@ def test_ctrl_c_keeps_what_is_done(fakes, db, jobs):
 
 
 def test_functions_of_a_session_reach_other_processes(fakes, db):
-    register_method(Method("random", lambda n, ranks, seed: fakes.Random(n, ranks, seed)), replace=True)
+    register_method(
+        Method("random", lambda n, ranks, seed: fakes.Random(n, ranks, seed)), replace=True
+    )
     assert reproduce(fakes.table("random", runs=1), jobs=1, db=db).failed == 0
 
 
@@ -341,7 +343,9 @@ def test_a_finished_cell_gives_one_line(fakes, caplog):
     log_progress(progress)
     log_progress(replace(progress, last=None))
     log_progress(replace(progress, last=replace(record, status="failed", ac=None)))
-    assert caplog.messages[0] == "3/8, 1.5 min left · t · r · m · run 0 · AC 0.5000 NMI 0.2500 · 2.0 s"
+    assert (
+        caplog.messages[0] == "3/8, 1.5 min left · t · r · m · run 0 · AC 0.5000 NMI 0.2500 · 2.0 s"
+    )
     assert "failed" in caplog.messages[1]
 
 

@@ -10,7 +10,6 @@ import warnings
 from typing import Any
 
 
-
 def __getattr__(name: str) -> Any:
     if name.startswith("__"):
         raise AttributeError(name)

@@ -174,15 +174,37 @@ def test_paths_that_cannot_be_opened_are_told(fails, tmp_path):
 
 def test_messages_of_other_commands_speak_of_words(fails, tmp_path):
     assert "tuckermix: NAME must be one of 'cbcl'" in fails("datasets", "nope")
-    words = ("--formats", "xx", "--out", tmp_path, "--db", tmp_path / "none.sqlite")
+    words = ("--formats", "xx", "--out", tmp_path, "--db", tmp_path / "none.jsonl")
     assert "tuckermix: --formats must be one of 'terminal'" in fails("reproduce", "show", *words)
 
 
-def test_stores_that_are_none_are_told(fails, tmp_path):
-    (tmp_path / "bad.sqlite").write_text("not a database")
-    told = fails("reproduce", "show", "all", "--db", tmp_path / "bad.sqlite")
-    assert "is no SQLite file" in told
-    assert "name another file with --db" in told
+def test_commands_of_the_other_distribution_say_what_to_install(fails, run, monkeypatch):
+    monkeypatch.setattr(_app, "plugins", dict)
+    for name in ("reproduce", "bench"):
+        told = fails(name, "--quick", code=1)
+        assert f"tuckermix {name} needs tuckermix-bench: pip install tuckermix-bench." in told
+    assert "reproduce  Compute the tables" in run("--help")[1]
+
+
+def test_a_command_of_another_distribution_is_listed_and_runs(run, monkeypatch):
+    class Entry:
+        def load(self):
+            return lambda app: app.command("greet")(lambda: print("Hello."))
+
+    monkeypatch.setattr(_app, "plugins", lambda: {"greet": Entry()})
+    assert "greet" in run("--help")[1]
+    assert run("greet")[:2] == (0, "Hello.\n")
+
+
+def test_the_former_place_of_the_tables_says_where_they_are(monkeypatch):
+    import tuckermix.experiments
+
+    pytest.importorskip("tuckermix_bench")
+    with pytest.warns(DeprecationWarning, match="moved to tuckermix_bench.reproduce"):
+        assert callable(tuckermix.experiments.reproduce)
+    monkeypatch.setitem(sys.modules, "tuckermix_bench", None)
+    with pytest.raises(ImportError, match="pip install tuckermix-bench"):
+        tuckermix.experiments.reproduce  # noqa: B018
 
 
 def test_reader_of_the_output_may_leave_early(archive, tmp_path):

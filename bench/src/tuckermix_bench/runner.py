@@ -448,7 +448,9 @@ class Pool:
                 hit = [cell for cell, _ in self.running.values()]
                 self.stop()
                 if len(hit) == 1:
-                    text = "The process ended without a result: it was killed, or ran out of memory."
+                    text = (
+                        "The process ended without a result: it was killed, or ran out of memory."
+                    )
                     yield hit[0], {"status": FAILED, "error": text}
                 else:
                     suspects += hit
