@@ -35,7 +35,6 @@ from sklearn.pipeline import Pipeline
 from benchmarks import compare_defaults, reporting
 from tuckermix import AutoClustering, TuckerClustering, __version__
 from tuckermix.datasets import load, make_tensor_clusters
-from tuckermix_bench.draws import REPORTING, part_seed
 from tuckermix.metrics import clustering_accuracy
 from tuckermix.selection.auto import (
     built_in_candidates,
@@ -46,6 +45,7 @@ from tuckermix.selection.auto import (
 )
 from tuckermix.selection.resampling import set_clusters
 from tuckermix.selection.shared import Features
+from tuckermix_bench.draws import REPORTING, part_seed
 
 FOLDER = Path(__file__).parent / "results"
 

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
 from stress.places import Interrupts
+
 from tuckermix import _files
 from tuckermix._files import (
     FULL_DISK,

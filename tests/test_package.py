@@ -209,6 +209,8 @@ def test_names_of_the_first_version_are_still_there():
     """Each name, method and parameter that version 0.1.0 offered, unless it warns that it goes."""
     lost = []
     for name, parameters in json.loads(FIRST_VERSION.read_text(encoding="utf-8")).items():
+        if name.startswith("experiments"):  # of another distribution now
+            continue
         value: Any = tuckermix
         try:
             with warnings.catch_warnings():

@@ -378,7 +378,7 @@ def test_commands_within_sentences_exist():
     typer = pytest.importorskip("typer")
     from tuckermix.cli._app import build
 
-    known = typer.main.get_command(build(with_reproduce=True))
+    known = typer.main.get_command(build(None))
     shown = [
         (page, found)
         for page in (*pages(), *TUTORIALS)

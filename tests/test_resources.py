@@ -9,9 +9,9 @@ import joblib
 import numpy as np
 import pytest
 from joblib.parallel import ThreadingBackend
+from stress.places import Interrupts
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from stress.places import Interrupts
 from tuckermix import TuckerClustering, _resources, decompose
 from tuckermix._array_api import to_numpy
 from tuckermix._resources import count_threads, gather_rows, in_threads, one_blas_thread

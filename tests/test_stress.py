@@ -14,9 +14,8 @@ pytest.importorskip("PIL")
 if os.name != "posix":
     pytest.skip("signals as on POSIX systems", allow_module_level=True)
 
-from threadpoolctl import threadpool_limits
-
 from stress import fits, interrupts
+from threadpoolctl import threadpool_limits
 
 
 def hold(first, count):

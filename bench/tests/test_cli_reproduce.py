@@ -3,9 +3,9 @@ import re
 import pytest
 from typer.testing import CliRunner
 
-from tuckermix_bench.cli_reproduce import app, split_methods
 from tuckermix_bench import METHODS as ALL
 from tuckermix_bench import Store
+from tuckermix_bench.cli_reproduce import app, split_methods
 
 METHODS = "k-means,spectral"
 

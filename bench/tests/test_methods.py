@@ -13,6 +13,8 @@ from sklearn.decomposition import PCA
 from tuckermix import TuckerClustering
 from tuckermix.baselines import DRCC, _labels
 from tuckermix.baselines.drcc import penalty_grid
+from tuckermix.features import Scattering
+from tuckermix.metrics import clustering_accuracy
 from tuckermix_bench import DATASETS, METHODS, Method
 from tuckermix_bench.methods import (
     build,
@@ -33,8 +35,6 @@ from tuckermix_bench.tables import (
     TRUER,
     cells_of,
 )
-from tuckermix.features import Scattering
-from tuckermix.metrics import clustering_accuracy
 
 RANKS = (2, 3)
 

@@ -14,6 +14,8 @@ from sklearn.pipeline import make_pipeline
 
 from tuckermix import TuckerClustering
 from tuckermix.datasets import make_tensor_clusters
+from tuckermix.features import Scattering
+from tuckermix.metrics import clustering_accuracy
 from tuckermix_bench import DATASETS, METHODS, DatasetEntry, Method
 from tuckermix_bench import places as bench
 from tuckermix_bench.places import (
@@ -29,13 +31,10 @@ from tuckermix_bench.places import (
     own_method,
     place,
     places_csv,
-    published_records,
 )
 from tuckermix_bench.runner import reproduce
 from tuckermix_bench.store import RunRecord, Store, read_records, records_csv
 from tuckermix_bench.tables import EXPERIMENTS, LIBRARIES, QUICK_EXPERIMENTS
-from tuckermix.features import Scattering
-from tuckermix.metrics import clustering_accuracy
 
 DATA = make_tensor_clusters(45, (8, 8), 3, noise=0.05, random_state=0)
 

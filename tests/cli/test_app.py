@@ -117,7 +117,7 @@ def test_missing_extra_is_named(capsys, monkeypatch, package):
     ],
 )
 def test_every_failure_is_one_line(capsys, monkeypatch, error, code, text):
-    def broken(with_reproduce):
+    def broken(wanted):
         raise error
 
     monkeypatch.setattr(_app, "build", broken)
@@ -128,7 +128,7 @@ def test_every_failure_is_one_line(capsys, monkeypatch, error, code, text):
 
 
 def test_traceback_on_demand(monkeypatch):
-    def broken(with_reproduce):
+    def broken(wanted):
         raise KeyError("x")
 
     monkeypatch.setattr(_app, "build", broken)
@@ -155,7 +155,7 @@ def test_shell_completion_knows_the_commands(shell):
         ("cluster x --on-error ", ["stop", "skip"]),
         ("datasets mod", ["modelnet10"]),
         ("reproduce fig", ["figure3", "figure4"]),
-        ("reproduce table1 --formats ", ["terminal", "md", "csv", "html"]),
+        ("reproduce table1 --formats ", ["terminal", "md", "csv"]),
     ],
 )
 def test_shell_completion_knows_values(monkeypatch, capsys, words, completed):
@@ -194,17 +194,6 @@ def test_a_command_of_another_distribution_is_listed_and_runs(run, monkeypatch):
     monkeypatch.setattr(_app, "plugins", lambda: {"greet": Entry()})
     assert "greet" in run("--help")[1]
     assert run("greet")[:2] == (0, "Hello.\n")
-
-
-def test_the_former_place_of_the_tables_says_where_they_are(monkeypatch):
-    import tuckermix.experiments
-
-    pytest.importorskip("tuckermix_bench")
-    with pytest.warns(DeprecationWarning, match="moved to tuckermix_bench.reproduce"):
-        assert callable(tuckermix.experiments.reproduce)
-    monkeypatch.setitem(sys.modules, "tuckermix_bench", None)
-    with pytest.raises(ImportError, match="pip install tuckermix-bench"):
-        tuckermix.experiments.reproduce  # noqa: B018
 
 
 def test_reader_of_the_output_may_leave_early(archive, tmp_path):

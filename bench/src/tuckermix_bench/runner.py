@@ -296,14 +296,14 @@ class TimeEstimate:
         """Take note of a cell's time."""
         seconds = record.seconds if record.cpu_seconds is None else record.cpu_seconds
         if seconds is not None:
-            *place, method, _ = record.key
-            for key in self._keys(*place, record.dataset, method):
+            profile, table, row, method, _ = record.key
+            for key in self._keys(profile, table, row, record.dataset, method):
                 self._times[key].append(seconds)
 
     def of(self, cell: Cell) -> float:
         """Return the seconds that a cell will take."""
-        *place, method, _ = cell.key
-        for key in self._keys(*place, cell.row.dataset, method):
+        profile, table, row, method, _ = cell.key
+        for key in self._keys(profile, table, row, cell.row.dataset, method):
             if key in self._times:
                 return sum(self._times[key]) / len(self._times[key])
         return dict(SETTINGS.guesses)[cell.profile][cell.order[0]]

@@ -1,4 +1,4 @@
-"""Records of runs: a file of JSON lines that only grows, and the CSV in which they are published."""
+"""Records of runs: a file of JSON lines that only grows, and the CSV that is published."""
 
 from __future__ import annotations
 

@@ -80,14 +80,14 @@ def plugins() -> dict[str, EntryPoint]:
     return {entry.name: entry for entry in entry_points(group=PLUGINS)}
 
 
-def build(wanted: str = "") -> typer.Typer:
+def build(wanted: str | None = "") -> typer.Typer:
     """Put the commands together.
 
     Parameters
     ----------
-    wanted : str, default=""
+    wanted : str or None, default=""
         The command that is to run. Only that one is loaded of those that other distributions add;
-        of the others the names are known.
+        of the others the names are known. None loads all of them.
 
     Returns
     -------
@@ -111,10 +111,10 @@ def build(wanted: str = "") -> typer.Typer:
         return app
     found = {name: entry for name, entry in plugins().items() if name not in own}
     for name in dict.fromkeys((*FROM_BENCH, *found)):
-        if name != wanted:
-            app.command(name, help=FROM_BENCH.get(name, ""))(_listed_only)
-        elif name in found:
+        if name in found and wanted in (None, name):
             found[name].load()(app)
+        elif name != wanted:
+            app.command(name, help=FROM_BENCH.get(name, ""))(_listed_only)
         else:
             raise ImportError(
                 f"tuckermix {name} needs tuckermix-bench: pip install tuckermix-bench."
