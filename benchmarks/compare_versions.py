@@ -69,6 +69,9 @@ OPTIONS: dict[str, dict[str, Any]] = {
 }
 """What is tried of `TuckerClustering`."""
 
+RELATIVE = ("gap", "stationarity")
+"""Already relative to an energy: their rounding is that of 1, not of their own size."""
+
 METHODS = ("labels_", "memberships_", "cost_", "gap_", "stationarity_", "core_", "centroids_")
 CALLS = ("predict", "predict_proba", "transform", "outlier_scores", "score")
 ON_TORCH = ("default", "subspace", "archetypes", "outliers", "ranks", "trust-region")
@@ -328,6 +331,8 @@ def difference(key: str, now: np.ndarray, before: np.ndarray, tolerance: float) 
     if not np.array_equal(np.isfinite(now), np.isfinite(before)):
         return f"{key}: NaN or infinity in other places"
     scale = max(float(np.nanmax(np.abs(before), initial=0.0)), np.finfo(float).tiny)
+    if key.rstrip("_") in RELATIVE:
+        scale = 1.0
     gap = float(np.nanmax(np.abs(now - before), initial=0.0)) / scale
     return "rounding" if gap <= tolerance else f"{key}: relative difference {gap:.1e}"
 
