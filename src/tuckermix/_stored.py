@@ -41,7 +41,7 @@ RECORDS = {
     "Trial": "tuckermix.selection.record:Trial",
     "Filling": "tuckermix.decomposition.missing:Filling",
     "Summary": "tuckermix.decomposition.stream:Summary",
-    "Step": "tuckermix.baselines._run:Step",
+    "Step": "tuckermix.baselines._base:Step",
     "SweepRecord": "tuckermix.decomposition.result:SweepRecord",
     "FittedModel": "tuckermix.model:Model",  # as version 0.1.0 called it
 }

@@ -49,7 +49,6 @@ def clustering_accuracy(y_true: Any, y_pred: Any) -> float:
     return float(np.trace(counts) / counts.sum())
 
 
-@describe(clustering_accuracy)
 def normalized_mutual_information(y_true: Any, y_pred: Any) -> float:
     r"""Compute the mutual information of classes and clusters over the larger entropy.
 
@@ -58,6 +57,13 @@ def normalized_mutual_information(y_true: Any, y_pred: Any) -> float:
 
     Two constant labelings, for which this is 0/0, are the same partition: their value is 1. One
     constant labeling tells nothing about a labeling that varies: the value is 0.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        The classes, as numbers or strings.
+    y_pred : array-like of shape (n_samples,)
+        The clusters. Only equality matters; the names need not be those of the classes.
 
     Returns
     -------
@@ -100,9 +106,15 @@ class MatchedTable(Record):
     clusters: np.ndarray
 
 
-@describe(clustering_accuracy)
 def matched_table(y_true: Any, y_pred: Any) -> MatchedTable:
     """Count samples by class and cluster, and match the two so that most lie on the diagonal.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        The classes, as numbers or strings.
+    y_pred : array-like of shape (n_samples,)
+        The clusters. Only equality matters; the names need not be those of the classes.
 
     Returns
     -------

@@ -1,11 +1,13 @@
-"""What all comparison methods share: checking, starts, labels, records of the run."""
+"""Common parts of the comparison methods: records, the loop over starts, labels."""
 
 from __future__ import annotations
 
+import time
 import warnings
 from abc import abstractmethod
-from dataclasses import field
-from typing import Any, Self
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import (
@@ -17,8 +19,7 @@ from sklearn.base import (
 from sklearn.exceptions import ConvergenceWarning
 
 from tuckermix._array_api import Array, asarray_like, get_namespace, is_numpy, to_numpy
-from tuckermix._declaration import PREDICT, check_declared, declare, describe, ruled
-from tuckermix._records import StopReason
+from tuckermix._records import Record, StopReason
 from tuckermix._validation import (
     check_integer,
     check_random_state,
@@ -27,27 +28,196 @@ from tuckermix._validation import (
     check_tensor,
     one_of,
 )
-from tuckermix.baselines._labels import LABEL_RULES, label_memberships
-from tuckermix.baselines._run import Run, Step
 from tuckermix.baselines.nonnegative import scale_of, solve_components
+from tuckermix.numerics.points import kmeans
 
 
-class _Fitted:
-    """Attributes that `fit` sets, for type checkers."""
+@dataclass(frozen=True)
+class Step(Record):
+    """One iteration of a method."""
 
-    labels_: Array
-    memberships_: Array
-    components_: Array
-    membership_centers_: Array
-    factors_: list[Array]
-    core_: Array
-    history_: list[Step]
-    affinity_matrix_: Array
-    training_rows_: Array
+    iteration: int  # zero for the start
+    cost: float  # the objective of the method, in units of the data
+    relative_error: float  # norm of the residual divided by the norm of the data
+    time: float  # seconds since the start of the run
+    # Distance to a known optimum; not a number, since these methods know none.
+    gap: float = float("nan")
 
 
-@declare
-class BaselineClustering(_Fitted, ClusterMixin, BaseEstimator):
+@dataclass
+class Run(Record):
+    """What one start of a method gives; the estimator keeps the run of least cost.
+
+    Attributes
+    ----------
+    memberships : ndarray of shape (n_samples, n_clusters)
+        The weights on which labels are based.
+    cost : float
+        The objective at the end.
+    n_iter : int
+        Iterations done.
+    stop_reason : StopReason
+        Why the run ended.
+    history : list of Step
+        One record an iteration, the start first.
+    fitted : dict
+        Further fitted attributes by name: arrays, lists of arrays or plain values.
+    measure : str
+        What `tol` is compared with, for the warning when `max_iter` is reached.
+    residual : float
+        The last value of that measure. Not a number: reaching `max_iter` is no failure.
+    failure : str
+        Why the result is meaningless, when `stop_reason` is `StopReason.FAILED`.
+    """
+
+    memberships: np.ndarray
+    cost: float
+    n_iter: int
+    stop_reason: StopReason
+    history: list[Any]
+    fitted: dict[str, Any] = field(default_factory=dict)
+    measure: str = "relative change of the cost"
+    residual: float = float("nan")
+    failure: str = ""
+
+    def beats(self, other: Run | None) -> bool:
+        """Tell whether this run is to be kept rather than `other`."""
+        if other is None:
+            return True
+        failed, other_failed = (r.stop_reason is StopReason.FAILED for r in (self, other))
+        return self.cost < other.cost if failed == other_failed else other_failed
+
+
+class Trace:
+    """Collect the records of a run.
+
+    Parameters
+    ----------
+    squared_norm : float
+        The squared norm of the data, for relative errors.
+    step : callable, default=Step
+        Makes a record of iteration, cost, relative error and time.
+    """
+
+    def __init__(self, squared_norm: float, step: Callable[..., Any] = Step) -> None:
+        self.records: list[Any] = []
+        self._squared_norm = squared_norm
+        self._step = step
+        self._begin = time.perf_counter()
+
+    def add(self, cost: float, squared_error: float | None = None, **further: float) -> float:
+        """Record one more iteration, the first time the start, and return the relative error.
+
+        Parameters
+        ----------
+        cost : float
+            The objective.
+        squared_error : float, default=None
+            The squared norm of the residual; None means twice the cost.
+        further : float
+            Further fields of the record.
+
+        Returns
+        -------
+        relative_error : float
+            Norm of the residual divided by the norm of the data; 0 for data that are all zero.
+        """
+        squared = 2.0 * cost if squared_error is None else max(0.0, squared_error)
+        error = float(np.sqrt(squared / self._squared_norm)) if self._squared_norm > 0 else 0.0
+        elapsed = time.perf_counter() - self._begin
+        self.records.append(self._step(len(self.records), cost, error, elapsed, **further))
+        return error
+
+
+def relative_change(records: list[Step]) -> float:
+    """Return the relative change of the error from the last record but one to the last.
+
+    Parameters
+    ----------
+    records : list of Step
+        At least two records.
+
+    Returns
+    -------
+    change : float
+        Not negative; zero when the error stays zero.
+    """
+    before, after = records[-2].relative_error, records[-1].relative_error
+    change = abs(before - after)
+    return change / max(before, after) if change > 0 else 0.0
+
+
+Rules = dict[str, Callable[[Any, str, str], Any]]
+"""Checks of parameters by name, called with the value, the name and the class of the estimator."""
+
+LABEL_RULES = ("kmeans", "argmax")
+
+KMEANS_STARTS = 10
+"""Starts of k-means on the memberships; the best counts. One start alone decides the labels of
+a run by luck; ten cost less than a tenth of any factorisation here."""
+
+
+def label_memberships(
+    memberships: np.ndarray, n_clusters: int, rule: str, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """Turn memberships into labels, every one of which occurs.
+
+    Parameters
+    ----------
+    memberships : ndarray of shape (n_samples, n_components)
+        The weights.
+    n_clusters : int
+        The number of clusters, at most `n_samples`.
+    rule : {"kmeans", "argmax"}
+        K-means on the rows, or the largest weight of each row (`n_components` clusters).
+    rng : numpy.random.Generator
+        Source of randomness for k-means.
+
+    Returns
+    -------
+    labels : ndarray of shape (n_samples,)
+        Labels from 0 to `n_clusters` - 1, int64.
+    centers : ndarray of shape (n_clusters, n_components)
+        The mean row of each cluster.
+    """
+    scale = scale_of(memberships)  # squares of tiny or huge weights leave the range of floats
+    rows = np.asarray(memberships, dtype=np.float64) / scale
+    if rule == "argmax":
+        labels = np.argmax(rows, axis=1).astype(np.int64)
+    else:
+        labels = kmeans(rows, n_clusters, n_init=KMEANS_STARTS, rng=rng).labels
+    labels = _occupy(rows, labels, n_clusters)
+    counts = np.bincount(labels, minlength=n_clusters)
+    sums = np.zeros((n_clusters, rows.shape[1]))
+    np.add.at(sums, labels, rows)
+    return labels, sums / counts[:, None] * scale
+
+
+def _occupy(rows: np.ndarray, labels: np.ndarray, n_clusters: int) -> np.ndarray:
+    """Give each empty cluster the sample that lies farthest from the mean of its own."""
+    counts = np.bincount(labels, minlength=n_clusters)
+    for empty in np.flatnonzero(counts == 0):
+        sums = np.zeros((n_clusters, rows.shape[1]))
+        np.add.at(sums, labels, rows)
+        means = sums / np.maximum(counts, 1)[:, None]
+        distance = np.sum((rows - means[labels]) ** 2, axis=1)
+        distance[counts[labels] < 2] = -1.0  # the last sample of a cluster stays
+        moved = int(np.argmax(distance))
+        counts[labels[moved]] -= 1
+        labels[moved] = empty
+        counts[empty] = 1
+    return labels
+
+
+def lifted_indicator(labels: np.ndarray, n_clusters: int) -> np.ndarray:
+    """Turn labels into a 0/1 matrix plus 0.2, as the authors of DRCC start multiplicative rules.
+
+    Such a rule cannot move an entry away from zero.
+    """
+    return np.eye(n_clusters)[labels] + 0.2
+
+
+class BaselineClustering(ClusterMixin, BaseEstimator):
     """Base of the comparison methods: the loop over starts around one run of a method.
 
     A method implements `_run`, and may override `_check_parameters`, `_prepare` and `_label`.
@@ -85,9 +255,24 @@ class BaselineClustering(_Fitted, ClusterMixin, BaseEstimator):
         The length of its first axis.
     """
 
-    n_clusters: int = field(default=8, kw_only=False, metadata={"rule": check_integer})
-    n_init: int = ruled(1, check_integer)
-    random_state: Any = None
+    # What `fit` sets, for type checkers.
+    labels_: Array
+    memberships_: Array
+    components_: Array
+    membership_centers_: Array
+    factors_: list[Array]
+    core_: Array
+    history_: list[Step]
+    affinity_matrix_: Array
+    training_rows_: Array
+
+    _rules: ClassVar[Rules] = {"n_clusters": check_integer, "n_init": check_integer}
+    """The rules of parameters; a subclass lists those of its own."""
+
+    def __init__(self, n_clusters: int = 8, *, n_init: int = 1, random_state: Any = None) -> None:
+        self.n_clusters = n_clusters
+        self.n_init = n_init
+        self.random_state = random_state
 
     _positive_only = False
     """Whether negative data are refused."""
@@ -110,7 +295,9 @@ class BaselineClustering(_Fitted, ClusterMixin, BaseEstimator):
 
     def _check_parameters(self, X: np.ndarray) -> None:
         """Check all parameters, against each other and against the data."""
-        check_declared(self)
+        for base in reversed(type(self).__mro__):
+            for name, rule in vars(base).get("_rules", {}).items():
+                rule(getattr(self, name), name, type(self).__name__)
         if X.shape[0] < self.n_clusters:
             raise ValueError(f"n_samples={X.shape[0]} must be >= n_clusters={self.n_clusters}.")
 
@@ -203,17 +390,20 @@ class BaselineClustering(_Fitted, ClusterMixin, BaseEstimator):
         return tags
 
 
-@declare
 class PredictsClusters(BaselineClustering):
-    """Base of the methods that can label samples which they have not seen."""
+    """Base of the methods that can label new samples."""
 
     @abstractmethod
     def _assign(self, X: np.ndarray) -> np.ndarray:
         """Return the clusters of samples of the fitted shape."""
 
-    @describe(PREDICT)
     def predict(self, X: Array) -> Array:
         """Return the cluster of each sample, as the notes of the class say.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, d_1, ...)
+            Samples of the shape on which the model was fitted.
 
         Returns
         -------
@@ -224,21 +414,30 @@ class PredictsClusters(BaselineClustering):
         return follow(self._assign(to_numpy(X)).astype(np.int64), X)
 
 
-@declare
 class IterativeClustering(BaselineClustering):
     """Base of the methods that iterate to a tolerance and label samples by their memberships.
 
     Parameters
     ----------
+    n_clusters : int, default=8
+        The number of clusters.
     max_iter : int, default=1000
         The limit on iterations of each start.
     tol : float, default=1e-5
         Stop when the error changes relatively by less than this in one iteration. With 0 all
         iterations are done.
+    **shared : Any
+        Parameters of `BaselineClustering`.
     """
 
-    max_iter: int = ruled(1000, check_integer)
-    tol: float = ruled(1e-5, check_real)
+    _rules: ClassVar[Rules] = {"max_iter": check_integer, "tol": check_real}
+
+    def __init__(
+        self, n_clusters: int = 8, *, max_iter: int = 1000, tol: float = 1e-5, **shared: Any
+    ) -> None:
+        super().__init__(n_clusters, **shared)
+        self.max_iter = max_iter
+        self.tol = tol
 
     @property
     def _label_rule(self) -> str:
@@ -260,7 +459,6 @@ class IterativeClustering(BaselineClustering):
         return super()._complaint(run)
 
 
-@declare
 class ComponentClustering(
     ClassNamePrefixFeaturesOutMixin, TransformerMixin, IterativeClustering, PredictsClusters
 ):
@@ -274,8 +472,12 @@ class ComponentClustering(
 
     Parameters
     ----------
+    n_clusters : int, default=8
+        The number of clusters and of components.
     assign_labels : {"kmeans", "argmax"}, default="kmeans"
         Labels by k-means on the memberships, or by the largest one.
+    **shared : Any
+        Parameters of `IterativeClustering`.
 
     Attributes
     ----------
@@ -289,7 +491,13 @@ class ComponentClustering(
         The mean memberships of each cluster.
     """
 
-    assign_labels: str = ruled("kmeans", one_of(LABEL_RULES))
+    _rules: ClassVar[Rules] = {"assign_labels": one_of(LABEL_RULES)}
+
+    def __init__(
+        self, n_clusters: int = 8, *, assign_labels: str = "kmeans", **shared: Any
+    ) -> None:
+        super().__init__(n_clusters, **shared)
+        self.assign_labels = assign_labels
 
     def _finish(self, X: np.ndarray, run: Run) -> None:
         components = run.fitted["components_"]
@@ -303,9 +511,13 @@ class ComponentClustering(
         run.fitted["centroids_"] = np.tensordot(centers, components, axes=1)
         return labels
 
-    @describe(PREDICT)
     def transform(self, X: Array) -> Array:
         """Return the nonnegative weights of the components in each sample.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, d_1, ...)
+            Samples of the shape on which the model was fitted.
 
         Returns
         -------
@@ -361,12 +573,13 @@ class ComponentClustering(
         memberships = asarray_like(memberships, self.components_)
         return xp.tensordot(memberships, self.components_, axes=1)
 
-    @describe(PREDICT)
     def score(self, X: Array, y: None = None) -> float:
         """Return minus the mean squared error of reconstruction.
 
         Parameters
         ----------
+        X : array of shape (n_samples, d_1, ...)
+            Samples of the shape on which the model was fitted.
         y : Ignored
             Ignored.
 

@@ -2,40 +2,49 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.optimize import minimize
 
-from tuckermix._declaration import declare, ruled
 from tuckermix._validation import positive
-from tuckermix.baselines._self_expression import Expression, SelfExpression
-from tuckermix.baselines.lsr import ridge_coefficients, solve_ridge
+from tuckermix.baselines._base import Rules
+from tuckermix.baselines.self_expression import (
+    Expression,
+    SelfExpression,
+    ridge_coefficients,
+    solve_ridge,
+)
 
-__all__ = ["ADSSC", "doubly_stochastic"]
 
-FIRST_STEPS = 200
-"""Quasi-Newton steps before Newton's method takes over; enough to find most of the support."""
+@dataclass(frozen=True)
+class DualSettings:
+    """Settings of the search for the lowest point of the dual."""
 
-MAX_NEWTON = 100
-"""Newton steps. Some ten are usual, since the dual is quadratic wherever the support is fixed."""
+    first_steps: int = 200
+    """Quasi-Newton steps before Newton's method takes over; enough to find most of the support."""
+    max_newton: int = 100
+    """Newton steps. Some ten are usual, since the dual is quadratic wherever the support is
+    fixed."""
+    max_halvings: int = 40
+    """Halvings of a Newton step: a trillionth of it is below the rounding of the dual."""
+    armijo: float = 1e-4
+    """The share of the linear decrease that a Newton step must achieve, the usual figure."""
+    rounding: float = 1e-12
+    """A decrease of the dual below this share of its terms cannot be told from rounding; the
+    gradient, which keeps far more digits, then says whether a step is good."""
+    overshoot: float = 0.5
+    """The slope at the end of such a step, relative to that at its start with the sign reversed:
+    since the dual is convex, less than 1 means that the step ends nearer to the lowest point of
+    its line."""
+    ridge: float = 1e-10
+    """Added to the diagonal of Newton's system relative to its mean: the dual does not change when
+    a constant moves from one half of its variables to the other."""
 
-MAX_HALVINGS = 40
-"""Halvings of a Newton step: a trillionth of it is below the rounding of the dual."""
 
-ARMIJO = 1e-4
-"""The share of the linear decrease that a Newton step must achieve, the usual figure."""
-
-ROUNDING = 1e-12
-"""A decrease of the dual below this share of its terms cannot be told from rounding; the gradient,
-which keeps far more digits, then says whether a step is good."""
-
-OVERSHOOT = 0.5
-"""The slope at the end of such a step, relative to that at its start with the sign reversed: since
-the dual is convex, less than 1 means that the step ends nearer to the lowest point of its line."""
-
-RIDGE = 1e-10
-"""Added to the diagonal of Newton's system relative to its mean: the dual does not change when a
-constant moves from one half of its variables to the other."""
+DUAL = DualSettings()
 
 
 def doubly_stochastic(K: np.ndarray, eta: float, *, tol: float = 1e-10) -> np.ndarray:
@@ -79,22 +88,22 @@ def doubly_stochastic(K: np.ndarray, eta: float, *, tol: float = 1e-10) -> np.nd
         return float(np.vdot(P, P)) / (2.0 * eta) - float(nu.sum()), sums - 1.0
 
     start = np.full(2 * size, -0.5 * float(K.max()) + 0.5 * eta / size)
-    options = {"maxiter": FIRST_STEPS, "gtol": tol, "ftol": 0.0}
+    options = {"maxiter": DUAL.first_steps, "gtol": tol, "ftol": 0.0}
     nu = minimize(dual, start, jac=True, method="L-BFGS-B", options=options).x
     value, gradient = dual(nu)
-    for _ in range(MAX_NEWTON):
+    for _ in range(DUAL.max_newton):
         if np.max(np.abs(gradient)) <= tol:
             break
         step = _newton_step(parts(nu) > 0, eta, gradient, size)
         slope, length = float(step @ gradient), 1.0
-        by_slope = abs(slope) <= ROUNDING * float(np.abs(nu).sum())
-        for _ in range(MAX_HALVINGS):
+        by_slope = abs(slope) <= DUAL.rounding * float(np.abs(nu).sum())
+        for _ in range(DUAL.max_halvings):
             candidate = nu + length * step
             new_value, new_gradient = dual(candidate)
             if by_slope:
-                good = float(step @ new_gradient) <= OVERSHOOT * abs(slope)
+                good = float(step @ new_gradient) <= DUAL.overshoot * abs(slope)
             else:
-                good = new_value <= value + ARMIJO * length * slope
+                good = new_value <= value + DUAL.armijo * length * slope
             if good:
                 break
             length *= 0.5
@@ -108,7 +117,7 @@ def _newton_step(active: np.ndarray, eta: float, gradient: np.ndarray, size: int
     """Solve Newton's system by eliminating the first half of the variables."""
     S = active.astype(np.float64)
     rows, columns = S.sum(axis=1), S.sum(axis=0)
-    ridge = RIDGE * max(float(rows.mean()), 1.0)
+    ridge = DUAL.ridge * max(float(rows.mean()), 1.0)
     rows += ridge
     g, h = -eta * gradient[:size], -eta * gradient[size:]
     schur = -(S.T / rows) @ S
@@ -121,7 +130,6 @@ def _newton_step(active: np.ndarray, eta: float, gradient: np.ndarray, size: int
     return np.concatenate([(g - S @ second) / rows, second])
 
 
-@declare
 class ADSSC(SelfExpression):
     r"""Doubly stochastic subspace clustering, the approximate model A-DSSC (Lim et al.).
 
@@ -139,10 +147,41 @@ class ADSSC(SelfExpression):
 
     Parameters
     ----------
+    n_clusters : int, default=8
+        The number of clusters, and of components where the model has any.
     penalty : float, default=1.0
         The weight :math:`\eta_1` of the squared coefficients.
     smoothing : float, default=0.1
         The weight :math:`\eta_2`: the smaller, the fewer neighbours has a sample.
+    n_init : int, default=20
+        The number of starts of k-means on the eigenvectors.
+    random_state : None, int, Generator or RandomState, default=None
+        Source of randomness for the starts and for k-means.
+
+    Attributes
+    ----------
+    labels_ : array of shape (n_samples,)
+        The cluster of each sample; every label occurs.
+    memberships_ : array of shape (n_samples, n_clusters)
+        The share of each sample's affinity that goes to each cluster; rows sum to one.
+    cost_ : float
+        Half the squared error of the expressions of samples of norm 1.
+    history_ : list of Step
+        One record.
+    n_iter_ : int
+        Iterations of the best start.
+    stop_reason_ : StopReason
+        Why the best start ended.
+    failure_ : str
+        Empty; the reason where a method fails.
+    sample_shape_ : tuple of int
+        The shape of a sample.
+    n_features_in_ : int
+        The length of its first axis.
+    affinity_matrix_ : array of shape (n_samples, n_samples)
+        How much two samples contribute to each other, symmetric.
+    training_rows_ : array of shape (n_samples, n_features)
+        The flattened training samples as they were expressed, for `predict`.
 
     Notes
     -----
@@ -168,8 +207,20 @@ class ADSSC(SelfExpression):
     True
     """
 
-    penalty: float = ruled(1.0, positive)
-    smoothing: float = ruled(0.1, positive)
+    _rules: ClassVar[Rules] = {"penalty": positive, "smoothing": positive}
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        *,
+        penalty: float = 1.0,
+        smoothing: float = 0.1,
+        n_init: int = 20,
+        random_state: Any = None,
+    ) -> None:
+        super().__init__(n_clusters, n_init=n_init, random_state=random_state)
+        self.penalty = penalty
+        self.smoothing = smoothing
 
     def _express(self, Z: np.ndarray) -> Expression:
         C = ridge_coefficients(Z @ Z.T, self.penalty, zero_diagonal=True)

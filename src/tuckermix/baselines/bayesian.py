@@ -4,45 +4,44 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import erfc, erfcinv
 
-from tuckermix._declaration import declare, describe, ruled
 from tuckermix._records import StopReason
 from tuckermix._validation import check_real, one_of
-from tuckermix.baselines._factorization import (
-    FACTORS,
+from tuckermix.baselines._base import Rules, Run, Trace, relative_change
+from tuckermix.baselines.nmf import (
     Factorization,
     NonnegativeFactorization,
     normalize_components,
 )
-from tuckermix.baselines._run import Run, Trace, relative_change
 from tuckermix.baselines.nonnegative import least_squares_cost
-
-__all__ = [
-    "BayesianNMF",
-    "conditional_modes",
-    "draw_truncated_normal",
-    "gibbs_samples",
-    "multinomial_em",
-]
 
 METHODS = ("gibbs", "icm", "multinomial")
 
-NOISE_FLOOR = 1e-24
-"""Least variance of the noise relative to the mean square of the data: an exact fit would
-otherwise give every conditional the width zero. Its root, 1e-12, is the rounding of a product."""
 
-NOISE_CEILING = 1.0
-"""Largest variance of the noise relative to the mean square of the data, which is what no model at
-all would leave. With flat priors and more parameters than entries the posterior is improper, and
-without this bound the sampler escapes to infinity."""
+@dataclass(frozen=True)
+class GibbsSettings:
+    """Settings of the sampler."""
 
-TAIL = 4.0
-"""Standard deviations beyond which a draw comes from Marsaglia's tail method instead of the
-inverse distribution function: where its acceptance is at least 95 % and rounding in the inverse
-function begins to matter."""
+    noise_floor: float = 1e-24
+    """Least variance of the noise relative to the mean square of the data: an exact fit would
+    otherwise give every conditional the width zero. Its root, 1e-12, is the rounding of a
+    product."""
+    noise_ceiling: float = 1.0
+    """Largest variance of the noise relative to the mean square of the data: that of no model at
+    all. With flat priors and more parameters than entries the posterior is improper, and without
+    this bound the sampler escapes to infinity."""
+    tail: float = 4.0
+    """Standard deviations beyond which a draw comes from Marsaglia's tail method instead of the
+    inverse distribution function: there its acceptance is at least 95 % and rounding in the
+    inverse function begins to matter."""
+
+
+GIBBS = GibbsSettings()
 
 
 def draw_truncated_normal(
@@ -74,8 +73,8 @@ def draw_truncated_normal(
     """
     mean = np.asarray(mean, dtype=np.float64)
     cut = -mean / deviation
-    tail = cut > TAIL
-    z = np.minimum(cut, TAIL) * np.sqrt(0.5)
+    tail = cut > GIBBS.tail
+    z = np.minimum(cut, GIBBS.tail) * np.sqrt(0.5)
     # 1 - u lies in (0, 1]: the inverse function is finite there.
     standard = np.sqrt(2.0) * erfcinv((1.0 - rng.random(mean.shape)) * erfc(z))
     draws = np.maximum(mean + deviation * standard, 0.0)
@@ -125,7 +124,6 @@ def _balance(W: np.ndarray, B: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return W, H.T
 
 
-@describe(FACTORS)
 def gibbs_samples(
     X: np.ndarray,
     W: np.ndarray,
@@ -154,6 +152,12 @@ def gibbs_samples(
 
     Parameters
     ----------
+    X : ndarray of shape (n_samples, n_features)
+        The data.
+    W : ndarray of shape (n_samples, n_components)
+        Start of the coefficients.
+    H : ndarray of shape (n_components, n_features)
+        Start of the components.
     rng : numpy.random.Generator or None
         Source of randomness. None takes the mode of each conditional instead of a draw:
         iterated conditional modes.
@@ -176,8 +180,8 @@ def gibbs_samples(
     W, B = W.astype(np.float64), H.T.astype(np.float64)  # B as rows, like W
     squared_norm = float(np.vdot(X, X))
     mean_square = squared_norm / X.size or 1.0
-    floor = NOISE_FLOOR * mean_square
-    ceiling = NOISE_CEILING * mean_square if rng is not None and scale == 0 else np.inf
+    floor = GIBBS.noise_floor * mean_square
+    ceiling = GIBBS.noise_ceiling * mean_square if rng is not None and scale == 0 else np.inf
     gram, cross = B.T @ B, X @ B
     while True:
         _sweep(W, gram, cross, variance, rate, rng)
@@ -196,7 +200,6 @@ def gibbs_samples(
         yield W, B.T, variance, cost
 
 
-@describe(FACTORS)
 def conditional_modes(
     X: np.ndarray,
     W: np.ndarray,
@@ -225,6 +228,11 @@ def conditional_modes(
         The limit on sweeps.
     tol : float, default=1e-6
         The least relative change of the error; 0 does all sweeps.
+
+    Returns
+    -------
+    result : Factorization
+        The factors and the records of the run.
     """
     squared_norm = float(np.vdot(X, X))
     trace = Trace(squared_norm)
@@ -284,7 +292,6 @@ def multinomial_em(
         yield W, H
 
 
-@declare
 class BayesianNMF(NonnegativeFactorization):
     r"""Cluster by Bayesian nonnegative matrix factorisation (B-NMF).
 
@@ -303,6 +310,8 @@ class BayesianNMF(NonnegativeFactorization):
 
     Parameters
     ----------
+    n_clusters : int, default=8
+        The number of clusters, and of components where the model has any.
     method : {"gibbs", "icm", "multinomial"}, default="gibbs"
         Mean of a Gibbs sampler; posterior mode by iterated conditional modes; or Hansen's
         multinomial model, the only probabilistic method of the toolbox that the paper names.
@@ -320,17 +329,43 @@ class BayesianNMF(NonnegativeFactorization):
     tol : float, default=1e-6
         For "icm", stop when the error changes relatively by less in one sweep. The sampler does
         all its sweeps.
+    assign_labels : {"kmeans", "argmax"}, default="kmeans"
+        Labels by k-means on the memberships, or by the largest one.
+    n_init : int, default=1
+        The number of starts; the run of least cost is kept.
+    random_state : None, int, Generator or RandomState, default=None
+        Source of randomness for the starts and for k-means.
 
     Attributes
     ----------
-    noise_variance_ : float
-        Posterior mean (or mode) of the variance of the noise, in units of the data; "multinomial"
-        has none.
+    labels_ : array of shape (n_samples,)
+        The cluster of each sample; every label occurs.
+    memberships_ : array of shape (n_samples, n_clusters)
+        Nonnegative weights of the components in each sample.
     cost_ : float
         Half the squared error of the last record, in units of the data.
     history_ : list of Step
         One record a sweep, the start first. The cost of a sampler does not fall steadily. The
         last record is that of the posterior mean.
+    n_iter_ : int
+        Iterations of the best start.
+    stop_reason_ : StopReason
+        Why the best start ended.
+    failure_ : str
+        Empty; the reason where a method fails.
+    sample_shape_ : tuple of int
+        The shape of a sample.
+    n_features_in_ : int
+        The length of its first axis.
+    components_ : array of shape (n_clusters, d_1, ...)
+        The components, each of unit norm.
+    centroids_ : array of shape (n_clusters, d_1, ...)
+        The mean model sample of each cluster.
+    membership_centers_ : array of shape (n_clusters, n_clusters)
+        The mean memberships of each cluster.
+    noise_variance_ : float
+        Posterior mean (or mode) of the variance of the noise, in units of the data; "multinomial"
+        has none.
 
     Notes
     -----
@@ -362,12 +397,42 @@ class BayesianNMF(NonnegativeFactorization):
     3
     """
 
-    method: str = ruled("gibbs", one_of(METHODS))
-    burn_in: float = ruled(0.5, check_real)
-    rate: float = ruled(0.0, check_real)
-    noise_shape: float = ruled(0.0, check_real)
-    noise_scale: float = ruled(0.0, check_real)
-    tol: float = 1e-6
+    _rules: ClassVar[Rules] = {
+        "method": one_of(METHODS),
+        "burn_in": check_real,
+        "rate": check_real,
+        "noise_shape": check_real,
+        "noise_scale": check_real,
+    }
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        *,
+        method: str = "gibbs",
+        burn_in: float = 0.5,
+        rate: float = 0.0,
+        noise_shape: float = 0.0,
+        noise_scale: float = 0.0,
+        max_iter: int = 1000,
+        tol: float = 1e-06,
+        assign_labels: str = "kmeans",
+        n_init: int = 1,
+        random_state: Any = None,
+    ) -> None:
+        super().__init__(
+            n_clusters,
+            max_iter=max_iter,
+            tol=tol,
+            assign_labels=assign_labels,
+            n_init=n_init,
+            random_state=random_state,
+        )
+        self.method = method
+        self.burn_in = burn_in
+        self.rate = rate
+        self.noise_shape = noise_shape
+        self.noise_scale = noise_scale
 
     def _check_parameters(self, X: np.ndarray) -> None:
         super()._check_parameters(X)

@@ -3,31 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse
 
-from tuckermix._declaration import declare, ruled
 from tuckermix._records import Record, StopReason
 from tuckermix._validation import check_integer, check_real, none_or, one_of
-from tuckermix.baselines._base import IterativeClustering
-from tuckermix.baselines._labels import KMEANS_STARTS, LABEL_RULES, lifted_indicator
-from tuckermix.baselines._run import Run, Trace
+from tuckermix.baselines._base import (
+    KMEANS_STARTS,
+    LABEL_RULES,
+    IterativeClustering,
+    Rules,
+    Run,
+    Trace,
+    lifted_indicator,
+)
 from tuckermix.baselines.nonnegative import TINY, scale_of
 from tuckermix.numerics.points import kmeans, nearest_neighbors
-
-__all__ = ["DRCC", "Graph", "cocluster", "neighbor_graph", "penalty_grid"]
-
-PENALTIES = (0.1, 1.0, 10.0, 100.0, 1000.0)
-"""The penalties among which the authors choose, both being equal."""
-
-NEIGHBORS = range(1, 11)
-"""The numbers of neighbours among which they choose."""
-
-MAX_HALVINGS = 30
-"""How often a step that raises the objective is halved. A billionth of a step is below the
-rounding of the objective, so that further halving could not tell progress from noise."""
 
 ROUNDING = 16 * np.finfo(np.float64).eps
 """Changes of the objective below this share of it are rounding."""
@@ -88,10 +81,11 @@ class _Side:
         norms = np.sum(Z * Z, axis=0)
         return self.weight * float(np.sum(self.graph.smoothness(Z) / np.where(norms > 0, norms, 1)))
 
-    def improve(self, cross: np.ndarray, gram: np.ndarray) -> np.ndarray:
+    def improve(self, cross: np.ndarray, gram: np.ndarray, max_halvings: int = 30) -> np.ndarray:
         r"""Take one multiplicative step; return the norms taken out of the columns.
 
-        The step decreases ``-2⟨cross, Z⟩ + ⟨gram, ZᵀZ⟩ + penalty(Z)`` or stays.
+        The step decreases ``-2⟨cross, Z⟩ + ⟨gram, ZᵀZ⟩ + penalty(Z)`` or stays. It is halved
+        while it does not: a billionth of a step is below the rounding of the objective.
         """
         Z, penalty = self.Z, self.weight
         up = penalty * (self.graph.adjacency @ Z)
@@ -106,7 +100,7 @@ class _Side:
 
         before = objective(Z)
         norms = np.ones(Z.shape[1])
-        for halving in range(MAX_HALVINGS):
+        for halving in range(max_halvings):
             share = 0.5**halving
             candidate = target if halving == 0 else Z + share * (target - Z)
             if objective(candidate) <= before:
@@ -228,12 +222,11 @@ def penalty_grid() -> list[dict[str, Any]]:
     """
     return [
         {"sample_penalty": penalty, "feature_penalty": penalty, "n_neighbors": count}
-        for penalty in PENALTIES
-        for count in NEIGHBORS
+        for penalty in (0.1, 1.0, 10.0, 100.0, 1000.0)
+        for count in range(1, 11)
     ]
 
 
-@declare
 class DRCC(IterativeClustering):
     r"""Dual regularised co-clustering (Gu and Zhou).
 
@@ -259,6 +252,8 @@ class DRCC(IterativeClustering):
 
     Parameters
     ----------
+    n_clusters : int, default=8
+        The number of clusters, and of components where the model has any.
     n_feature_clusters : int, default=None
         The number of clusters of features; None means `n_clusters`. More clusters than features
         are cut to the number of features.
@@ -276,11 +271,31 @@ class DRCC(IterativeClustering):
         slowly, the authors run a fixed number of cycles, and the clusters do not gain from more.
     tol : float, default=1e-5
         Stop when a cycle lowers the objective by less than this share of it.
+    n_init : int, default=1
+        The number of starts; the run of least cost is kept.
+    random_state : None, int, Generator or RandomState, default=None
+        Source of randomness for the starts and for k-means.
 
     Attributes
     ----------
+    labels_ : array of shape (n_samples,)
+        The cluster of each sample; every label occurs.
     memberships_ : array of shape (n_samples, n_clusters)
         The sample clusters G, nonnegative with columns of norm 1.
+    cost_ : float
+        The objective, for data divided by `data_scale_`.
+    history_ : list of Step
+        One record an iteration, the start first.
+    n_iter_ : int
+        Iterations of the best start.
+    stop_reason_ : StopReason
+        Why the best start ended.
+    failure_ : str
+        Empty; the reason where a method fails.
+    sample_shape_ : tuple of int
+        The shape of a sample.
+    n_features_in_ : int
+        The length of its first axis.
     core_ : array of shape (n_clusters, n_feature_clusters)
         The core S, in units of the data.
     feature_clusters_ : array of shape (n_feature_clusters, d_1, ...)
@@ -291,8 +306,6 @@ class DRCC(IterativeClustering):
         What a sample with one unit of membership looks like, in units of the data.
     membership_centers_ : array of shape (n_clusters, n_clusters)
         The mean memberships of each cluster.
-    cost_ : float
-        The objective, for data divided by `data_scale_`.
     data_scale_ : float
         The root mean square norm of a sample, by which the data are divided before all else.
 
@@ -322,12 +335,36 @@ class DRCC(IterativeClustering):
     (3, 6, 5)
     """
 
-    n_feature_clusters: int | None = ruled(None, none_or(check_integer))
-    sample_penalty: float = ruled(1.0, check_real)
-    feature_penalty: float = ruled(1.0, check_real)
-    n_neighbors: int = ruled(5, check_integer)
-    assign_labels: str = ruled("argmax", one_of(LABEL_RULES))
-    max_iter: int = 200
+    _rules: ClassVar[Rules] = {
+        "n_feature_clusters": none_or(check_integer),
+        "sample_penalty": check_real,
+        "feature_penalty": check_real,
+        "n_neighbors": check_integer,
+        "assign_labels": one_of(LABEL_RULES),
+    }
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        *,
+        n_feature_clusters: int | None = None,
+        sample_penalty: float = 1.0,
+        feature_penalty: float = 1.0,
+        n_neighbors: int = 5,
+        assign_labels: str = "argmax",
+        max_iter: int = 200,
+        tol: float = 1e-05,
+        n_init: int = 1,
+        random_state: Any = None,
+    ) -> None:
+        super().__init__(
+            n_clusters, max_iter=max_iter, tol=tol, n_init=n_init, random_state=random_state
+        )
+        self.n_feature_clusters = n_feature_clusters
+        self.sample_penalty = sample_penalty
+        self.feature_penalty = feature_penalty
+        self.n_neighbors = n_neighbors
+        self.assign_labels = assign_labels
 
     def _prepare(self, X: np.ndarray) -> tuple[np.ndarray, float, Graph, Graph]:
         flat = X.reshape(X.shape[0], -1)

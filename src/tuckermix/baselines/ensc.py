@@ -3,40 +3,42 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import enet_path
 from sklearn.neighbors import kneighbors_graph
 
-from tuckermix._declaration import declare, ruled
 from tuckermix._validation import one_of, positive
-from tuckermix.baselines._self_expression import Expression, SelfExpression, symmetrized
+from tuckermix.baselines._base import Rules
 from tuckermix.baselines.nonnegative import unit_rows
+from tuckermix.baselines.self_expression import Expression, SelfExpression, symmetrized
 
-__all__ = ["EnSC", "elastic_net"]
 
-WORKING_SET = 100
-"""Atoms among which the rough solution is sought, those that resemble the sample most: the authors'
-figure. Any atom may join afterwards."""
+@dataclass(frozen=True)
+class NetSettings:
+    """Settings of the elastic nets."""
 
-ROUGH_TOL, ROUGH_SWEEPS = 1e-3, 100
-"""Relative duality gap and limit on sweeps of the rough solution, which only has to find most of
-the atoms that take part."""
+    working_set: int = 100
+    """Atoms among which the rough solution is sought, those that resemble the sample most: the
+    authors' figure. Any atom may join afterwards."""
+    rough_tol: float = 1e-3
+    """Relative duality gap of the rough solution, which only has to find most of the atoms."""
+    rough_sweeps: int = 100
+    """Limit on its sweeps."""
+    steps_per_atom: int = 10
+    """Exchanges of atoms before the search is given up, per atom. Each lowers the objective, so
+    that only rounding can make them many; some tens in all are usual."""
+    joining: int = 16
+    """Atoms that may join at once: a sample of an image takes a hundred, and each exchange solves
+    a system. Where all of them have to leave again they join one by one, which cannot cycle."""
+    slack: float = 1e-10
+    """How far a correlation may exceed its bound, relative to it: rounding of the products."""
 
-STEPS_PER_ATOM = 10
-"""Exchanges of atoms before the search is given up, per atom. Each lowers the objective, so that
-only rounding can make them many; some tens in all are usual."""
 
-JOINING = 16
-"""Atoms that may join at once: a sample of an image takes a hundred, and each exchange solves a
-system anew. Where all of them have to leave again they join one by one, which cannot cycle."""
-
-SLACK = 1e-10
-"""How far a correlation may exceed its bound, relative to it: rounding of the products."""
-
-N_NEIGHBORS = 3
-"""Neighbours of a row of coefficients, the authors' figure."""
+NET = NetSettings()
 
 AFFINITIES = ("nearest_neighbors", "symmetrized")
 
@@ -90,7 +92,7 @@ def elastic_net(
     c = _rough(Z, G, target, np.where(allowed, cross, 0.0), gamma, tau)
     support = np.flatnonzero(c)
     signs, before = np.sign(c[support]), np.zeros(0, dtype=int)
-    for _ in range(STEPS_PER_ATOM * len(Z)):
+    for _ in range(NET.steps_per_atom * len(Z)):
         present, exact = c[support], _solve(G, cross, support, signs, gamma, tau)
         crossing = exact * signs <= 0
         if crossing.any():
@@ -104,10 +106,10 @@ def elastic_net(
         pull = gamma * (cross - G[:, support] @ exact)
         pull[support] = 0.0
         pull[~allowed] = 0.0
-        joining = np.flatnonzero(np.abs(pull) > tau * (1.0 + SLACK))
+        joining = np.flatnonzero(np.abs(pull) > tau * (1.0 + NET.slack))
         if not len(joining):
             break
-        at_once = 1 if np.array_equal(support, before) else JOINING
+        at_once = 1 if np.array_equal(support, before) else NET.joining
         before = support
         joining = joining[np.argsort(-np.abs(pull[joining]), kind="stable")[:at_once]]
         support, signs = np.append(support, joining), np.append(signs, np.sign(pull[joining]))
@@ -118,7 +120,7 @@ def _rough(
     Z: np.ndarray, G: np.ndarray, target: np.ndarray, cross: np.ndarray, gamma: float, tau: float
 ) -> np.ndarray:
     """Solve roughly by coordinate descent on the atoms with the largest cross products."""
-    working = np.argsort(-np.abs(cross), kind="stable")[:WORKING_SET]
+    working = np.argsort(-np.abs(cross), kind="stable")[: NET.working_set]
     working = working[cross[working] != 0]
     c = np.zeros(len(Z))
     if len(working):
@@ -131,8 +133,8 @@ def _rough(
                 alphas=[1.0 / (gamma * Z.shape[1])],
                 precompute=G[np.ix_(working, working)],
                 Xy=cross[working],
-                tol=ROUGH_TOL,
-                max_iter=ROUGH_SWEEPS,
+                tol=NET.rough_tol,
+                max_iter=NET.rough_sweeps,
                 check_input=False,
             )
         c[working] = path[1][:, 0]
@@ -153,7 +155,6 @@ def _solve(
     return np.linalg.solve(system, gamma * cross[support] - tau * signs)
 
 
-@declare
 class EnSC(SelfExpression):
     r"""Elastic net subspace clustering (You, Li, Robinson and Vidal).
 
@@ -169,6 +170,8 @@ class EnSC(SelfExpression):
 
     Parameters
     ----------
+    n_clusters : int, default=8
+        The number of clusters, and of components where the model has any.
     gamma : float, default=200.0
         The weight of the error, relative to the least that gives any coefficients.
     tau : float, default=0.9
@@ -176,6 +179,35 @@ class EnSC(SelfExpression):
     affinity : {"nearest_neighbors", "symmetrized"}, default="nearest_neighbors"
         Join each sample to the three whose coefficients are most like its own, or take
         :math:`\tfrac12(|C| + |C|^\top)`.
+    n_init : int, default=20
+        The number of starts of k-means on the eigenvectors.
+    random_state : None, int, Generator or RandomState, default=None
+        Source of randomness for the starts and for k-means.
+
+    Attributes
+    ----------
+    labels_ : array of shape (n_samples,)
+        The cluster of each sample; every label occurs.
+    memberships_ : array of shape (n_samples, n_clusters)
+        The share of each sample's affinity that goes to each cluster; rows sum to one.
+    cost_ : float
+        Half the squared error of the expressions of samples of norm 1.
+    history_ : list of Step
+        One record.
+    n_iter_ : int
+        Iterations of the best start.
+    stop_reason_ : StopReason
+        Why the best start ended.
+    failure_ : str
+        Empty; the reason where a method fails.
+    sample_shape_ : tuple of int
+        The shape of a sample.
+    n_features_in_ : int
+        The length of its first axis.
+    affinity_matrix_ : array of shape (n_samples, n_samples)
+        How much two samples contribute to each other, symmetric.
+    training_rows_ : array of shape (n_samples, n_features)
+        The flattened training samples as they were expressed, for `predict`.
 
     Notes
     -----
@@ -200,9 +232,22 @@ class EnSC(SelfExpression):
     (60,)
     """
 
-    gamma: float = ruled(200.0, positive)
-    tau: float = ruled(0.9, positive)
-    affinity: str = ruled("nearest_neighbors", one_of(AFFINITIES))
+    _rules: ClassVar[Rules] = {"gamma": positive, "tau": positive, "affinity": one_of(AFFINITIES)}
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        *,
+        gamma: float = 200.0,
+        tau: float = 0.9,
+        affinity: str = "nearest_neighbors",
+        n_init: int = 20,
+        random_state: Any = None,
+    ) -> None:
+        super().__init__(n_clusters, n_init=n_init, random_state=random_state)
+        self.gamma = gamma
+        self.tau = tau
+        self.affinity = affinity
 
     def _check_parameters(self, X: np.ndarray) -> None:
         super()._check_parameters(X)
@@ -219,7 +264,7 @@ class EnSC(SelfExpression):
     def _affinity(self, rows: np.ndarray) -> np.ndarray:
         if self.affinity == "symmetrized":
             return symmetrized(rows)
-        count = min(N_NEIGHBORS, len(rows) - 1)
+        count = min(3, len(rows) - 1)  # the authors' figure
         if count == 0:
             return np.zeros((1, 1))
         nearest = kneighbors_graph(rows, count, include_self=False).toarray()

@@ -9,45 +9,41 @@ so that the large matrix `X` is read once, by whoever forms `R`.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from scipy.optimize import nnls
 
 from tuckermix._array_api import blocks
 
-__all__ = [
-    "least_squares_cost",
-    "nonnegative_least_squares",
-    "projected_gradient_norm",
-    "random_start",
-    "scale_of",
-    "solve_components",
-    "unit_rows",
-]
-
 TINY = np.finfo(np.float64).tiny
 """Added to numerator and denominator of a multiplicative rule: 0/0 becomes 1, no step."""
 
-FULL_EXCHANGES = 3
-"""How often all violations of a row may be exchanged at once without their number falling,
-before single exchanges take over: the figure of Kim and Park, after Portugal et al. (1994)."""
 
-SINGULAR = 1e-10
-"""Smallest eigenvalue, for unit diagonal, below which a Gram matrix counts as singular. The
-minimiser is then not unique; adding this ridge picks nearly the one of least norm, which is a
-continuous function of the data. It is the square of the relative accuracy 1e-5 to which
-components can be told apart, well above the rounding of the Gram matrix (1e-15)."""
+@dataclass(frozen=True)
+class Pivoting:
+    """Settings of block principal pivoting."""
 
-VIOLATION = 1e-12
-"""Signs are read with this relative tolerance: between the rounding of a small system (1e-15)
-and the accuracy promised for the solution (1e-8)."""
+    full_exchanges: int = 3
+    """How often all violations of a row are exchanged at once without their number falling, before
+    single exchanges take over: the figure of Kim and Park, after Portugal et al. (1994)."""
+    rounds_per_component: int = 5
+    """Exchanges per component before SciPy's active-set method takes a row. Rows need three to
+    eight rounds in all; only rounding on nearly singular systems makes them cycle."""
+    violation: float = 1e-12
+    """Signs are read with this relative tolerance: between the rounding of a small system (1e-15)
+    and the accuracy promised for the solution (1e-8)."""
+    singular: float = 1e-10
+    """Smallest eigenvalue, for unit diagonal, of a regular Gram matrix. Below it the minimiser is
+    not unique; adding this ridge picks nearly the one of least norm, which is continuous in the
+    data. It is the square of 1e-5, the accuracy to which components can be told apart, and well
+    above the rounding of the Gram matrix (1e-15)."""
+    padding: int = 4
+    """Passive sets are solved in batches of this many neighbouring sizes: little wasted work for
+    ten components and few batches for a hundred."""
 
-MAX_ROUNDS_PER_COMPONENT = 5
-"""Exchanges per component before a row is handed to the active-set method of SciPy. Rows need
-three to eight rounds in all; only rounding on nearly singular systems makes them cycle."""
 
-PADDING = 4
-"""Passive sets are solved in batches of this many neighbouring sizes: four keeps the wasted work
-small for ten components and the batches few for a hundred."""
+PIVOTING = Pivoting()
 
 
 def nonnegative_least_squares(
@@ -97,8 +93,8 @@ def nonnegative_least_squares(
     norms = norms[used]
     A = gram[np.ix_(used, used)] / norms[:, None] / norms[None, :]
     R = cross[:, used] / norms
-    if np.linalg.eigvalsh(A)[0] < SINGULAR:
-        A = A + SINGULAR * np.eye(A.shape[0])
+    if np.linalg.eigvalsh(A)[0] < PIVOTING.singular:
+        A = A + PIVOTING.singular * np.eye(A.shape[0])
     scale = np.max(np.abs(R), axis=1, keepdims=True)
     scale[scale == 0] = 1.0
     passive = np.zeros(R.shape, dtype=bool) if start is None else start[:, used] > 0
@@ -107,12 +103,7 @@ def nonnegative_least_squares(
 
 
 def _pivot(
-    A: np.ndarray,
-    R: np.ndarray,
-    passive: np.ndarray,
-    *,
-    full_exchanges: int = FULL_EXCHANGES,
-    max_rounds: int = MAX_ROUNDS_PER_COMPONENT,
+    A: np.ndarray, R: np.ndarray, passive: np.ndarray, settings: Pivoting = PIVOTING
 ) -> np.ndarray:
     """Exchange until no row violates its signs; `A` has unit diagonal, rows of `R` size one."""
     n_rows, size = R.shape
@@ -120,12 +111,12 @@ def _pivot(
     active = np.arange(n_rows)  # the rows still at work
     passive = passive.copy()
     best = np.full(n_rows, size + 1)  # the fewest violations seen
-    chances = np.full(n_rows, full_exchanges)
-    for _ in range(max_rounds * size + full_exchanges):
+    chances = np.full(n_rows, settings.full_exchanges)
+    for _ in range(settings.rounds_per_component * size + settings.full_exchanges):
         h = _solve_passive(A, R[active], passive[active])
         y = h @ A - R[active]
         F = passive[active]
-        wrong = np.where(F, h < -VIOLATION, y < -VIOLATION)
+        wrong = np.where(F, h < -settings.violation, y < -settings.violation)
         n_wrong = np.count_nonzero(wrong, axis=1)
         H[active] = h
         rest = n_wrong > 0
@@ -134,7 +125,7 @@ def _pivot(
         active, wrong, n_wrong = active[rest], wrong[rest], n_wrong[rest]
         fewer = n_wrong < best[active]
         best[active[fewer]] = n_wrong[fewer]
-        chances[active] = np.where(fewer, full_exchanges, chances[active] - 1)
+        chances[active] = np.where(fewer, settings.full_exchanges, chances[active] - 1)
         single = np.flatnonzero(chances[active] < 0)
         last = size - 1 - np.argmax(wrong[single, ::-1], axis=1)
         wrong[single] = False
@@ -147,19 +138,19 @@ def _pivot(
 def _solve_passive(A: np.ndarray, R: np.ndarray, passive: np.ndarray) -> np.ndarray:
     """Solve each row on its passive set, in batches of systems of nearly equal size.
 
-    A set is filled up to a multiple of `PADDING` with variables of their own equation x = 0, so
+    A set is filled up to a multiple of `padding` with variables of their own equation x = 0, so
     that a few batches serve all sizes.
     """
-    n_components = A.shape[0]
+    n_components, padding = A.shape[0], PIVOTING.padding
     if passive.all():
         return np.linalg.solve(A, R.T).T
     sizes = np.count_nonzero(passive, axis=1)
-    padded = np.eye(n_components + PADDING)
+    padded = np.eye(n_components + padding)
     padded[:n_components, :n_components] = A
-    h = np.zeros((len(R), n_components + PADDING))
-    right = np.hstack([R, np.zeros((len(R), PADDING))])
+    h = np.zeros((len(R), n_components + padding))
+    right = np.hstack([R, np.zeros((len(R), padding))])
     order = np.argsort(~passive, axis=1, kind="stable")  # the passive indices first
-    width = -(-sizes // PADDING) * PADDING
+    width = -(-sizes // padding) * padding
     for size in np.unique(width[sizes > 0]):
         batch = np.flatnonzero(width == size)
         slots = np.arange(size)
@@ -177,7 +168,7 @@ def _solve_passive(A: np.ndarray, R: np.ndarray, passive: np.ndarray) -> np.ndar
 def _active_set(A: np.ndarray, R: np.ndarray) -> np.ndarray:
     """Solve the rows that cycle by SciPy's active-set method, on a square root of `A`."""
     values, vectors = np.linalg.eigh(A)
-    root = np.sqrt(np.maximum(values, SINGULAR))
+    root = np.sqrt(np.maximum(values, PIVOTING.singular))
     design = root[:, None] * vectors.T
     targets = (R @ vectors) / root
     return np.stack([nnls(design, target)[0] for target in targets])

@@ -8,16 +8,19 @@ from typing import Any
 
 import numpy as np
 
-from tuckermix._declaration import declare, describe
 from tuckermix._records import StopReason
-from tuckermix.baselines._labels import KMEANS_STARTS, label_memberships, lifted_indicator
-from tuckermix.baselines._run import Run, Step, Trace
-from tuckermix.baselines._tucker import TuckerMethod
+from tuckermix.baselines._base import (
+    KMEANS_STARTS,
+    Run,
+    Step,
+    Trace,
+    label_memberships,
+    lifted_indicator,
+)
 from tuckermix.baselines.nonnegative import TINY, scale_of, unit_rows
+from tuckermix.baselines.tucker import TuckerMethod
 from tuckermix.numerics.points import kmeans
 from tuckermix.numerics.tensor import mode_dot, mode_gram, multi_mode_dot, squared_norm, unfold
-
-__all__ = ["OrthogonalStep", "TriONTD", "factorize_orthogonal", "keep_largest", "refine_exactly"]
 
 
 @dataclass(frozen=True)
@@ -132,7 +135,6 @@ def _factor_step(U: np.ndarray, cross: np.ndarray) -> tuple[np.ndarray, float]:
     return new, lagrangian(new) - lagrangian(U)
 
 
-@describe(factorize_orthogonal)
 def refine_exactly(
     X: np.ndarray, factors: Sequence[np.ndarray], *, max_iter: int, tol: float
 ) -> tuple[list[np.ndarray], np.ndarray, list[OrthogonalStep], StopReason]:
@@ -151,8 +153,14 @@ def refine_exactly(
 
     Parameters
     ----------
+    X : ndarray of shape (n_samples, d_1, ...)
+        Nonnegative data of ordinary size.
     factors : sequence of ndarray of shape (d_n, r_n)
         Nonnegative factors with orthonormal columns, that of the samples first.
+    max_iter : int
+        The limit on the number of cycles.
+    tol : float
+        Stop when a cycle changes the relative error by less than this.
 
     Returns
     -------
@@ -210,7 +218,6 @@ def keep_largest(U: np.ndarray) -> np.ndarray:
     return unit_rows(kept.T).T
 
 
-@declare
 class TriONTD(TuckerMethod):
     r"""Tri-factor orthogonal nonnegative tensor decomposition, after Zhang, Li and Ding.
 
@@ -231,6 +238,8 @@ class TriONTD(TuckerMethod):
 
     Parameters
     ----------
+    n_clusters : int, default=8
+        The number of clusters, and of components where the model has any.
     ranks : None, int, float or sequence of int, default=None
         The number of groups in each feature mode: one int for all modes, one for each, or the share
         of the centred energy to keep. None keeps 98 % of the energy above the noise.
@@ -239,6 +248,10 @@ class TriONTD(TuckerMethod):
         multiplicative rules converge slowly, and what counts is which entry of a row is largest.
     tol : float, default=1e-6
         Stop when a cycle changes the relative error by less than this.
+    n_init : int, default=1
+        The number of starts; the run of least cost is kept.
+    random_state : None, int, Generator or RandomState, default=None
+        Source of randomness for the starts and for k-means.
 
     Attributes
     ----------
@@ -246,24 +259,30 @@ class TriONTD(TuckerMethod):
         The cluster of each sample: the column of its positive entry in W.
     memberships_ : array of shape (n_samples, n_clusters)
         The indicator W, nonnegative with orthonormal columns.
-    factors_ : list of arrays of shape (d_n, r_n)
-        The factors :math:`U_n`, nonnegative with orthonormal columns.
-    core_ : array of shape (n_clusters, r_1, ...)
-        The nonnegative core, in units of the data.
-    components_ : array of shape (n_clusters, d_1, ...)
-        What a sample with one unit of membership looks like.
-    ranks_ : tuple of int
-        The number of columns of each factor; groups that end without a row are left out.
     cost_ : float
         Half the squared error at the factors above, which satisfy the constraints.
     history_ : list of OrthogonalStep
         One record a cycle, the start of each of the two phases first. Each has `orthogonality`
         and `lagrangian_change` besides the usual fields; `orthogonality` is 0 in the second phase.
+    n_iter_ : int
+        Iterations of the best start.
     stop_reason_ : StopReason
         Why the run ended; ``"max_iter"`` where either phase reached that limit. The first nearly
         always does.
     failure_ : str
         Why the result is meaningless, where `stop_reason_` is `StopReason.FAILED`.
+    sample_shape_ : tuple of int
+        The shape of a sample.
+    n_features_in_ : int
+        The length of its first axis.
+    factors_ : list of arrays of shape (d_n, r_n)
+        The factors :math:`U_n`, nonnegative with orthonormal columns.
+    core_ : array of shape (n_clusters, r_1, ...)
+        The nonnegative core, in units of the data.
+    ranks_ : tuple of int
+        The number of columns of each factor; groups that end without a row are left out.
+    components_ : array of shape (n_clusters, d_1, ...)
+        What a sample with one unit of membership looks like.
 
     Notes
     -----
@@ -305,8 +324,24 @@ class TriONTD(TuckerMethod):
 
     _positive_only = True
 
-    max_iter: int = 300
-    tol: float = 1e-6
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        *,
+        ranks: Any = None,
+        max_iter: int = 300,
+        tol: float = 1e-06,
+        n_init: int = 1,
+        random_state: Any = None,
+    ) -> None:
+        super().__init__(
+            n_clusters,
+            ranks=ranks,
+            max_iter=max_iter,
+            tol=tol,
+            n_init=n_init,
+            random_state=random_state,
+        )
 
     def _prepare(self, X: np.ndarray) -> tuple[np.ndarray, float, tuple[int, ...]]:
         scale = scale_of(X)  # squares of tiny or huge entries leave the range of floats

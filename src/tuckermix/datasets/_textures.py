@@ -31,7 +31,6 @@ STILL_CONTRAST = 0.06
 """The same for the still part, half as strong: classes are told by motion as much as by looks."""
 
 
-@describe(make_tensor_clusters)
 def make_dynamic_textures(
     n_samples: int = 80,
     n_classes: int = 4,
@@ -71,6 +70,10 @@ def make_dynamic_textures(
         Standard deviation of :math:`w_t`, in units of the range of grey values.
     shift : int, default=2
         The window is shifted by up to this many pixels.
+    random_state : None, int, Generator or RandomState, default=None
+        Source of randomness; an int repeats the draw.
+    return_X_y : bool, default=False
+        Whether to return the arrays alone.
 
     Returns
     -------

@@ -48,7 +48,6 @@ class AbundanceDisplay(Display):
     names: Any = None
 
     @classmethod
-    @describe(DRAWN)
     def from_estimator(
         cls, estimator: Any, shape: tuple[int, int], *, names: Any = None, ax: Any = None
     ) -> AbundanceDisplay:
@@ -62,6 +61,13 @@ class AbundanceDisplay(Display):
             Height and width of the scene.
         names : sequence of str, default=None
             What the components are called.
+        ax : matplotlib Axes, default=None
+            Where to draw; None makes a figure.
+
+        Returns
+        -------
+        display : Display
+            The display, drawn.
         """
         return cls(fitted(estimator, cls.__name__, "memberships_"), shape, names=names).plot(ax)
 

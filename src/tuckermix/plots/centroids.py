@@ -123,7 +123,6 @@ class CentroidDisplay:
     kind: str = "auto"
 
     @classmethod
-    @describe(DRAWN)
     def from_estimator(
         cls, estimator: Any, *, kind: str = "auto", animate: bool = False, ax: Any = None
     ) -> CentroidDisplay:
@@ -133,8 +132,17 @@ class CentroidDisplay:
         ----------
         estimator : estimator with `centroids_` and `labels_`
             The fitted clustering.
+        kind : str, default="auto"
+            How a sample is shown.
         animate : bool, default=False
             Whether videos move.
+        ax : matplotlib Axes, default=None
+            Where to draw; None makes a figure.
+
+        Returns
+        -------
+        display : Display
+            The display, drawn.
         """
         centroids = centroids_of(estimator, cls.__name__)
         labels = to_numpy(fitted(estimator, cls.__name__, "labels_"))
@@ -146,14 +154,20 @@ class CentroidDisplay:
             return [str(cluster) for cluster in range(len(self.centroids))]
         return [f"{cluster} (n={size})" for cluster, size in enumerate(self.sizes)]
 
-    @describe(DRAWN)
     def plot(self, ax: Any = None, *, animate: bool = False) -> CentroidDisplay:
         """Draw the centroids.
 
         Parameters
         ----------
+        ax : matplotlib Axes, default=None
+            Where to draw; None makes a figure.
         animate : bool, default=False
             Whether videos move: `animation_` then plays them, and must be kept alive or saved.
+
+        Returns
+        -------
+        display : Display
+            The display, drawn.
         """
         centroids = to_numpy(self.centroids)
         kind = picture_kind(centroids.shape[1:], self.kind)

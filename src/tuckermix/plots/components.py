@@ -93,7 +93,6 @@ class ComponentDisplay(Display):
     kind: str = "auto"
 
     @classmethod
-    @describe(DRAWN)
     def from_estimator(
         cls, estimator: Any, *, kind: str = "auto", ax: Any = None
     ) -> ComponentDisplay:
@@ -103,8 +102,15 @@ class ComponentDisplay(Display):
         ----------
         estimator : estimator with `components_` and `memberships_`
             The fitted model.
+        kind : str, default="auto"
+            How a sample is shown.
         ax : matplotlib Axes, default=None
             Where to draw the pictures, without profiles; None makes a figure with them.
+
+        Returns
+        -------
+        display : Display
+            The display, drawn.
         """
         components = to_numpy(fitted(estimator, cls.__name__, "components_"))
         weights = to_numpy(fitted(estimator, cls.__name__, "memberships_")).mean(axis=0)

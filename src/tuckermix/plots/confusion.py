@@ -41,7 +41,6 @@ class ConfusionDisplay(Display):
     table: MatchedTable
 
     @classmethod
-    @describe(DRAWN)
     def from_predictions(cls, y_true: Any, y_pred: Any, *, ax: Any = None) -> ConfusionDisplay:
         """Compare two labelings.
 
@@ -51,11 +50,17 @@ class ConfusionDisplay(Display):
             The known classes.
         y_pred : array of shape (n_samples,)
             The clusters.
+        ax : matplotlib Axes, default=None
+            Where to draw; None makes a figure.
+
+        Returns
+        -------
+        display : Display
+            The display, drawn.
         """
         return cls(matched_table(y_true, y_pred)).plot(ax)
 
     @classmethod
-    @describe(DRAWN)
     def from_estimator(cls, estimator: Any, X: Any, y: Any, *, ax: Any = None) -> ConfusionDisplay:
         """Compare the labels that an estimator gives to `X` with known classes.
 
@@ -63,8 +68,17 @@ class ConfusionDisplay(Display):
         ----------
         estimator : estimator with `labels_`
             The fitted clustering.
+        X : array of shape (n_samples, d_1, ...)
+            The samples.
         y : array of shape (n_samples,)
             The known classes.
+        ax : matplotlib Axes, default=None
+            Where to draw; None makes a figure.
+
+        Returns
+        -------
+        display : Display
+            The display, drawn.
         """
         return cls.from_predictions(y, labels_of(estimator, X, cls.__name__), ax=ax)
 

@@ -61,7 +61,6 @@ class ConvergenceDisplay(Display):
     gap: Any = None
 
     @classmethod
-    @describe(DRAWN)
     def from_estimator(cls, estimator: Any, *, ax: Any = None) -> ConvergenceDisplay:
         """Show the history of a fitted estimator.
 
@@ -69,6 +68,13 @@ class ConvergenceDisplay(Display):
         ----------
         estimator : estimator with `history_`
             The fitted clustering.
+        ax : matplotlib Axes, default=None
+            Where to draw; None makes a figure.
+
+        Returns
+        -------
+        display : Display
+            The display, drawn.
         """
         history = fitted(estimator, cls.__name__, "history_")
         cost, gap = history_column(history, "cost"), history_column(history, "gap")

@@ -73,19 +73,26 @@ class EnergyDisplay:
     ranks: Any = None
 
     @classmethod
-    @describe(DRAWN)
     def from_array(cls, X: Any, *, values: str = "share", ax: Any = None) -> EnergyDisplay:
         """Show the modes of an array of samples, before anything is fitted.
 
         Parameters
         ----------
+        X : array of shape (n_samples, d_1, ...)
+            The samples.
         values : {"share", "singular values"}, default="share"
             What to draw.
+        ax : matplotlib Axes, default=None
+            Where to draw; None makes a figure.
+
+        Returns
+        -------
+        display : Display
+            The display, drawn.
         """
         return cls(mode_spectra(X)).plot(ax, values=values)
 
     @classmethod
-    @describe(DRAWN)
     def from_estimator(
         cls, estimator: Any, X: Any, *, values: str = "share", ax: Any = None
     ) -> EnergyDisplay:
@@ -95,20 +102,35 @@ class EnergyDisplay:
         ----------
         estimator : estimator with `ranks_`
             The fitted clustering.
+        X : array of shape (n_samples, d_1, ...)
+            The samples.
         values : {"share", "singular values"}, default="share"
             What to draw.
+        ax : matplotlib Axes, default=None
+            Where to draw; None makes a figure.
+
+        Returns
+        -------
+        display : Display
+            The display, drawn.
         """
         ranks = getattr(estimator, "ranks_", None)
         return cls(mode_spectra(X), ranks=ranks).plot(ax, values=values)
 
-    @describe(DRAWN)
     def plot(self, ax: Any = None, *, values: str = "share") -> EnergyDisplay:
         """Draw one curve for each mode.
 
         Parameters
         ----------
+        ax : matplotlib Axes, default=None
+            Where to draw; None makes a figure.
         values : {"share", "singular values"}, default="share"
             The cumulative share of energy, or the singular values themselves on a log scale.
+
+        Returns
+        -------
+        display : Display
+            The display, drawn.
         """
         owner = type(self).__name__
         check_option(values, "values", owner, VALUES)

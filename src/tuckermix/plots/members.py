@@ -128,7 +128,6 @@ class MemberDisplay(Display):
         self.kind = kind
 
     @classmethod
-    @describe(DRAWN)
     def from_estimator(
         cls, estimator: Any, X: Any, *, n_members: int = 5, kind: str = "auto", ax: Any = None
     ) -> MemberDisplay:
@@ -138,8 +137,19 @@ class MemberDisplay(Display):
         ----------
         estimator : estimator with `centroids_`
             The fitted clustering.
+        X : array of shape (n_samples, d_1, ...)
+            The samples.
         n_members : int, default=5
             How many on each side.
+        kind : str, default="auto"
+            How a sample is shown.
+        ax : matplotlib Axes, default=None
+            Where to draw; None makes a figure.
+
+        Returns
+        -------
+        display : Display
+            The display, drawn.
         """
         check_integer(n_members, "n_members", cls.__name__)
         centroids = centroids_of(estimator, cls.__name__)

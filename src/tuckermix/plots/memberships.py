@@ -51,7 +51,6 @@ class MembershipDisplay:
     title: str | None = None
 
     @classmethod
-    @describe(DRAWN)
     def from_estimator(
         cls,
         estimator: Any,
@@ -67,11 +66,20 @@ class MembershipDisplay:
         ----------
         estimator : estimator with `predict_proba` and `transform`
             The fitted clustering.
+        X : array of shape (n_samples, d_1, ...)
+            The samples.
         response : {"predict_proba", "memberships"}, default="predict_proba"
             Soft labels, which say how clear a label is, or the model's mixing weights, which are
             flatter because a simplex around all samples is wide.
         style : {"auto", "bars", "ternary"}, default="auto"
             "auto" takes the triangle for three columns.
+        ax : matplotlib Axes, default=None
+            Where to draw; None makes a figure.
+
+        Returns
+        -------
+        display : Display
+            The display, drawn.
         """
         check_option(response, "response", cls.__name__, RESPONSES)
         if response == "predict_proba":
@@ -80,14 +88,20 @@ class MembershipDisplay:
             weights, title = estimator.transform(as_fitted(estimator, X)), "Mixing weights"
         return cls(to_numpy(weights), title=title).plot(ax, style=style)
 
-    @describe(DRAWN)
     def plot(self, ax: Any = None, *, style: str = "auto") -> MembershipDisplay:
         """Draw the weights.
 
         Parameters
         ----------
+        ax : matplotlib Axes, default=None
+            Where to draw; None makes a figure.
         style : {"auto", "bars", "ternary"}, default="auto"
             "auto" takes the triangle for three columns.
+
+        Returns
+        -------
+        display : Display
+            The display, drawn.
         """
         owner = type(self).__name__
         check_option(style, "style", owner, STYLES)

@@ -53,7 +53,6 @@ class MapDisplay(Display):
     n_total: int | None = None
 
     @classmethod
-    @describe(DRAWN)
     def from_estimator(
         cls,
         estimator: Any,
@@ -69,10 +68,19 @@ class MapDisplay(Display):
         ----------
         estimator : fitted estimator
             The clustering.
+        X : array of shape (n_samples, d_1, ...)
+            The samples.
         method : {"neighbors", "discriminant"}, default="neighbors"
             How two dimensions are made of many.
         max_samples : int, default=10000
             Of more samples, so many are taken, evenly spaced.
+        ax : matplotlib Axes, default=None
+            Where to draw; None makes a figure.
+
+        Returns
+        -------
+        display : Display
+            The display, drawn.
         """
         check_option(method, "method", cls.__name__, METHODS)
         check_integer(max_samples, "max_samples", cls.__name__)
@@ -83,7 +91,6 @@ class MapDisplay(Display):
         return cls(positions, labels[chosen], n_total=X.shape[0]).plot(ax)
 
     @classmethod
-    @describe(DRAWN)
     def from_arrays(
         cls, Z: Any, labels: Any, *, method: str = "neighbors", ax: Any = None
     ) -> MapDisplay:
@@ -97,6 +104,13 @@ class MapDisplay(Display):
             The cluster of each.
         method : {"neighbors", "discriminant"}, default="neighbors"
             How two dimensions are made of many.
+        ax : matplotlib Axes, default=None
+            Where to draw; None makes a figure.
+
+        Returns
+        -------
+        display : Display
+            The display, drawn.
         """
         check_option(method, "method", cls.__name__, METHODS)
         labels = np.asarray(labels)

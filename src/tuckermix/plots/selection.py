@@ -40,7 +40,6 @@ class SelectionDisplay(Display):
     quantity: str = "score"
 
     @classmethod
-    @describe(DRAWN)
     def from_estimator(
         cls, estimator: Any, *, quantity: str = "score", ax: Any = None
     ) -> SelectionDisplay:
@@ -52,6 +51,13 @@ class SelectionDisplay(Display):
             The fitted clustering.
         quantity : {"score", "stability", "modularity"}, default="score"
             What is drawn.
+        ax : matplotlib Axes, default=None
+            Where to draw; None makes a figure.
+
+        Returns
+        -------
+        display : Display
+            The display, drawn.
         """
         selection = fitted(estimator, cls.__name__, "selection_")
         return cls(selection, quantity=quantity).plot(ax)

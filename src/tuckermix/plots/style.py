@@ -94,9 +94,19 @@ def plain_axes(ax: Any) -> None:
 class Display(ABC):
     """A picture that can be drawn again, on axes of one's own or in a new figure."""
 
-    @describe(DRAWN)
     def plot(self, ax: Any = None) -> Self:
-        """Draw it."""
+        """Draw it.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Where to draw; None makes a figure.
+
+        Returns
+        -------
+        display : Display
+            The display, drawn.
+        """
         self.ax_ = self._draw(ax)
         self.figure_ = self.ax_.figure
         return self

@@ -1,0 +1,707 @@
+"""Methods that write each sample as a combination of the others."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+import scipy.sparse
+from scipy.linalg import cho_factor, cho_solve, eigh
+
+from tuckermix._array_api import to_numpy
+from tuckermix._records import Record, StopReason
+from tuckermix._validation import check_integer, check_real, none_or, positive
+from tuckermix.baselines._base import PredictsClusters, Rules, Run, Trace
+from tuckermix.baselines.nonnegative import scale_of, unit_rows
+from tuckermix.numerics.points import kmeans
+
+
+def symmetrized(C: np.ndarray) -> np.ndarray:
+    r"""Turn coefficients into an affinity, :math:`W = \tfrac12 (|C| + |C|^\top)`."""
+    size = np.abs(C)
+    return 0.5 * (size + size.T)
+
+
+def normalized_eigenvectors(W: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    r"""Return the leading eigenpairs of :math:`D^{-1/2} W D^{-1/2}`.
+
+    By a dense solver: affinities fall apart into parts when a method works well, and the repeated
+    eigenvalue 1 is then what iterative solvers miss.
+
+    Parameters
+    ----------
+    W : ndarray of shape (n, n)
+        A symmetric affinity. A sample without any affinity, a blank image for one, has the
+        eigenvalue 0: as a part of its own it would take a cluster from all others.
+    count : int
+        The number of pairs, at most n.
+
+    Returns
+    -------
+    values : ndarray of shape (count,)
+        The eigenvalues, the largest first, at most 1.
+    vectors : ndarray of shape (n, count)
+        The eigenvectors as columns.
+    roots : ndarray of shape (n,)
+        The inverse square roots of the degrees D.
+    """
+    degrees = W.sum(axis=1)
+    roots = 1.0 / np.sqrt(np.where(degrees > 0, degrees, 1.0))
+    matrix = roots[:, None] * W * roots
+    size = len(W)
+    values, vectors = eigh(matrix, subset_by_index=[size - count, size - 1], overwrite_a=True)
+    return values[::-1], vectors[:, ::-1], roots
+
+
+@dataclass
+class Expression(Record):
+    """How samples are expressed by each other.
+
+    Attributes
+    ----------
+    coefficients : ndarray of shape (n_samples, n_samples)
+        Column j has the coefficients of sample j.
+    affinity : ndarray of shape (n_samples, n_samples)
+        What is cut into clusters, symmetric.
+    n_iter : int
+        Iterations done, 1 for a closed form.
+    fitted : dict
+        Further fitted attributes by name.
+    """
+
+    coefficients: np.ndarray
+    affinity: np.ndarray
+    n_iter: int = 1
+    fitted: dict[str, Any] = field(default_factory=dict)
+
+
+class SelfExpression(PredictsClusters):
+    """Base of the methods that cluster samples by how they express each other.
+
+    A method implements `_express`, for the training samples, and `_contributions`, for new ones.
+
+    Parameters
+    ----------
+    n_clusters : int, default=8
+        The number of clusters.
+    n_init : int, default=20
+        The number of starts of k-means on the eigenvectors.
+    random_state : None, int, Generator or RandomState, default=None
+        Source of randomness for k-means.
+
+    Attributes
+    ----------
+    memberships_ : array of shape (n_samples, n_clusters)
+        The share of each sample's affinity that goes to each cluster; rows sum to one.
+    affinity_matrix_ : array of shape (n_samples, n_samples)
+        How much two samples contribute to each other, symmetric.
+    training_rows_ : array of shape (n_samples, n_features)
+        The flattened training samples as they were expressed, for `predict`.
+    cost_ : float
+        Half the squared error of the expressions of samples of norm 1.
+    history_ : list of Step
+        One record.
+    """
+
+    def __init__(self, n_clusters: int = 8, *, n_init: int = 20, random_state: Any = None) -> None:
+        super().__init__(n_clusters, n_init=n_init, random_state=random_state)
+
+    @abstractmethod
+    def _express(self, Z: np.ndarray) -> Expression:
+        """Express each row by the others."""
+
+    @abstractmethod
+    def _contributions(self, rows: np.ndarray, Z: np.ndarray) -> np.ndarray:
+        """Return the coefficients (n, n_samples) of new rows in the training rows Z."""
+
+    def _reduced(self, flat: np.ndarray) -> np.ndarray:
+        """Reduce flattened samples before they are divided by their norms."""
+        return flat
+
+    def _embed(self, expression: Expression) -> np.ndarray:
+        """Return the leading eigenvectors, rows divided by their norms (Ng, Jordan and Weiss)."""
+        return unit_rows(normalized_eigenvectors(expression.affinity, self.n_clusters)[1])
+
+    @property
+    def _n_starts(self) -> int:
+        return 1  # the starts are those of k-means alone
+
+    def _prepare(self, X: np.ndarray) -> np.ndarray:
+        # In units of the largest entry no square leaves the range of floats.
+        return unit_rows(self._reduced(X.reshape(X.shape[0], -1) / scale_of(X)))
+
+    def _run(self, data: np.ndarray, rng: np.random.Generator) -> Run:
+        trace = Trace(float(np.vdot(data, data)))
+        found = self._express(data)
+        residual = data - found.coefficients.T @ data
+        trace.add(0.5 * float(np.vdot(residual, residual)))
+        fitted = {"affinity_matrix_": found.affinity, "training_rows_": data, **found.fitted}
+        return Run(
+            memberships=self._embed(found),
+            cost=trace.records[-1].cost,
+            n_iter=found.n_iter,
+            stop_reason=StopReason.TOLERANCE,
+            history=trace.records,
+            fitted=fitted,
+        )
+
+    def _label(self, X: np.ndarray, run: Run, rng: np.random.Generator) -> np.ndarray:
+        labels = kmeans(run.memberships, self.n_clusters, n_init=self.n_init, rng=rng).labels
+        indicator = np.eye(self.n_clusters)[labels]
+        shares = run.fitted["affinity_matrix_"] @ indicator
+        total = shares.sum(axis=1, keepdims=True)
+        run.memberships = np.where(total > 0, shares / np.where(total > 0, total, 1.0), indicator)
+        return labels
+
+    def _assign(self, X: np.ndarray) -> np.ndarray:
+        """Take the cluster whose samples contribute most."""
+        flat = X.reshape(X.shape[0], -1).astype(np.float64)
+        rows = unit_rows(self._reduced(flat / scale_of(flat)))
+        Z = to_numpy(self.training_rows_).astype(np.float64)
+        sizes = np.abs(self._contributions(rows, Z))
+        return np.argmax(sizes @ np.eye(self.n_clusters)[to_numpy(self.labels_)], axis=1)
+
+
+def ridge_coefficients(G: np.ndarray, penalty: float, *, zero_diagonal: bool) -> np.ndarray:
+    r"""Express each sample by the others with the least squared coefficients.
+
+    .. math:: \min_C \lVert Z^\top - Z^\top C \rVert_F^2 + \lambda \lVert C \rVert_F^2
+
+    With :math:`G = Z Z^\top` and :math:`P = (G + \lambda I)^{-1}` the solution is
+    :math:`C = P G = I - \lambda P`; under the constraint :math:`\operatorname{diag} C = 0` it is
+    :math:`c_{ij} = -p_{ij} / p_{jj}` off the diagonal.
+
+    Parameters
+    ----------
+    G : ndarray of shape (n, n)
+        The Gram matrix of the samples, or a kernel.
+    penalty : float
+        The weight lambda, positive.
+    zero_diagonal : bool
+        Whether no sample may take part in its own expression.
+
+    Returns
+    -------
+    C : ndarray of shape (n, n)
+        Column j has the coefficients of sample j.
+    """
+    size = len(G)
+    P = cho_solve(_factor(G, penalty), np.eye(size))
+    if not zero_diagonal:
+        return np.eye(size) - penalty * P
+    C = -P / np.diag(P)
+    np.fill_diagonal(C, 0.0)
+    return C
+
+
+def solve_ridge(G: np.ndarray, penalty: float, cross: np.ndarray) -> np.ndarray:
+    """Express new samples, given as products with the training samples (n, m), as rows."""
+    return cho_solve(_factor(G, penalty), cross.T).T
+
+
+def _factor(G: np.ndarray, penalty: float) -> tuple[np.ndarray, bool]:
+    # Symmetric to the last bit: the factorisation reads one half only.
+    return cho_factor(0.5 * (G + G.T) + penalty * np.eye(len(G)))
+
+
+class LSR(SelfExpression):
+    r"""Subspace clustering by least squares regression (Lu et al.).
+
+    .. math::
+
+        \min_C \lVert Z^\top - Z^\top C \rVert_F^2 + \lambda \lVert C \rVert_F^2,
+        \qquad \operatorname{diag} C = 0
+
+    where the rows of Z are the samples, reduced to a few principal directions and divided by their
+    norms. The solution has a closed form (`ridge_coefficients`). The affinity
+    :math:`\tfrac12(|C| + |C|^\top)`, of columns divided by their largest entries, is cut by its
+    leading eigenvectors.
+
+    Parameters
+    ----------
+    n_clusters : int, default=8
+        The number of clusters, and of components where the model has any.
+    penalty : float, default=0.004
+        The weight lambda.
+    zero_diagonal : bool, default=True
+        Whether a sample may not take part in its own expression: the authors' LSR1. Their LSR2 has
+        no such constraint.
+    directions_per_cluster : int or None, default=6
+        As many times `n_clusters` principal directions are kept; None keeps samples as they are.
+    scale_columns : bool, default=True
+        Whether the coefficients of each sample are divided by the largest of them, as the authors'
+        program does for faces and their paper does not mention.
+    n_init : int, default=20
+        The number of starts of k-means on the eigenvectors.
+    random_state : None, int, Generator or RandomState, default=None
+        Source of randomness for the starts and for k-means.
+
+    Attributes
+    ----------
+    labels_ : array of shape (n_samples,)
+        The cluster of each sample; every label occurs.
+    memberships_ : array of shape (n_samples, n_clusters)
+        The share of each sample's affinity that goes to each cluster; rows sum to one.
+    cost_ : float
+        Half the squared error of the expressions of samples of norm 1.
+    history_ : list of Step
+        One record.
+    n_iter_ : int
+        Iterations of the best start.
+    stop_reason_ : StopReason
+        Why the best start ended.
+    failure_ : str
+        Empty; the reason where a method fails.
+    sample_shape_ : tuple of int
+        The shape of a sample.
+    n_features_in_ : int
+        The length of its first axis.
+    affinity_matrix_ : array of shape (n_samples, n_samples)
+        How much two samples contribute to each other, symmetric.
+    training_rows_ : array of shape (n_samples, n_features)
+        The flattened training samples as they were expressed, for `predict`.
+    directions_ : array of shape (n_features, n_directions) or None
+        The principal directions that were kept.
+
+    Notes
+    -----
+    Defaults are those of the authors' program for ten persons of the Extended Yale B faces; for
+    five persons it has a penalty of 0.4. As there, directions are those of the centred samples, on
+    which samples are projected as they are. What differs: rows are divided by their norms after the
+    projection, not before it, and rows of eigenvectors by theirs before k-means, as for all methods
+    here, where the program divides them by the roots of the degrees. The figure that the authors
+    published for the first ten persons is met so; with the program's own end it is not, which
+    ``python -m benchmarks.published_rivals`` shows for both.
+
+    `predict` expresses a new sample by all training samples with the same penalty, and takes the
+    cluster whose coefficients have the largest sum of sizes.
+
+    References
+    ----------
+    Lu, Min, Zhao, Zhu, Huang and Yan (2012), Robust and efficient subspace segmentation via least
+    squares regression, ECCV.
+
+    Examples
+    --------
+    >>> from tuckermix import baselines, datasets
+    >>> X = datasets.make_tensor_clusters(60, (6, 5), 3, random_state=0).X
+    >>> baselines.LSR(3, random_state=0).fit(X).affinity_matrix_.shape
+    (60, 60)
+    """
+
+    _rules: ClassVar[Rules] = {
+        "penalty": positive,
+        "directions_per_cluster": none_or(check_integer),
+    }
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        *,
+        penalty: float = 0.004,
+        zero_diagonal: bool = True,
+        directions_per_cluster: int | None = 6,
+        scale_columns: bool = True,
+        n_init: int = 20,
+        random_state: Any = None,
+    ) -> None:
+        super().__init__(n_clusters, n_init=n_init, random_state=random_state)
+        self.penalty = penalty
+        self.zero_diagonal = zero_diagonal
+        self.directions_per_cluster = directions_per_cluster
+        self.scale_columns = scale_columns
+
+    def _prepare(self, X: np.ndarray) -> np.ndarray:
+        self.directions_ = None
+        if self.directions_per_cluster is not None:
+            flat = X.reshape(X.shape[0], -1)
+            flat = flat / scale_of(flat)
+            count = self.directions_per_cluster * self.n_clusters
+            right = np.linalg.svd(flat - flat.mean(axis=0), full_matrices=False)[2]
+            self.directions_ = np.ascontiguousarray(right[:count].T)
+        return super()._prepare(X)
+
+    def _reduced(self, flat: np.ndarray) -> np.ndarray:
+        if self.directions_ is None:
+            return flat
+        return flat @ to_numpy(self.directions_).astype(np.float64)
+
+    def _express(self, Z: np.ndarray) -> Expression:
+        C = ridge_coefficients(Z @ Z.T, self.penalty, zero_diagonal=self.zero_diagonal)
+        largest = np.max(np.abs(C), axis=0)
+        scale = np.where(largest > 0, largest, 1.0) if self.scale_columns else 1.0
+        return Expression(C, symmetrized(C / scale), fitted={"directions_": self.directions_})
+
+    def _contributions(self, rows: np.ndarray, Z: np.ndarray) -> np.ndarray:
+        return solve_ridge(Z @ Z.T, self.penalty, rows @ Z.T)
+
+
+@dataclass(frozen=True)
+class AutoGrid:
+    """Settings of AutoSC."""
+
+    penalties: tuple[float, ...] = (0.01, 0.1, 1.0)
+    """The authors' penalties of the regression."""
+    kept: Sequence[int] = range(5, 16)
+    """The authors' numbers of entries that a column keeps."""
+    gap_floor: float = 1e-6
+    """Added to the mean of the first eigenvalues, the authors' figure."""
+    no_width: float = 1e-6
+    """A mean distance of samples of norm 1 below this means that all are equal: distances come
+    from squares, whose rounding of 1e-16 is a distance of 1e-8. Their kernel is 1 for any width."""
+
+
+GRID = AutoGrid()
+
+
+def relative_eigengap(eigenvalues: np.ndarray, n_clusters: int) -> float:
+    r"""Tell how clearly an affinity falls into parts.
+
+    .. math:: \frac{\sigma_{K+1} - \bar\sigma}{\bar\sigma + 10^{-6}}, \qquad
+        \bar\sigma = \tfrac1K \sum_{k \le K} \sigma_k
+
+    Parameters
+    ----------
+    eigenvalues : ndarray of shape (n_clusters + 1,) or longer
+        The smallest eigenvalues of the normalised Laplacian, ascending.
+    n_clusters : int
+        The number K of parts.
+
+    Returns
+    -------
+    gap : float
+        The larger, the clearer. Zero where there is no eigenvalue beyond the first K.
+    """
+    if len(eigenvalues) <= n_clusters:
+        return 0.0
+    mean = float(np.mean(eigenvalues[:n_clusters]))
+    return (float(eigenvalues[n_clusters]) - mean) / (mean + GRID.gap_floor)
+
+
+def keep_largest_in_columns(S: np.ndarray, count: int) -> np.ndarray:
+    """Keep the largest entries of each column, divided by their sum, and symmetrise.
+
+    Parameters
+    ----------
+    S : ndarray of shape (n, n)
+        Not negative.
+    count : int
+        The number of entries that a column keeps.
+
+    Returns
+    -------
+    W : ndarray of shape (n, n)
+        The mean of the result and its transpose.
+    """
+    count = min(count, len(S) - 1)
+    rows = np.argsort(-S, axis=0, kind="stable")[:count]
+    kept = np.zeros_like(S)
+    np.put_along_axis(kept, rows, np.take_along_axis(S, rows, axis=0), axis=0)
+    sums = kept.sum(axis=0)
+    kept /= np.where(sums > 0, sums, 1.0)
+    return 0.5 * (kept + kept.T)
+
+
+class AutoSC(SelfExpression):
+    r"""Automated spectral clustering (Fan et al.).
+
+    Affinities come from least squares regression, :math:`C = (K + \lambda I)^{-1} K`, with two
+    kernels K: the products of the samples, and a Gaussian whose width is the mean distance of two
+    samples. Of each column the :math:`\tau` entries of largest size off the diagonal are kept and
+    divided by their sum. Of all 66 affinities with :math:`\lambda \in \{0.01, 0.1, 1\}` and
+    :math:`\tau = 5, \dots, 15` the one with the largest relative gap of eigenvalues is taken
+    (`relative_eigengap`). Samples are divided by their norms first.
+
+    Parameters
+    ----------
+    n_clusters : int, default=8
+        The number of clusters, and of components where the model has any.
+    n_init : int, default=20
+        The number of starts of k-means on the eigenvectors.
+    random_state : None, int, Generator or RandomState, default=None
+        Source of randomness for the starts and for k-means.
+
+    Attributes
+    ----------
+    labels_ : array of shape (n_samples,)
+        The cluster of each sample; every label occurs.
+    memberships_ : array of shape (n_samples, n_clusters)
+        The share of each sample's affinity that goes to each cluster; rows sum to one.
+    cost_ : float
+        Half the squared error of the expressions of samples of norm 1.
+    history_ : list of Step
+        One record.
+    n_iter_ : int
+        Iterations of the best start.
+    stop_reason_ : StopReason
+        Why the best start ended.
+    failure_ : str
+        Empty; the reason where a method fails.
+    sample_shape_ : tuple of int
+        The shape of a sample.
+    n_features_in_ : int
+        The length of its first axis.
+    affinity_matrix_ : array of shape (n_samples, n_samples)
+        How much two samples contribute to each other, symmetric.
+    training_rows_ : array of shape (n_samples, n_features)
+        The flattened training samples as they were expressed, for `predict`.
+    kernel_ : {"linear", "gaussian"}
+        The kernel that was chosen.
+    penalty_ : float
+        The penalty lambda that was chosen.
+    n_kept_ : int
+        The number of entries that a column keeps.
+    gap_ : float
+        The relative gap of eigenvalues that they reach.
+    width_ : float
+        The width of the Gaussian.
+
+    Notes
+    -----
+    The grid, the kernels and the rule of choice are those of the authors' program AutoSC+GD; the
+    variants with a search by Bayesian optimisation and with a neural network for more than 5000
+    samples are left out.
+
+    `predict` expresses a new sample by all training samples with the kernel and penalty chosen,
+    keeps as many coefficients, and takes the cluster in which they have the largest sum of sizes.
+
+    References
+    ----------
+    Fan, Tu, Zhang, Zhao and Zhang (2022), A simple approach to automated spectral clustering,
+    NeurIPS.
+
+    Examples
+    --------
+    >>> from tuckermix import baselines, datasets
+    >>> X = datasets.make_tensor_clusters(60, (6, 5), 3, random_state=0).X
+    >>> baselines.AutoSC(3, random_state=0).fit(X).n_kept_ in range(5, 16)
+    True
+    """
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        *,
+        n_init: int = 20,
+        random_state: Any = None,
+    ) -> None:
+        super().__init__(n_clusters, n_init=n_init, random_state=random_state)
+
+    def _candidates(
+        self, Z: np.ndarray
+    ) -> Iterator[tuple[str, float, int, np.ndarray, np.ndarray]]:
+        """Give kernel, penalty, entries kept, coefficients and affinity of all candidates."""
+        for kernel in ("linear", "gaussian"):
+            K = self._kernel(kernel, Z, Z)
+            for penalty in GRID.penalties:
+                C = ridge_coefficients(K, penalty, zero_diagonal=False)
+                sizes = np.abs(C)
+                np.fill_diagonal(sizes, 0.0)
+                for count in GRID.kept:
+                    yield kernel, penalty, count, C, keep_largest_in_columns(sizes, count)
+
+    def _kernel(self, name: str, rows: np.ndarray, Z: np.ndarray) -> np.ndarray:
+        products = rows @ Z.T
+        if name == "linear":
+            return products
+        squares = np.sum(rows**2, axis=1)[:, None] + np.sum(Z**2, axis=1) - 2.0 * products
+        return np.exp(-np.maximum(squares, 0.0) / (2.0 * self.width_**2))
+
+    def _express(self, Z: np.ndarray) -> Expression:
+        norms = np.sum(Z**2, axis=1)
+        squares = np.maximum(norms[:, None] + norms - 2.0 * Z @ Z.T, 0.0)
+        width = float(np.mean(np.sqrt(squares)))
+        self.width_ = width if width > GRID.no_width else 1.0
+        count = min(self.n_clusters + 1, len(Z))
+        best: tuple[float, Expression] | None = None
+        for kernel, penalty, kept, C, W in self._candidates(Z):
+            values = 1.0 - normalized_eigenvectors(W, count)[0]
+            gap = relative_eigengap(values, self.n_clusters)
+            if best is None or gap > best[0]:
+                chosen = {"kernel_": kernel, "penalty_": penalty, "n_kept_": kept, "gap_": gap}
+                best = gap, Expression(C, W, fitted=chosen)
+        assert best is not None
+        return best[1]
+
+    def _embed(self, expression: Expression) -> np.ndarray:
+        # Eigenvectors of the random walk, as columns of norm 1, then rows of norm 1.
+        _, vectors, roots = normalized_eigenvectors(expression.affinity, self.n_clusters)
+        columns = roots[:, None] * vectors
+        return unit_rows(columns / np.linalg.norm(columns, axis=0))
+
+    def _contributions(self, rows: np.ndarray, Z: np.ndarray) -> np.ndarray:
+        K = self._kernel(self.kernel_, Z, Z)
+        sizes = np.abs(solve_ridge(K, self.penalty_, self._kernel(self.kernel_, rows, Z)))
+        smallest = np.sort(sizes, axis=1)[:, -min(self.n_kept_, sizes.shape[1])]
+        return np.where(sizes >= smallest[:, None], sizes, 0.0)
+
+
+def matching_pursuit(
+    G: np.ndarray,
+    cross: np.ndarray,
+    squares: np.ndarray,
+    *,
+    n_nonzero: int,
+    tol: float,
+    exclude_self: bool = False,
+) -> np.ndarray:
+    r"""Express many samples by few atoms each, by orthogonal matching pursuit.
+
+    In each round every sample takes the atom that its residual correlates with most, and all its
+    coefficients are then solved for anew. Only products are needed,
+
+    .. math:: Z r = Z x - G c, \qquad \lVert r \rVert^2 = \lVert x \rVert^2 - c^\top Z x
+
+    for the residual r of a sample x, the atoms as rows of Z and :math:`G = Z Z^\top`.
+
+    Parameters
+    ----------
+    G : ndarray of shape (m, m)
+        The Gram matrix of the atoms.
+    cross : ndarray of shape (n, m)
+        The products of samples and atoms.
+    squares : ndarray of shape (n,)
+        The squared norms of the samples.
+    n_nonzero : int
+        The most atoms of a sample.
+    tol : float
+        A sample whose squared residual is below this takes no further atom.
+    exclude_self : bool, default=False
+        Whether sample i may not take atom i; samples and atoms are then the same.
+
+    Returns
+    -------
+    C : ndarray of shape (n, m)
+        The coefficients of each sample as a row, at most `n_nonzero` of them not zero.
+    """
+    C = np.zeros_like(cross)
+    correlation = cross.copy()
+    open_ = np.arange(len(cross))
+    support = np.empty((len(cross), 0), dtype=np.intp)
+    for _ in range(min(n_nonzero, len(G) - exclude_self)):
+        sizes = np.abs(correlation)
+        np.put_along_axis(sizes, support, -1.0, axis=1)  # taken already
+        if exclude_self:
+            sizes[np.arange(len(open_)), open_] = -1.0
+        best = np.argmax(sizes, axis=1)
+        useful = sizes[np.arange(len(open_)), best] > 0  # nothing correlates with a zero sample
+        open_, best, support = open_[useful], best[useful], support[useful]
+        if len(open_) == 0:
+            break
+        support = np.column_stack([support, best])
+        wanted = np.take_along_axis(cross[open_], support, axis=1)
+        # A pseudo-inverse: atoms may be equal up to rounding.
+        inverse = np.linalg.pinv(G[support[:, :, None], support[:, None, :]], hermitian=True)
+        values = np.matmul(inverse, wanted[:, :, None])[:, :, 0]
+        C[open_[:, None], support] = values
+        left = squares[open_] - np.sum(values * wanted, axis=1) >= tol
+        open_, support, values = open_[left], support[left], values[left]
+        edges = np.arange(len(open_) + 1) * support.shape[1]
+        taken = scipy.sparse.csr_array(
+            (values.ravel(), support.ravel(), edges), shape=(len(open_), len(G))
+        )
+        correlation = cross[open_] - taken @ G
+    return C
+
+
+class SSCOMP(SelfExpression):
+    r"""Sparse subspace clustering by orthogonal matching pursuit (You, Robinson and Vidal).
+
+    .. math::
+
+        \min_c \lVert z_j - Z^\top c \rVert_2^2, \qquad \lVert c \rVert_0 \le k,\; c_j = 0
+
+    for each sample :math:`z_j`, divided by its norm, by taking one sample after the other
+    (`matching_pursuit`). Coefficients of a sample are divided by their norm, and the affinity
+    :math:`\tfrac12(|C| + |C|^\top)` is cut by its leading eigenvectors.
+
+    Parameters
+    ----------
+    n_clusters : int, default=8
+        The number of clusters, and of components where the model has any.
+    n_nonzero : int, default=10
+        The most samples k by which one is expressed. The authors have 5 for faces, 10 for digits.
+    tol : float, default=1e-6
+        A sample whose squared residual is below this is expressed well enough.
+    n_init : int, default=20
+        The number of starts of k-means on the eigenvectors.
+    random_state : None, int, Generator or RandomState, default=None
+        Source of randomness for the starts and for k-means.
+
+    Attributes
+    ----------
+    labels_ : array of shape (n_samples,)
+        The cluster of each sample; every label occurs.
+    memberships_ : array of shape (n_samples, n_clusters)
+        The share of each sample's affinity that goes to each cluster; rows sum to one.
+    cost_ : float
+        Half the squared error of the expressions of samples of norm 1.
+    history_ : list of Step
+        One record.
+    n_iter_ : int
+        Iterations of the best start.
+    stop_reason_ : StopReason
+        Why the best start ended.
+    failure_ : str
+        Empty; the reason where a method fails.
+    sample_shape_ : tuple of int
+        The shape of a sample.
+    n_features_in_ : int
+        The length of its first axis.
+    affinity_matrix_ : array of shape (n_samples, n_samples)
+        How much two samples contribute to each other, symmetric.
+    training_rows_ : array of shape (n_samples, n_features)
+        The flattened training samples as they were expressed, for `predict`.
+
+    Notes
+    -----
+    All samples are worked on together, on the Gram matrix. `predict` expresses a new sample by all
+    training samples in the same way, and takes the cluster whose coefficients have the largest sum
+    of sizes; a training sample is expressed by itself alone then.
+
+    References
+    ----------
+    You, Robinson and Vidal (2016), Scalable sparse subspace clustering by orthogonal matching
+    pursuit, CVPR.
+
+    Examples
+    --------
+    >>> from tuckermix import baselines, datasets
+    >>> X = datasets.make_tensor_clusters(60, (6, 5), 3, random_state=0).X
+    >>> model = baselines.SSCOMP(3, n_nonzero=4, random_state=0).fit(X)
+    >>> bool((model.predict(X) == model.labels_).all())
+    True
+    """
+
+    _rules: ClassVar[Rules] = {"n_nonzero": check_integer, "tol": check_real}
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        *,
+        n_nonzero: int = 10,
+        tol: float = 1e-06,
+        n_init: int = 20,
+        random_state: Any = None,
+    ) -> None:
+        super().__init__(n_clusters, n_init=n_init, random_state=random_state)
+        self.n_nonzero = n_nonzero
+        self.tol = tol
+
+    def _express(self, Z: np.ndarray) -> Expression:
+        G = Z @ Z.T
+        rows = self._pursue(G, G, np.diag(G), exclude_self=True)
+        return Expression(rows.T, symmetrized(unit_rows(rows)))
+
+    def _contributions(self, rows: np.ndarray, Z: np.ndarray) -> np.ndarray:
+        return self._pursue(Z @ Z.T, rows @ Z.T, np.sum(rows**2, axis=1))
+
+    def _pursue(
+        self, G: np.ndarray, cross: np.ndarray, squares: np.ndarray, exclude_self: bool = False
+    ) -> np.ndarray:
+        return matching_pursuit(
+            G, cross, squares, n_nonzero=self.n_nonzero, tol=self.tol, exclude_self=exclude_self
+        )
