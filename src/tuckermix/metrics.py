@@ -12,7 +12,6 @@ from sklearn.metrics import normalized_mutual_info_score
 from sklearn.metrics.cluster import contingency_matrix
 
 from tuckermix._array_api import is_array, to_numpy
-from tuckermix._declaration import describe
 from tuckermix._records import Record
 
 __all__ = ["MatchedTable", "clustering_accuracy", "matched_table", "normalized_mutual_information"]

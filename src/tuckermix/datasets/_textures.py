@@ -8,11 +8,9 @@ from typing import Any
 import numpy as np
 from scipy.ndimage import gaussian_filter
 
-from tuckermix._declaration import describe
 from tuckermix._validation import check_integer, check_random_state, check_real
 from tuckermix.datasets._dataset import Dataset
 from tuckermix.datasets._options import check_pair
-from tuckermix.datasets._synthetic import make_tensor_clusters
 
 PERIODS = (4.0, 40.0)
 """Frames in which a pair of states turns once: from flicker to slow waves."""

@@ -6,16 +6,20 @@ so on. Nothing here calls ``plt.show``. Colours are those of Okabe and Ito, doub
 line styles or hatches, so that every picture can be read in grey.
 """
 
-from tuckermix.plots.abundances import AbundanceDisplay
-from tuckermix.plots.centroids import CentroidDisplay
-from tuckermix.plots.components import ComponentDisplay
-from tuckermix.plots.confusion import ConfusionDisplay
-from tuckermix.plots.convergence import ConvergenceDisplay
-from tuckermix.plots.energy import EnergyDisplay
-from tuckermix.plots.members import MemberDisplay
-from tuckermix.plots.memberships import MembershipDisplay
-from tuckermix.plots.sample_map import MapDisplay
+from tuckermix.plots.charts import (
+    ConfusionDisplay,
+    ConvergenceDisplay,
+    EnergyDisplay,
+    MapDisplay,
+    MembershipDisplay,
+)
 from tuckermix.plots.selection import SelectionDisplay
+from tuckermix.plots.tiles import (
+    AbundanceDisplay,
+    CentroidDisplay,
+    ComponentDisplay,
+    MemberDisplay,
+)
 
 __all__ = [
     "CentroidDisplay",

@@ -95,3 +95,67 @@ def subspace_of(estimator: Any, X: Any) -> np.ndarray:
     check_is_fitted(estimator)
     look = estimator.place if hasattr(estimator, "place") else estimator.transform
     return to_numpy(look(as_fitted(estimator, X)))
+
+
+def confidence_of(estimator: Any, X: Any, labels: np.ndarray) -> np.ndarray:
+    """Return the soft label of each sample for its own cluster; ones where there are none.
+
+    Outliers, of label -1, get the largest of their soft labels.
+    """
+    if not hasattr(estimator, "predict_proba"):
+        return np.ones(len(labels))
+    proba = to_numpy(estimator.predict_proba(as_fitted(estimator, X)))
+    return proba[np.arange(len(labels)), np.where(labels < 0, proba.argmax(axis=1), labels)]
+
+
+def typical_members(
+    labels: np.ndarray,
+    confidence: np.ndarray,
+    distances: np.ndarray,
+    n_clusters: int,
+    n_members: int,
+) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """Choose the typical and the doubtful members of each cluster.
+
+    Typical members have the largest soft label for their cluster and, among equals, lie nearest
+    to its centroid; doubtful ones have the smallest and, among equals, lie farthest. This is what
+    the two words mean everywhere: in displays, in the report and in the documentation.
+
+    A cluster with fewer than twice `n_members` samples shows none of them twice: the typical come
+    first, the doubtful take what is left.
+
+    Parameters
+    ----------
+    labels : array of shape (n,)
+        The cluster of each sample.
+    confidence : array of shape (n,)
+        The soft label of each sample for its cluster.
+    distances : array of shape (n,)
+        The distance of each sample from its centroid.
+    n_clusters, n_members : int
+        The number of clusters, and of members wanted on each side.
+
+    Returns
+    -------
+    typical, doubtful : lists of arrays
+        For each cluster the sample indices, the most typical or doubtful first.
+    """
+    typical, doubtful = [], []
+    for cluster in range(n_clusters):
+        members = np.flatnonzero(labels == cluster)
+        order = members[np.lexsort((distances[members], -confidence[members]))]
+        typical.append(order[:n_members])
+        doubtful.append(order[n_members:][::-1][:n_members])
+    return typical, doubtful
+
+
+def history_column(history: Any, name: str) -> np.ndarray:
+    """Return one quantity of all history records as floats, nan where a record lacks it."""
+    values = [getattr(record, name, None) for record in history]
+    return np.array([np.nan if value is None else float(value) for value in values])
+
+
+def iterations_of(history: Any) -> np.ndarray:
+    """Return the numbers of the iterations; their places where records have none."""
+    numbers = history_column(history, "iteration")
+    return np.arange(len(history), dtype=float) if np.isnan(numbers).any() else numbers

@@ -7,6 +7,8 @@ each other, and UMAP would bring a compiler as a dependency. The forces are UMAP
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from scipy.linalg import eigh
 from scipy.spatial import cKDTree
@@ -14,45 +16,54 @@ from sklearn.neighbors import NearestNeighbors
 
 from tuckermix._resources import one_blas_thread
 
-RIDGE = 1e-6
-"""Added to the scatter within clusters, relative to its mean, where it is singular."""
 
-N_NEIGHBORS = 10
-"""Edges that pull. More of them make clusters rounder and hide bridges between them."""
+@dataclass(frozen=True)
+class MapSettings:
+    """Settings of the maps."""
 
-N_ITERATIONS = 200
-"""After this many steps of falling length, marks move by less than their own size."""
+    ridge: float = 1e-6
+    """Added to the scatter within clusters, relative to its mean, where it is singular."""
+    n_neighbors: int = 10
+    """Edges that pull. More of them make clusters rounder and hide bridges between them."""
+    n_iterations: int = 200
+    """After this many steps of falling length, marks move by less than their own size."""
+    n_repelled: int = 5
+    """Other samples that push each sample away in one step, drawn at each step."""
+    repulsion: float = 12.0
+    """The weight of a push relative to a pull: the least at which 1,797 digits do not overlap."""
+    closest: float = 0.01
+    """Softens the push between samples that lie on top of each other."""
+    longest_step: float = 4.0
+    """A sample moves by no more than this at once, so that no start can throw it out."""
+    step: float = 0.15
+    """The length of the first step relative to the force."""
+    start_spread: float = 2.0
+    """The standard deviation of the start: within reach of every pull."""
+    gravity: float = 0.05
+    """A pull to the middle, relative to the distance from it: keeps groups from flying off."""
+    seed: int = 0
+    """The draws are the same at every call: a map does not change when it is drawn again."""
 
-N_REPELLED = 5
-"""Other samples that push each sample away in one step, drawn anew each time."""
 
-REPULSION = 12.0
-"""How much one push weighs against one pull: the least at which 1,797 digits do not overlap."""
+@dataclass(frozen=True)
+class SpreadSettings:
+    """Settings of the steps that push marks apart."""
 
-CLOSEST = 0.01
-"""Softens the push between samples that lie on top of each other."""
+    spacing: float = 0.36
+    """The distance kept between marks, relative to that of marks which fill the map evenly."""
+    n_neighbors: int = 8
+    """Neighbours that push in one step."""
+    n_steps: int = 60
+    """Steps, after which hardly any mark moves."""
+    relaxation: float = 0.4
+    """The part of the wanted move that is made in one step."""
+    dither: float = 1e-3
+    """Random shift relative to the spacing: samples at the same place get a direction to part."""
+    seed: int = 0
+    """The same draws at every call."""
 
-LONGEST_STEP = 4.0
-"""A sample moves by no more than this at once, so that no start can throw it out."""
 
-STEP = 0.15
-"""The length of the first step relative to the force."""
-
-START_SPREAD = 2.0
-"""The standard deviation of the start: within reach of every pull."""
-
-GRAVITY = 0.05
-"""A pull to the middle, relative to the distance from it: keeps apart groups from flying off."""
-
-SPACING = 0.36
-"""The distance kept between marks, relative to that of marks which fill the map evenly."""
-
-N_CROWDED, N_SPREADS, RELAXATION, DITHER = 8, 60, 0.4, 1e-3
-"""Neighbours that push in one step, steps, the part of the wanted move that is made, and the size
-of the random shift relative to the spacing."""
-
-SEED = 0
-"""The draws are the same at every call: a map does not change when it is drawn again."""
+MAP, SPREAD = MapSettings(), SpreadSettings()
 
 
 def discriminant_map(Z: np.ndarray, labels: np.ndarray) -> np.ndarray:
@@ -88,8 +99,8 @@ def discriminant_map(Z: np.ndarray, labels: np.ndarray) -> np.ndarray:
     between = (means * (sizes / n)[:, None]).T @ means
     scale = np.trace(within) / dim or 1.0
     # The total scatter stands in for what the clusters leave open (a single cluster above all).
-    between += RIDGE * (within + between)
-    _, directions = eigh(between, within + RIDGE * scale * np.eye(dim))
+    between += MAP.ridge * (within + between)
+    _, directions = eigh(between, within + MAP.ridge * scale * np.eye(dim))
     chosen = directions[:, -1:-3:-1]
     signs = np.sign(chosen[np.abs(chosen).argmax(axis=0), [0, 1]])
     return centred @ (chosen * np.where(signs == 0, 1, signs))
@@ -119,30 +130,30 @@ def neighbor_map(Z: np.ndarray, labels: np.ndarray) -> np.ndarray:
     n = Z.shape[0]
     start = discriminant_map(Z, labels)
     spread = start.std(axis=0)
-    positions = start / np.where(spread > 0, spread, 1) * START_SPREAD
-    k = min(N_NEIGHBORS, n - 1)
+    positions = start / np.where(spread > 0, spread, 1) * MAP.start_spread
+    k = min(MAP.n_neighbors, n - 1)
     if k < 1:
         return positions
     neighbors = NearestNeighbors(n_neighbors=k + 1).fit(Z).kneighbors(Z, return_distance=False)
     heads, tails = np.repeat(np.arange(n), k + 1), neighbors.ravel()
     heads, tails = heads[heads != tails], tails[heads != tails]
-    draws = np.random.default_rng(SEED)
-    for step in range(N_ITERATIONS):
+    draws = np.random.default_rng(MAP.seed)
+    for step in range(MAP.n_iterations):
         difference = positions[heads] - positions[tails]
         pull = 2 * difference / (1 + (difference**2).sum(axis=1))[:, None]
-        force = -GRAVITY * positions + np.column_stack(
+        force = -MAP.gravity * positions + np.column_stack(
             [
                 np.bincount(tails, pull[:, axis], n) - np.bincount(heads, pull[:, axis], n)
                 for axis in (0, 1)
             ]
         )
-        for shift in draws.integers(1, n, size=N_REPELLED):
+        for shift in draws.integers(1, n, size=MAP.n_repelled):
             away = positions - np.roll(positions, shift, axis=0)
             squared = (away**2).sum(axis=1)[:, None]
-            push = REPULSION * 2 * away / ((CLOSEST + squared) * (1 + squared))
-            force += np.clip(push, -LONGEST_STEP, LONGEST_STEP)
-        move = STEP * (1 - step / N_ITERATIONS) * force
-        positions = positions + np.clip(move, -LONGEST_STEP, LONGEST_STEP)
+            push = MAP.repulsion * 2 * away / ((MAP.closest + squared) * (1 + squared))
+            force += np.clip(push, -MAP.longest_step, MAP.longest_step)
+        move = MAP.step * (1 - step / MAP.n_iterations) * force
+        positions = positions + np.clip(move, -MAP.longest_step, MAP.longest_step)
     return spread_out(positions - positions.mean(axis=0))
 
 
@@ -163,20 +174,19 @@ def spread_out(positions: np.ndarray) -> np.ndarray:
         The map with groups that were points as discs.
     """
     n = positions.shape[0]
-    k = min(N_CROWDED, n - 1)
+    k = min(SPREAD.n_neighbors, n - 1)
     if k < 1:
         return positions
-    draws = np.random.default_rng(SEED)
-    for _ in range(N_SPREADS):
+    draws = np.random.default_rng(SPREAD.seed)
+    for _ in range(SPREAD.n_steps):
         extent = np.ptp(positions, axis=0)
         width, height = np.where(extent > 0, extent, 1.0)
-        spacing = SPACING * np.sqrt(width * height / n)
-        # A tiny shift gives samples at one and the same place a direction to part in.
-        positions = positions + DITHER * spacing * draws.normal(size=positions.shape)
+        spacing = SPREAD.spacing * np.sqrt(width * height / n)
+        positions = positions + SPREAD.dither * spacing * draws.normal(size=positions.shape)
         distances, neighbors = cKDTree(positions).query(positions, k + 1)
         close = (distances < spacing) & (neighbors != np.arange(n)[:, None])
         away = positions[:, None] - positions[neighbors]
-        lengths = np.maximum(distances, DITHER * spacing)[..., None]
+        lengths = np.maximum(distances, SPREAD.dither * spacing)[..., None]
         push = np.where(close[..., None], (spacing / lengths - 1) * away, 0.0).sum(axis=1)
-        positions = positions + RELAXATION * np.clip(push, -spacing, spacing)
+        positions = positions + SPREAD.relaxation * np.clip(push, -spacing, spacing)
     return positions

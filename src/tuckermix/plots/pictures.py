@@ -14,20 +14,8 @@ import numpy as np
 from tuckermix._names import KINDS
 from tuckermix._validation import check_option
 
-COLOUR_CHANNELS = (3, 4)
+COLOUR_CHANNELS = frozenset({3, 4})
 """A last axis of this length, after two longer ones, is taken for red, green, blue (and alpha)."""
-
-CURVE_SHAPE = (32, 64)
-"""The raster on which a one-dimensional sample is drawn as a curve."""
-
-N_FRAMES = 6
-"""How many frames of a video stand side by side."""
-
-CLIP_PERCENT = 0.5
-"""This share of the values at each end may saturate, so that one outlier does not set the scale."""
-
-SCALE_VALUES = 200_000
-"""Percentiles are taken over about this many values: the third digit does not show."""
 
 
 def squeezed_shape(shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -73,11 +61,28 @@ def picture_kind(shape: tuple[int, ...], kind: str = "auto") -> str:
     return "volume"
 
 
-def value_range(samples: np.ndarray) -> tuple[float, float]:
-    """Return the values shown as black and as white, robust to a few outliers."""
+def value_range(
+    samples: np.ndarray, *, clip_percent: float = 0.5, n_values: int = 200_000
+) -> tuple[float, float]:
+    """Return the values shown as black and as white, robust to a few outliers.
+
+    Parameters
+    ----------
+    samples : array
+        The samples.
+    clip_percent : float, default=0.5
+        This share of the values at each end may saturate, so that no outlier sets the scale.
+    n_values : int, default=200000
+        Percentiles are taken over about this many values: the third digit does not show.
+
+    Returns
+    -------
+    limits : tuple of float
+        The values of black and white.
+    """
     flat = np.asarray(samples).reshape(-1)
-    flat = flat[:: max(1, flat.size // SCALE_VALUES)]
-    low, high = np.percentile(flat, [CLIP_PERCENT, 100 - CLIP_PERCENT])
+    flat = flat[:: max(1, flat.size // n_values)]
+    low, high = np.percentile(flat, [clip_percent, 100 - clip_percent])
     if not high > low:
         low, high = float(flat.min()), float(flat.max())
     return float(low), float(high) if high > low else float(low) + 1.0
@@ -96,7 +101,7 @@ def views(
     kind: str = "auto",
     *,
     limits: tuple[float, float] | None = None,
-    n_frames: int = N_FRAMES,
+    n_frames: int = 6,
 ) -> np.ndarray:
     """Show each sample as one or several pictures.
 
@@ -172,9 +177,11 @@ def _padded(pictures: np.ndarray, height: int, width: int) -> np.ndarray:
     return np.pad(pictures, ((0, 0), (top, bottom), (left, right)))
 
 
-def curves(signals: np.ndarray, limits: tuple[float, float]) -> np.ndarray:
-    """Draw signals of shape (n, d) as white curves on black, of shape (n, *CURVE_SHAPE)."""
-    height, width = CURVE_SHAPE
+def curves(
+    signals: np.ndarray, limits: tuple[float, float], shape: tuple[int, int] = (32, 64)
+) -> np.ndarray:
+    """Draw signals of shape (n, d) as white curves on black, of shape (n, *shape)."""
+    height, width = shape
     length = signals.shape[1]
     position = np.linspace(0, length - 1, width)
     values = np.stack([np.interp(position, np.arange(length), signal) for signal in signals])

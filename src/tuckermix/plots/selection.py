@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
-from tuckermix._declaration import describe
 from tuckermix.plots.fitted import fitted
-from tuckermix.plots.style import DRAWN, Display, axes_for, colour_of, marker_of, plain_axes
+from tuckermix.plots.style import Display, axes_for, colour_of, marker_of, plain_axes
 
 ROOM = 1.2
 """Numbers of clusters are named on the axis where they differ by at least this factor."""

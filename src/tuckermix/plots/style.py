@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from typing import Any, Self
 
-from tuckermix._declaration import describe
 from tuckermix._optional import require
 
 COLOURS = (
@@ -33,24 +33,50 @@ SEQUENTIAL = "cividis"
 
 INK = "#222222"
 
-DRAWN = """
-Parameters
-----------
-estimator : estimator
-    The fitted clustering.
-X : array of shape (n_samples, d_1, ...)
-    The samples.
-kind : str, default="auto"
-    How a sample is shown.
-ax : matplotlib Axes, default=None
-    Where to draw; None makes a figure.
 
-Returns
--------
-display : Display
-    The display, drawn.
-"""
-"""What the methods of displays share."""
+@dataclass(frozen=True)
+class Style:
+    """Measures of all displays, inches where they are lengths."""
+
+    tile: float = 1.15
+    """The width of a picture in a new figure: a thumbnail that is large enough to judge."""
+    small_tile: float = 0.55
+    """The width of a picture among many of a row."""
+    map_tile: float = 2.0
+    """The width of a map of a scene."""
+    profile: float = 1.6
+    """The height of the profiles below the components."""
+    left: float = 0.5
+    """Room for the names of rows."""
+    title: float = 0.4
+    """Room for the title."""
+    head: float = 0.2
+    """Room for a line between the title and the first row."""
+    narrowest: float = 4.6
+    """The width that a title needs."""
+    chart: tuple[float, float] = (5.6, 3.2)
+    """A figure of curves."""
+    pictures_in_row: int = 5
+    """Samples in a row, where each has a single picture."""
+    maps_in_row: int = 4
+    """Maps of a scene in a row."""
+    frame_milliseconds: int = 120
+    """About eight frames per second, slow enough to follow."""
+    most_bars: int = 400
+    """More bars than this are thinner than a pixel on most screens."""
+    most_printed: int = 20
+    """With more classes than this the counts do not fit their cells."""
+    mark_area: float = 30_000.0
+    """Square points that the marks of a map share."""
+    mark_areas: tuple[float, float] = (7.0, 30.0)
+    """The smallest and the largest mark."""
+    least_gap: float = 1e-17
+    """A gap of zero is drawn here, below rounding error, so that a log scale can show it."""
+    log_ratio: float = 3.0
+    """Costs that fall by more than this factor are drawn on a log scale."""
+
+
+STYLE = Style()
 
 
 def colour_of(cluster: int) -> str:

@@ -12,10 +12,16 @@ from tuckermix._array_api import blocks, to_numpy
 from tuckermix._names import LOG_SCATTERING, PIXELS, SCATTERING
 from tuckermix._records import Record
 from tuckermix.metrics import matched_table
-from tuckermix.plots.convergence import history_column, iterations_of
-from tuckermix.plots.fitted import distances_to, even_subsample, rows_of, subspace_of
+from tuckermix.plots.fitted import (
+    distances_to,
+    even_subsample,
+    history_column,
+    iterations_of,
+    rows_of,
+    subspace_of,
+    typical_members,
+)
 from tuckermix.plots.layout import neighbor_map
-from tuckermix.plots.members import typical_members
 from tuckermix.plots.pictures import picture, picture_kind, resized, value_range, views
 from tuckermix.plots.style import COLOURS
 from tuckermix.report import _images, _svg
@@ -129,7 +135,7 @@ def shown_samples(subject: Subject) -> tuple[Any, tuple[float, float]]:
 def cards(subject: Subject) -> list[Card]:
     """Describe each cluster.
 
-    Which members are typical and which doubtful, `tuckermix.plots.members` says. Where there are
+    `typical_members` says which members are typical and which doubtful. Where there are
     images beside the features, each cluster is shown by the mean of its images.
     """
     X, labels, truth, kind = subject.X, subject.labels, subject.truth, subject.kind
