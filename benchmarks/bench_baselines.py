@@ -28,8 +28,7 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks import reporting
 from tuckermix import baselines, datasets
-from tuckermix.baselines.alternating import alternating_nmf
-from tuckermix.baselines.multiplicative import multiplicative_nmf
+from tuckermix.baselines.nmf import alternating_nmf, multiplicative_nmf
 from tuckermix.baselines.nonnegative import (
     nonnegative_least_squares,
     random_start,

@@ -11,7 +11,8 @@ from sklearn.datasets import load_digits
 from sklearn.decomposition import PCA
 
 from tuckermix import TuckerClustering
-from tuckermix.baselines import DRCC, _labels
+from tuckermix.baselines import DRCC
+from tuckermix.baselines._base import KMEANS_STARTS
 from tuckermix.baselines.drcc import penalty_grid
 from tuckermix.features import Scattering
 from tuckermix.metrics import clustering_accuracy
@@ -79,7 +80,7 @@ def test_a_function_gets_clusters_ranks_seed_and_settings():
 
 
 def test_kmeans_on_pixels_has_as_many_starts_as_the_other_methods():
-    assert METHODS["k-means"].settings["n_init"] == _labels.KMEANS_STARTS
+    assert METHODS["k-means"].settings["n_init"] == KMEANS_STARTS
 
 
 def test_pixels_are_flattened_for_methods_that_need_vectors():

@@ -6,7 +6,7 @@ from scipy.optimize import linear_sum_assignment
 
 from tuckermix.baselines import ADSSC
 from tuckermix.baselines.adssc import doubly_stochastic
-from tuckermix.baselines.lsr import ridge_coefficients
+from tuckermix.baselines.self_expression import ridge_coefficients
 
 
 @pytest.mark.parametrize("eta", [0.01, 0.1, 1.0])

@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import nnls
 
 from tuckermix.baselines import AlternatingNMF
-from tuckermix.baselines.alternating import _operate, alternating_nmf, truncated_nmf
+from tuckermix.baselines.nmf import _operate, alternating_nmf, truncated_nmf
 from tuckermix.baselines.nonnegative import projected_gradient_norm, random_start
 
 VARIANTS = {

@@ -3,18 +3,12 @@
 import numpy as np
 import pytest
 from sklearn.cluster import KMeans
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from tuckermix._records import StopReason
-from tuckermix.baselines.asit import ASIT
+from tuckermix.baselines.tucker import ASIT
 from tuckermix.datasets import make_tensor_clusters
 from tuckermix.metrics import clustering_accuracy
 from tuckermix.numerics.tensor import multi_mode_dot
-
-
-@parametrize_with_checks([ASIT()])
-def test_scikit_learn_checks(estimator, check):
-    check(estimator)
 
 
 def _hard(seed, shape=(7, 6)):

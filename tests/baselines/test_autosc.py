@@ -6,7 +6,7 @@ from sklearn.kernel_ridge import KernelRidge
 from sklearn.metrics.pairwise import euclidean_distances, rbf_kernel
 
 from tuckermix.baselines import AutoSC
-from tuckermix.baselines.autosc import keep_largest_in_columns, relative_eigengap
+from tuckermix.baselines.self_expression import keep_largest_in_columns, relative_eigengap
 
 
 def blobs(seed, size=36, width=7):

@@ -7,8 +7,7 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from tuckermix._records import StopReason
-from tuckermix.baselines._base import ComponentClustering, IterativeClustering, nearest_center
-from tuckermix.baselines._run import Run
+from tuckermix.baselines._base import ComponentClustering, IterativeClustering, Run, nearest_center
 
 
 def run(cost, reason=StopReason.TOLERANCE, **settings):

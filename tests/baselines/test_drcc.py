@@ -3,17 +3,11 @@
 import numpy as np
 import pytest
 from sklearn.neighbors import kneighbors_graph
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from tuckermix._records import StopReason
 from tuckermix.baselines.drcc import DRCC, _Side, cocluster, neighbor_graph, penalty_grid
 from tuckermix.datasets import make_tensor_clusters
 from tuckermix.metrics import clustering_accuracy
-
-
-@parametrize_with_checks([DRCC()])
-def test_scikit_learn_checks(estimator, check):
-    check(estimator)
 
 
 @pytest.mark.parametrize("shape", [(8, 7), (6, 5, 4)])

@@ -6,7 +6,7 @@ from sklearn.linear_model import ElasticNet
 from sklearn.metrics.pairwise import euclidean_distances
 
 from tuckermix.baselines import EnSC
-from tuckermix.baselines.ensc import WORKING_SET, elastic_net
+from tuckermix.baselines.ensc import NET, elastic_net
 
 
 def unit(seed, size=40, width=15):
@@ -33,7 +33,7 @@ def test_coefficients_are_those_of_scikit_learn(seed, tau):
 @pytest.mark.parametrize("gamma", [5.0, 50.0, 200.0])
 def test_optimality_conditions_hold_beyond_the_working_set(seed, gamma):
     """With more atoms than the working set: subgradients within their bounds, to 1e-8."""
-    Z = unit(seed, size=3 * WORKING_SET, width=60)
+    Z = unit(seed, size=3 * NET.working_set, width=60)
     G, tau = Z @ Z.T, 0.9
     for i in range(0, len(Z), 40):
         cross = G[i].copy()

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tuckermix.baselines._labels import label_memberships
+from tuckermix.baselines._base import label_memberships
 
 
 @pytest.mark.parametrize("rule", ["kmeans", "argmax"])

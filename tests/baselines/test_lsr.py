@@ -7,7 +7,7 @@ from sklearn.decomposition import PCA
 from sklearn.linear_model import Ridge
 
 from tuckermix.baselines import LSR
-from tuckermix.baselines.lsr import ridge_coefficients, solve_ridge
+from tuckermix.baselines.self_expression import ridge_coefficients, solve_ridge
 from tuckermix.metrics import clustering_accuracy
 
 

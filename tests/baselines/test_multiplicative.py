@@ -9,7 +9,7 @@ from sklearn.decomposition import NMF
 from sklearn.exceptions import ConvergenceWarning
 
 from tuckermix._records import StopReason
-from tuckermix.baselines.multiplicative import multiplicative_nmf
+from tuckermix.baselines.nmf import multiplicative_nmf
 from tuckermix.baselines.nonnegative import random_start
 
 

@@ -6,6 +6,7 @@ from scipy.optimize import nnls
 
 from tuckermix.baselines import nonnegative
 from tuckermix.baselines.nonnegative import (
+    Pivoting,
     least_squares_cost,
     nonnegative_least_squares,
     projected_gradient_norm,
@@ -78,7 +79,9 @@ def unit_problem():
 
 def test_rows_that_cycle_go_to_the_active_set_method():
     A, R, expected = unit_problem()
-    found = nonnegative._pivot(A, R, np.zeros(R.shape, bool), full_exchanges=1, max_rounds=0)
+    found = nonnegative._pivot(
+        A, R, np.zeros(R.shape, bool), Pivoting(full_exchanges=1, rounds_per_component=0)
+    )
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-8)
 
 
@@ -86,7 +89,9 @@ def test_single_exchanges_reach_the_same_solution(monkeypatch):
     """Without full exchanges the method is Murty's, which is finite."""
     A, R, expected = unit_problem()
     monkeypatch.setattr(nonnegative, "_active_set", None)
-    found = nonnegative._pivot(A, R, np.zeros(R.shape, bool), full_exchanges=0, max_rounds=50)
+    found = nonnegative._pivot(
+        A, R, np.zeros(R.shape, bool), Pivoting(full_exchanges=0, rounds_per_component=50)
+    )
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-8)
 
 

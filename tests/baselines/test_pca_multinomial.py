@@ -7,7 +7,6 @@ from unittest import mock
 import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from tuckermix import decompose
 from tuckermix._records import StopReason
@@ -16,11 +15,6 @@ from tuckermix.datasets import make_tensor_clusters
 from tuckermix.decomposition import alternating
 from tuckermix.metrics import clustering_accuracy
 from tuckermix.numerics.tensor import tucker_to_tensor
-
-
-@parametrize_with_checks([PCAMultinomial(max_iter=5, tol=1e-2)])
-def test_scikit_learn_checks(estimator, check):
-    check(estimator)
 
 
 def _noise(seed, shape=(7, 6), n_samples=40):

@@ -4,21 +4,14 @@ import numpy as np
 import pytest
 import scipy.optimize
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from tuckermix import decompose
 from tuckermix._records import StopReason
-from tuckermix.baselines._tucker import start_tucker
-from tuckermix.baselines.pcab import PCAB, solve_nonnegative_tucker
+from tuckermix.baselines.tucker import PCAB, solve_nonnegative_tucker, start_tucker
 from tuckermix.datasets import make_tensor_clusters
 from tuckermix.decomposition.exact import closed_form
 from tuckermix.metrics import clustering_accuracy
 from tuckermix.numerics.tensor import multi_mode_dot, tucker_to_tensor
-
-
-@parametrize_with_checks([PCAB()])
-def test_scikit_learn_checks(estimator, check):
-    check(estimator)
 
 
 def _noise(seed, shape=(7, 6), n_samples=50):

@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 
 from tuckermix._records import StopReason
-from tuckermix.baselines import projected_gradient
+from tuckermix.baselines import nmf
+from tuckermix.baselines.nmf import (
+    projected_gradient_nmf,
+    projected_gradient_nnls,
+)
 from tuckermix.baselines.nonnegative import (
     nonnegative_least_squares,
     projected_gradient_norm,
     random_start,
-)
-from tuckermix.baselines.projected_gradient import (
-    projected_gradient_nmf,
-    projected_gradient_nnls,
 )
 
 
@@ -101,14 +101,14 @@ def test_search_ends_when_rounding_is_all_that_is_left():
 
 def test_subproblem_tolerances_follow_lin(monkeypatch):
     calls = []
-    original = projected_gradient.projected_gradient_nnls
+    original = nmf.projected_gradient_nnls
 
     def spy(*args, tol, **settings):
         result = original(*args, tol=tol, **settings)
         calls.append((tol, result[2]))
         return result
 
-    monkeypatch.setattr(projected_gradient, "projected_gradient_nnls", spy)
+    monkeypatch.setattr(nmf, "projected_gradient_nnls", spy)
     X, W, H = problem(1)
     projected_gradient_nmf(X, W, H, max_iter=60, tol=1e-9)
     residual = W @ H - X

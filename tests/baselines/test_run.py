@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tuckermix._records import StopReason
-from tuckermix.baselines._run import Run, Step, Trace, relative_change
+from tuckermix.baselines._base import Run, Step, Trace, relative_change
 
 
 def run(cost, reason=StopReason.TOLERANCE):

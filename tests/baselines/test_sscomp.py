@@ -5,7 +5,7 @@ import pytest
 from sklearn.linear_model import orthogonal_mp
 
 from tuckermix.baselines import SSCOMP
-from tuckermix.baselines.sscomp import matching_pursuit
+from tuckermix.baselines.self_expression import matching_pursuit
 
 
 def unit(seed, size=40, width=15):

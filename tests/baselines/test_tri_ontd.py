@@ -5,7 +5,6 @@ import pytest
 from sklearn.datasets import make_blobs
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from tuckermix._records import StopReason
 from tuckermix.baselines.tri_ontd import (
@@ -17,16 +16,6 @@ from tuckermix.baselines.tri_ontd import (
 from tuckermix.datasets import make_tensor_clusters
 from tuckermix.metrics import clustering_accuracy
 from tuckermix.numerics.tensor import multi_mode_dot, tucker_to_tensor
-
-
-@parametrize_with_checks(
-    [TriONTD()],
-    expected_failed_checks=lambda estimator: {
-        "check_clustering": "it standardises its data, so that they are negative; see below"
-    },
-)
-def test_scikit_learn_checks(estimator, check):
-    check(estimator)
 
 
 def test_blobs_of_the_scikit_learn_check():

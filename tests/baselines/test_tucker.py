@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tuckermix.baselines._tucker import start_tucker
+from tuckermix.baselines.tucker import start_tucker
 from tuckermix.datasets import make_tensor_clusters
 from tuckermix.numerics.tensor import unfold
 

@@ -1,10 +1,10 @@
 import numpy as np
 import pytest
+from tuckermix.plots.components import mode_profiles
 
 from tuckermix import TuckerClustering
 from tuckermix.datasets import make_tensor_clusters
 from tuckermix.plots import ComponentDisplay
-from tuckermix.plots.components import mode_profiles
 
 
 def test_profiles_say_where_and_when():

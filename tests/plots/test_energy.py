@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
+from tuckermix.plots.energy import mode_spectra
 
 from tuckermix.plots import EnergyDisplay
-from tuckermix.plots.energy import mode_spectra
 
 
 @pytest.mark.parametrize("shape", [(50, 6), (30, 5, 7), (20, 3, 4, 5)])

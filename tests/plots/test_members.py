@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 from sklearn.base import BaseEstimator
+from tuckermix.plots.members import confidence_of, typical_members
 
 from tuckermix.plots import MemberDisplay
-from tuckermix.plots.members import confidence_of, typical_members
 
 
 @pytest.mark.parametrize("seed", range(5))

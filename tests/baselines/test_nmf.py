@@ -14,7 +14,6 @@ from sklearn.utils.estimator_checks import (
     check_inplace_ensure_writeable,
     check_set_output_transform,
     check_transformer_get_feature_names_out,
-    parametrize_with_checks,
 )
 
 from tuckermix._records import StopReason
@@ -24,7 +23,7 @@ from tuckermix.baselines import (
     MultiplicativeNMF,
     ProjectedGradientNMF,
 )
-from tuckermix.baselines._factorization import normalize_components
+from tuckermix.baselines.nmf import normalize_components
 
 ESTIMATORS = {
     "multiplicative": (MultiplicativeNMF, {}),
@@ -59,15 +58,6 @@ def planted(seed, n_clusters=4, per_cluster=15, shape=(6, 5), noise=0.05):
 
 
 CLASSES = (MultiplicativeNMF, AlternatingNMF, BayesianNMF, ProjectedGradientNMF)
-
-NEGATIVE = {"check_clustering": "gives negative data to every clusterer; run on shifted data below"}
-
-
-@parametrize_with_checks(
-    [cls(max_iter=100) for cls in CLASSES], expected_failed_checks=lambda estimator: NEGATIVE
-)
-def test_scikit_learn_checks(estimator, check):
-    check(estimator)
 
 
 @pytest.mark.parametrize("readonly", [False, True])
