@@ -5,6 +5,21 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+KINDS = (
+    "zero sample",
+    "zero slices",
+    "one cluster",
+    "more clusters than rank",
+    "every sample a cluster",
+    "constant",
+    "all zero",
+    "two distinct samples",
+    "one feature",
+    "tiny",
+    "huge",
+    "integers",
+    "float32",
+)
 N_SAMPLES, SHAPE = 20, (5, 4)
 
 
@@ -43,23 +58,7 @@ def _edge(name: str) -> tuple[np.ndarray, int]:
     return X, 3
 
 
-@pytest.fixture(
-    params=[
-        "zero sample",
-        "zero slices",
-        "one cluster",
-        "more clusters than rank",
-        "every sample a cluster",
-        "constant",
-        "all zero",
-        "two distinct samples",
-        "one feature",
-        "tiny",
-        "huge",
-        "integers",
-        "float32",
-    ]
-)
-def edge(request: pytest.FixtureRequest) -> tuple[np.ndarray, int]:
+@pytest.fixture
+def edges() -> list[tuple[np.ndarray, int]]:
     """Give samples and a number of clusters of each awkward kind."""
-    return _edge(request.param)
+    return [_edge(name) for name in KINDS]

@@ -1,4 +1,4 @@
-"""What all comparison methods share: the choice of a run, warnings."""
+"""Common parts of the comparison methods: records, the loop over starts, labels."""
 
 from typing import ClassVar
 
@@ -7,7 +7,16 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from tuckermix._records import StopReason
-from tuckermix.baselines._base import ComponentClustering, IterativeClustering, Run, nearest_center
+from tuckermix.baselines._base import (
+    ComponentClustering,
+    IterativeClustering,
+    Run,
+    Step,
+    Trace,
+    label_memberships,
+    nearest_center,
+    relative_change,
+)
 
 
 def run(cost, reason=StopReason.TOLERANCE, **settings):
@@ -112,3 +121,81 @@ def test_nearest_center(scale):
     rows, centers = rng.standard_normal((50, 4)), rng.standard_normal((6, 4))
     expected = np.argmin(np.linalg.norm(rows[:, None] - centers, axis=2), axis=1)
     np.testing.assert_array_equal(nearest_center(scale * rows, scale * centers), expected)
+
+
+def run_run(cost, reason=StopReason.TOLERANCE):
+    return Run(np.eye(3), cost, 4, reason, [])
+
+
+def test_the_better_run_is_kept():
+    assert run_run(1.0).beats(None)
+    assert run_run(1.0).beats(run_run(2.0))
+    assert not run_run(2.0).beats(run_run(1.0))
+    assert not run_run(1.0, StopReason.FAILED).beats(run_run(2.0))
+    assert run_run(2.0).beats(run_run(1.0, StopReason.FAILED))
+    assert run_run(1.0, StopReason.FAILED).beats(run_run(2.0, StopReason.FAILED))
+
+
+def test_trace_of_zero_data():
+    trace = Trace(0.0)
+    trace.add(0.0)
+    trace.add(0.0)
+    assert trace.records[1].relative_error == 0.0
+    assert relative_change(trace.records) == 0.0
+
+
+def test_relative_change():
+    steps = [Step(0, 2.0, 2.0, 0.0), Step(1, 1.0, 1.0, 0.0)]
+    assert relative_change(steps) == relative_change(steps[::-1]) == 0.5
+
+
+def test_trace_takes_cost_and_error_apart():
+    """With penalties the cost is more than half the squared error."""
+    trace = Trace(8.0)
+    assert trace.add(7.0, 2.0) == pytest.approx(0.5)
+    assert trace.add(1.0) == pytest.approx(0.5)
+    assert [(step.iteration, step.cost) for step in trace.records] == [(0, 7.0), (1, 1.0)]
+    assert trace.records[0].time <= trace.records[1].time
+
+
+def test_trace_makes_records_of_a_given_kind():
+    class Longer(Step):
+        pass
+
+    trace = Trace(1.0, Longer)
+    trace.add(0.5, gap=0.25)
+    assert isinstance(trace.records[0], Longer)
+    assert trace.records[0].gap == 0.25
+
+
+@pytest.mark.parametrize("rule", ["kmeans", "argmax"])
+def test_labels_of_clear_memberships(rule, seed):
+    rng = np.random.default_rng(seed)
+    truth = rng.permutation(np.repeat(np.arange(4), 5))
+    memberships = np.eye(4)[truth] + 0.1 * rng.random((20, 4))
+    labels, centers = label_memberships(memberships, 4, rule, rng)
+    pairs = set(zip(labels.tolist(), truth.tolist(), strict=True))
+    assert len(pairs) == 4
+    assert labels.dtype == np.int64
+    for k in range(4):
+        np.testing.assert_allclose(centers[k], memberships[labels == k].mean(axis=0))
+
+
+@pytest.mark.parametrize("rule", ["kmeans", "argmax"])
+@pytest.mark.parametrize(
+    "memberships",
+    [np.zeros((9, 4)), np.ones((9, 4)), np.outer(np.arange(9.0), [1, 0, 0, 0]), np.eye(4)],
+    ids=["zeros", "ones", "one column", "as many as clusters"],
+)
+def test_every_label_occurs(rule, memberships):
+    labels, centers = label_memberships(memberships, 4, rule, np.random.default_rng(0))
+    np.testing.assert_array_equal(np.unique(labels), np.arange(4))
+    assert np.all(np.isfinite(centers))
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1e200])
+def test_labels_do_not_depend_on_the_scale(scale):
+    memberships = np.random.default_rng(0).random((30, 3))
+    base, _ = label_memberships(memberships, 3, "kmeans", np.random.default_rng(1))
+    labels, _ = label_memberships(scale * memberships, 3, "kmeans", np.random.default_rng(1))
+    np.testing.assert_array_equal(labels, base)

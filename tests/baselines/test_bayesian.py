@@ -71,7 +71,6 @@ def test_sampler_keeps_the_joint_distribution():
     assert kstest(noise[::20], invgamma(shape, scale=scale).cdf).pvalue > 1e-3
 
 
-@pytest.mark.parametrize("seed", range(5))
 def test_planted_factors_are_recovered(seed):
     rng = np.random.default_rng(seed)
     left = rng.exponential(size=(80, 3)) * (rng.random((80, 3)) < 0.6)
@@ -259,19 +258,6 @@ N_DRAWS = 20_000
 # The cut at zero lies this many deviations above the mean: no cut at all, both sides of the
 # change of method, far tails and tails where the distribution function underflows.
 CUTS = [-50.0, 0.0, GIBBS.tail - 1e-9, GIBBS.tail + 1e-9, 20.0, 50.0, 1e8]
-    -50.0,
-    -3.0,
-    0.0,
-    1.0,
-    GIBBS.tail - 1e-9,
-    GIBBS.tail + 1e-9,
-    6.0,
-    20.0,
-    37.0,
-    50.0,
-    1e4,
-    1e8,
-]
 
 
 @pytest.mark.parametrize("cut", CUTS)

@@ -27,7 +27,6 @@ def columnwise(X, components):
     return np.stack([nnls(components.T, x)[0] for x in X])
 
 
-@pytest.mark.parametrize("seed", range(10))
 @pytest.mark.parametrize("n_components", [1, 2, 8, 25])
 def test_agrees_with_scipy(seed, n_components):
     X, components = problem(seed, n_components=n_components)
@@ -36,7 +35,6 @@ def test_agrees_with_scipy(seed, n_components):
     )
 
 
-@pytest.mark.parametrize("seed", range(5))
 def test_start_does_not_matter(seed):
     X, components = problem(seed)
     rng = np.random.default_rng(seed)
@@ -46,7 +44,6 @@ def test_start_does_not_matter(seed):
         np.testing.assert_allclose(warm, cold, rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("seed", range(10))
 def test_optimality_conditions_on_singular_grams(seed):
     """More components than features, and two equal ones: the minimiser is not unique."""
     X, components = problem(seed, n_features=6, n_components=9)
@@ -60,7 +57,6 @@ def test_optimality_conditions_on_singular_grams(seed):
     assert np.linalg.norm(X - H @ components) == pytest.approx(expected, rel=1e-8)
 
 
-@pytest.mark.parametrize("seed", range(5))
 def test_nearly_dependent_components(seed):
     rng = np.random.default_rng(seed)
     X, components = problem(seed, n_components=5)

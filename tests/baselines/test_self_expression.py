@@ -1,14 +1,26 @@
-"""What the methods share that write each sample as a combination of the others."""
+"""Methods that write each sample as a combination of the others."""
 
 import functools
 
 import numpy as np
 import pytest
-from scipy.linalg import eigh
+from scipy.linalg import eigh, lstsq
+from sklearn.decomposition import PCA
+from sklearn.kernel_ridge import KernelRidge
+from sklearn.linear_model import Ridge, orthogonal_mp
+from sklearn.metrics.pairwise import euclidean_distances, rbf_kernel
 
 from tuckermix._records import StopReason
 from tuckermix.baselines import ADSSC, LSR, SSCOMP, AutoSC, EnSC
-from tuckermix.baselines.self_expression import normalized_eigenvectors, symmetrized
+from tuckermix.baselines.self_expression import (
+    keep_largest_in_columns,
+    matching_pursuit,
+    normalized_eigenvectors,
+    relative_eigengap,
+    ridge_coefficients,
+    solve_ridge,
+    symmetrized,
+)
 from tuckermix.metrics import clustering_accuracy
 
 CLASSES = (LSR, AutoSC, ADSSC, EnSC, SSCOMP)
@@ -32,11 +44,10 @@ def make(request):
     return request.param
 
 
-@pytest.mark.parametrize("trial", range(5))
-def test_samples_on_subspaces_are_grouped_by_subspace(make, trial):
+def test_samples_on_subspaces_are_grouped_by_subspace(make, seed):
     """K-means cannot do that: the subspaces all pass through the origin."""
-    X, labels = subspaces(trial)
-    model = make(4, random_state=trial)
+    X, labels = subspaces(seed)
+    model = make(4, random_state=seed)
     if make is LSR:
         model.set_params(penalty=0.1)
     assert clustering_accuracy(labels, model.fit_predict(X)) > 0.95
@@ -80,14 +91,14 @@ def test_length_and_order_of_samples_do_not_matter(make):
     )
 
 
-def test_awkward_data_give_finite_results(make, edge):
-    X, n_clusters = edge
-    model = make(n_clusters, random_state=0).fit(X)
-    for value in (model.memberships_, model.affinity_matrix_, model.cost_):
-        assert np.all(np.isfinite(value))
-    np.testing.assert_allclose(model.memberships_.sum(axis=1), 1.0, rtol=1e-5)
-    np.testing.assert_array_equal(np.unique(model.labels_), np.arange(n_clusters))
-    assert set(model.predict(X)) <= set(range(n_clusters))
+def test_awkward_data_give_finite_results(make, edges):
+    for X, n_clusters in edges:
+        model = make(n_clusters, random_state=0).fit(X)
+        for value in (model.memberships_, model.affinity_matrix_, model.cost_):
+            assert np.all(np.isfinite(value))
+        np.testing.assert_allclose(model.memberships_.sum(axis=1), 1.0, rtol=1e-5)
+        np.testing.assert_array_equal(np.unique(model.labels_), np.arange(n_clusters))
+        assert set(model.predict(X)) <= set(range(n_clusters))
 
 
 def test_results_follow_the_library_of_the_data(make, xp):
@@ -131,3 +142,191 @@ def test_a_blank_sample_costs_no_cluster(make, seed):
     model = make(4, random_state=seed).fit(X)
     rest = np.arange(len(X)) != 7
     assert clustering_accuracy(labels[rest], model.labels_[rest]) > 0.9
+
+
+def unit(seed, size=25, width=10):
+    Z = np.random.default_rng(seed).standard_normal((size, width))
+    return Z / np.linalg.norm(Z, axis=1, keepdims=True)
+
+
+@pytest.mark.parametrize("penalty", [0.004, 0.4])
+def test_coefficients_are_those_of_a_regression_on_the_others(seed, penalty):
+    Z = unit(seed)
+    C = ridge_coefficients(Z @ Z.T, penalty, zero_diagonal=True)
+    for j in range(len(Z)):
+        others = np.delete(np.arange(len(Z)), j)
+        ridge = Ridge(alpha=penalty, fit_intercept=False, solver="svd").fit(Z[others].T, Z[j])
+        np.testing.assert_allclose(C[others, j], ridge.coef_, atol=1e-10)
+        assert C[j, j] == 0
+
+
+def test_coefficients_without_constraint_solve_the_normal_equations(seed):
+    Z, penalty = unit(seed), 0.1
+    C = ridge_coefficients(Z @ Z.T, penalty, zero_diagonal=False)
+    stacked = np.vstack([Z.T, np.sqrt(penalty) * np.eye(len(Z))])
+    wanted = np.vstack([Z.T, np.zeros((len(Z), len(Z)))])
+    np.testing.assert_allclose(C, lstsq(stacked, wanted)[0], atol=1e-10)
+    np.testing.assert_allclose(solve_ridge(Z @ Z.T, penalty, Z @ Z.T), C.T, atol=1e-10)
+
+
+def test_principal_directions(seed):
+    X = np.random.default_rng(seed).standard_normal((40, 6, 5)) + 3.0
+    model = LSR(2, directions_per_cluster=4, random_state=0).fit(X)
+    pca = PCA(8, svd_solver="full").fit(X.reshape(40, -1))
+    rows = X.reshape(40, -1) @ pca.components_.T
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    np.testing.assert_allclose(
+        model.training_rows_ @ model.training_rows_.T, rows @ rows.T, atol=1e-10
+    )
+    assert model.directions_.shape == (30, 8)
+    assert LSR(2, directions_per_cluster=None, random_state=0).fit(X).directions_ is None
+
+
+def test_affinity_has_columns_scaled_to_one_or_as_they_are(seed):
+    Z = unit(seed)
+    model = LSR(3, directions_per_cluster=None, random_state=0)
+    C = np.abs(ridge_coefficients(Z @ Z.T, 0.004, zero_diagonal=True))
+    plain = model.set_params(scale_columns=False).fit(Z).affinity_matrix_
+    np.testing.assert_allclose(plain, 0.5 * (C + C.T), atol=1e-10)
+    C /= C.max(axis=0)
+    scaled = model.set_params(scale_columns=True).fit(Z).affinity_matrix_
+    np.testing.assert_allclose(scaled, 0.5 * (C + C.T), atol=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("settings", "text"),
+    [
+        ({"penalty": 0.0}, "'penalty' parameter of LSR must be a number > 0. Got 0.0"),
+        ({"directions_per_cluster": 0}, "'directions_per_cluster' parameter of LSR must be an int"),
+    ],
+)
+def test_parameters_are_checked(settings, text):
+    with pytest.raises(ValueError, match=text):
+        LSR(2, **settings).fit(unit(0))
+
+
+@pytest.mark.data
+def test_ten_persons_as_published(data_home):
+    """The authors report 0.74 for the first ten persons of the Extended Yale B faces."""
+    from tuckermix.datasets import load
+
+    data = load("yaleb", data_home=data_home)
+    first = np.isin(data.labels, np.unique(data.labels)[:10])
+    model = LSR(10, random_state=0).fit(data.X[first])
+    assert clustering_accuracy(data.labels[first], model.labels_) > 0.7
+
+
+def blobs(seed, size=36, width=7):
+    rng = np.random.default_rng(seed)
+    return rng.standard_normal((3, width))[np.arange(size) % 3] + rng.standard_normal((size, width))
+
+
+def candidates(Z, n_clusters):
+    """The authors' grid, by scikit-learn's kernel ridge regression and NumPy's eigenvalues."""
+    width = euclidean_distances(Z).mean()
+    kernels = {"linear": Z @ Z.T, "gaussian": rbf_kernel(Z, gamma=1 / (2 * width**2))}
+    for name, K in kernels.items():
+        for penalty in (0.01, 0.1, 1.0):
+            ridge = KernelRidge(alpha=penalty, kernel="precomputed").fit(K, K)
+            S = np.abs(ridge.dual_coef_)
+            S -= np.diag(np.diag(S))
+            for count in range(5, 16):
+                A = np.zeros_like(S)
+                for j in range(len(S)):
+                    best = np.argsort(-S[:, j])[:count]
+                    A[best, j] = S[best, j] / S[best, j].sum()
+                A = (A + A.T) / 2
+                walk = np.linalg.eigvals(A / A.sum(axis=1, keepdims=True)).real
+                e = 1 - np.sort(walk)[::-1]
+                mean = e[:n_clusters].mean()
+                yield (e[n_clusters] - mean) / (mean + 1e-6), name, penalty, count, A
+
+
+def test_the_affinity_of_the_largest_gap_is_chosen(seed):
+    X = blobs(seed)
+    Z = X / np.linalg.norm(X, axis=1, keepdims=True)
+    gap, kernel, penalty, count, A = max(candidates(Z, 3), key=lambda found: found[0])
+    model = AutoSC(3, random_state=0).fit(X)
+    assert model.gap_ == pytest.approx(gap, rel=1e-8)
+    assert (model.kernel_, model.penalty_, model.n_kept_) == (kernel, penalty, count)
+    np.testing.assert_allclose(model.affinity_matrix_, A, atol=1e-8)
+    assert model.width_ == pytest.approx(euclidean_distances(Z).mean())
+
+
+def test_gap():
+    assert relative_eigengap(np.array([0.0, 0.2, 0.4]), 2) == pytest.approx(0.3 / (0.1 + 1e-6))
+    assert relative_eigengap(np.array([0.0, 0.2]), 2) == 0.0
+
+
+def test_columns_keep_their_largest_entries():
+    S = np.array([[0.0, 3.0, 1.0], [1.0, 0.0, 4.0], [3.0, 1.0, 0.0]])
+    expected = np.array([[0, 1, 0], [0, 0, 1], [1, 0, 0]])
+    np.testing.assert_array_equal(keep_largest_in_columns(S, 1), 0.5 * (expected + expected.T))
+    whole = S / S.sum(axis=0)
+    np.testing.assert_allclose(keep_largest_in_columns(S, 10), 0.5 * (whole + whole.T))
+    assert keep_largest_in_columns(np.zeros((3, 3)), 2).sum() == 0
+
+
+def unit_sscomp(seed, size=40, width=15):
+    Z = np.random.default_rng(seed).standard_normal((size, width))
+    return Z / np.linalg.norm(Z, axis=1, keepdims=True)
+
+
+@pytest.mark.parametrize("n_nonzero", [1, 3, 7])
+def test_each_sample_is_expressed_as_scikit_learn_does(seed, n_nonzero):
+    Z = unit_sscomp(seed)
+    G = Z @ Z.T
+    C = matching_pursuit(G, G, np.diag(G), n_nonzero=n_nonzero, tol=0.0, exclude_self=True)
+    for i in range(len(Z)):
+        others = np.delete(np.arange(len(Z)), i)
+        theirs = orthogonal_mp(Z[others].T, Z[i], n_nonzero_coefs=n_nonzero)
+        np.testing.assert_allclose(C[i, others], theirs, atol=1e-8)
+        assert C[i, i] == 0
+
+
+def test_pursuit_stops_at_the_residual_wanted(seed):
+    Z, tol = unit_sscomp(seed), 0.2
+    G = Z @ Z.T
+    C = matching_pursuit(G, G, np.diag(G), n_nonzero=15, tol=tol, exclude_self=True)
+    residual = np.sum((Z - C @ Z) ** 2, axis=1)
+    assert np.all(residual < tol)
+    for i in range(len(Z)):
+        others = np.delete(np.arange(len(Z)), i)
+        theirs = orthogonal_mp(Z[others].T, Z[i], tol=tol)
+        np.testing.assert_allclose(C[i, others], theirs, atol=1e-8)
+
+
+def test_new_samples_and_equal_atoms(seed):
+    Z, new = unit_sscomp(seed, 20), unit_sscomp(seed + 100, 5)
+    atoms = np.vstack([Z, Z])
+    C = matching_pursuit(atoms @ atoms.T, new @ atoms.T, np.ones(5), n_nonzero=4, tol=0.0)
+    theirs = orthogonal_mp(Z.T, new.T, n_nonzero_coefs=4)
+    np.testing.assert_allclose(C[:, :20] + C[:, 20:], theirs.T, atol=1e-8)
+
+
+def test_a_sample_that_nothing_resembles_has_no_coefficients():
+    Z = np.eye(4)
+    C = matching_pursuit(Z, Z, np.ones(4), n_nonzero=3, tol=1e-6, exclude_self=True)
+    np.testing.assert_array_equal(C, np.zeros((4, 4)))
+
+
+def test_affinity_of_unit_coefficients(seed):
+    Z = unit_sscomp(seed)
+    G = Z @ Z.T
+    model = SSCOMP(3, n_nonzero=4, random_state=0).fit(Z)
+    C = matching_pursuit(G, G, np.diag(G), n_nonzero=4, tol=1e-6, exclude_self=True)
+    C = np.abs(C) / np.linalg.norm(C, axis=1, keepdims=True)
+    np.testing.assert_allclose(model.affinity_matrix_, 0.5 * (C + C.T), atol=1e-10)
+    np.testing.assert_array_equal(model.predict(Z), model.labels_)
+
+
+@pytest.mark.parametrize(
+    ("settings", "text"),
+    [
+        ({"n_nonzero": 0}, "'n_nonzero' parameter of SSCOMP must be an integer >= 1. Got 0"),
+        ({"tol": -1.0}, "'tol' parameter of SSCOMP must be a number >= 0. Got -1.0"),
+    ],
+)
+def test_parameters_are_checked_by_sscomp(settings, text):
+    with pytest.raises(ValueError, match=text):
+        SSCOMP(2, **settings).fit(unit_sscomp(0))

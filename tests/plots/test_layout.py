@@ -13,7 +13,6 @@ def blobs(seed, n_groups=6, dim=12, n=40):
     return centres[labels] + rng.normal(size=(len(labels), dim)), labels
 
 
-@pytest.mark.parametrize("seed", range(5))
 def test_neighbors_in_the_subspace_are_neighbors_on_the_map(seed):
     Z, labels = blobs(seed)
     positions = neighbor_map(Z, labels)
@@ -67,7 +66,6 @@ def test_degenerate_samples_still_have_a_place(method, Z, labels):
     assert np.isfinite(positions).all()
 
 
-@pytest.mark.parametrize("seed", range(3))
 def test_groups_that_were_points_become_discs(seed):
     rng = np.random.default_rng(seed)
     labels = np.repeat(np.arange(8), 40)
