@@ -45,9 +45,9 @@ demo: $(STAMPS)/demo
 test: $(STAMPS)/test
 	$(PYTEST) -m "not slow"
 
-# What `make test` leaves out or skips: long tests, PyTorch, JAX, the datasets, a browser.
+# Everything: three seeds, long tests, PyTorch, JAX, the datasets, a browser.
 test-all: $(STAMPS)/test-all
-	$(PYTEST) -m "slow or torch or data or browser"
+	TUCKERMIX_TEST_SEEDS=3 $(PYTEST)
 
 stress: $(STAMPS)/test
 	$(BIN)/python -m stress.fits

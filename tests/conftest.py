@@ -12,7 +12,9 @@ import contextlib
 import importlib.util
 import os
 import signal
+from collections import Counter
 from pathlib import Path
+from typing import Any
 
 # These are read when the numerical libraries load, so they are set before any of them is imported.
 for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
@@ -51,6 +53,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.browser)
         if without_torch and item.get_closest_marker("torch"):
             item.add_marker(no_torch)
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Sum up what was skipped in one line, the most frequent reason first."""
+    skipped = terminalreporter.stats.get("skipped", [])
+    reasons = Counter(report.longrepr[2].removeprefix("Skipped: ") for report in skipped)
+    if reasons:
+        said = ", ".join(f"{reason} x{count}" for reason, count in reasons.most_common())
+        terminalreporter.write_line(f"{len(skipped)} skipped: {said}")
 
 
 # Limits that only large data pass, by what they mean: tests lower them to go the way of large data.

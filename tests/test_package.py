@@ -147,18 +147,26 @@ def test_using_the_public_names_is_light():
     assert loaded & set(HEAVY) <= {"pandas", "rich", "pyarrow"}
 
 
-@pytest.mark.parametrize("path", _modules(), ids=_name)
-def test_imports_follow_the_reading_order(path):
-    parts = _name(path).split(".")
-    if len(parts) == 1:
-        return  # the package itself gathers from everywhere
-    assert parts[1] in ORDER, f"{path.name}: give {parts[1]!r} its place in ORDER"
-    for target in _imported(path):
-        top = target.split(".")[1] if "." in target else "tuckermix"
-        if (_name(path), top) in ALLOWED:
+def test_imports_follow_the_reading_order():
+    places = {name: place for place, name in enumerate(ORDER)}
+    wrong = []
+    for path in _modules():
+        name = _name(path)
+        if "." not in name:
+            continue  # the package itself gathers from everywhere
+        here = name.split(".")[1]
+        if here not in places:
+            wrong.append(f"{path.name}: give {here!r} its place in ORDER")
             continue
-        assert top in ORDER, f"{_name(path)} imports {target}: import from the module that defines"
-        assert ORDER.index(top) <= ORDER.index(parts[1]), f"{_name(path)} imports {target}"
+        for target in _imported(path):
+            top = target.split(".")[1] if "." in target else "tuckermix"
+            if (name, top) in ALLOWED:
+                continue
+            if top not in places:
+                wrong.append(f"{name} imports {target}: import from the module that defines it")
+            elif places[top] > places[here]:
+                wrong.append(f"{name} imports {target}, which comes later")
+    assert wrong == []
 
 
 def _private_parts(code: str, home: str | None) -> list[str]:
@@ -182,9 +190,13 @@ def _private_parts(code: str, home: str | None) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("path", _modules(), ids=_name)
-def test_no_package_reaches_into_another(path):
-    assert _private_parts(path.read_text(encoding="utf-8"), (*_name(path).split("."), "")[1]) == []
+def test_no_package_reaches_into_another():
+    wrong = []
+    for path in _modules():
+        home = (*_name(path).split("."), "")[1]
+        found = _private_parts(path.read_text(encoding="utf-8"), home)
+        wrong += [f"{_name(path)} imports {name}" for name in found]
+    assert wrong == []
 
 
 def test_what_reaches_into_a_package_is_seen():
@@ -196,13 +208,15 @@ def test_what_reaches_into_a_package_is_seen():
     assert len(_private_parts("from tuckermix._files import write_text", None)) == 1
 
 
-@pytest.mark.parametrize("page", EXAMPLES, ids=str)
-def test_examples_use_public_names_only(page):
-    text = (ROOT / page).read_text(encoding="utf-8")
-    if page.suffix != ".py":
-        lines = re.findall(r"^ *(?:>>> )?((?:from|import) tuckermix.*)$", text, re.MULTILINE)
-        text = "\n".join(line for line in lines if "(" not in line)
-    assert _private_parts(text, None) == []
+def test_examples_use_public_names_only():
+    wrong = []
+    for page in EXAMPLES:
+        text = (ROOT / page).read_text(encoding="utf-8")
+        if page.suffix != ".py":
+            lines = re.findall(r"^ *(?:>>> )?((?:from|import) tuckermix.*)$", text, re.MULTILINE)
+            text = "\n".join(line for line in lines if "(" not in line)
+        wrong += [f"{page}: {name}" for name in _private_parts(text, None)]
+    assert wrong == []
 
 
 def test_names_of_the_first_version_are_still_there():
@@ -227,24 +241,27 @@ def test_names_of_the_first_version_are_still_there():
     assert lost == []
 
 
-@pytest.mark.parametrize(
-    "path",
-    [path for path in _modules() if not path.name.startswith("__")],
-    ids=_name,
-)
-def test_each_source_file_has_a_test_file(path):
-    if path.name in WITHOUT_TESTS:
-        return
-    folder = TESTS / path.relative_to(SOURCE).parent
-    wanted = {f"test_{path.name}", f"test_{path.name.lstrip('_')}"}
-    assert any((folder / name).is_file() for name in wanted), f"{folder}: none of {wanted}"
+def test_each_source_file_has_a_test_file():
+    missing = []
+    for path in _modules():
+        if path.name.startswith("__") or path.name in WITHOUT_TESTS:
+            continue
+        folder = TESTS / path.relative_to(SOURCE).parent
+        wanted = {f"test_{path.name}", f"test_{path.name.lstrip('_')}"}
+        if not any((folder / name).is_file() for name in wanted):
+            missing.append(
+                f"{_name(path)}: {folder.relative_to(ROOT)} has none of {sorted(wanted)}"
+            )
+    assert missing == []
 
 
-@pytest.mark.parametrize("module", PUBLIC)
-def test_public_names(module):
-    namespace = importlib.import_module(module)
-    assert set(PUBLIC[module]) <= set(namespace.__all__)
-    assert [name for name in namespace.__all__ if not hasattr(namespace, name)] == []
+def test_public_names():
+    wrong = []
+    for module, names in PUBLIC.items():
+        namespace = importlib.import_module(module)
+        wrong += [f"{module}.__all__ lacks {n}" for n in names if n not in namespace.__all__]
+        wrong += [f"{module} has no {n}" for n in namespace.__all__ if not hasattr(namespace, n)]
+    assert wrong == []
 
 
 def test_one_fit_is_short_to_follow():
