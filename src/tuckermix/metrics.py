@@ -146,7 +146,7 @@ def _codes(labels: Any, name: str) -> tuple[np.ndarray, np.ndarray]:
     values = to_numpy(labels) if is_array(labels) else np.asarray(labels)
     if values.ndim != 1:
         raise ValueError(
-            f"{name} must be one-dimensional, one label a sample. Got shape {values.shape}."
+            f"{name} must be one-dimensional, one label per sample. Got shape {values.shape}."
         )
     if values.size == 0:
         raise ValueError(f"{name} is empty: at least one label is needed.")

@@ -121,7 +121,7 @@ def test_what_is_found_is_checked(tmp_path):
     with pytest.raises(
         ReadError,
         match=r"orl\.npz: it holds 4 samples of shape \(32, 32\) in 2 classes, and 'orl' has 400 "
-        r"of \(32, 32\) in 40\. Get it anew from AT&T .* tuckermix\.datasets\.read",
+        r"of \(32, 32\) in 40\. Download or copy it again from AT&T .* tuckermix\.datasets\.read",
     ):
         load("orl", tmp_path)
     np.savez(tmp_path / "pie.npz", images=stack(4), labels=[1, 1, 2, 2])

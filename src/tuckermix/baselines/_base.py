@@ -46,7 +46,7 @@ class Step(Record):
 
 @dataclass
 class Run(Record):
-    """What one start of a method gives; the estimator keeps the run of least cost.
+    """Result of one start of a method; the estimator keeps the run of least cost.
 
     Attributes
     ----------
@@ -59,7 +59,7 @@ class Run(Record):
     stop_reason : StopReason
         Why the run ended.
     history : list of Step
-        One record an iteration, the start first.
+        One record per iteration, the start first.
     fitted : dict
         Further fitted attributes by name: arrays, lists of arrays or plain values.
     measure : str
@@ -242,7 +242,7 @@ class BaselineClustering(ClusterMixin, BaseEstimator):
     cost_ : float
         The objective at the end, in units of the data.
     history_ : list of Step
-        One record an iteration, the start first.
+        One record per iteration, the start first.
     n_iter_ : int
         Iterations of the best start.
     stop_reason_ : StopReason

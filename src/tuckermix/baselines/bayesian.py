@@ -345,7 +345,7 @@ class BayesianNMF(NonnegativeFactorization):
     cost_ : float
         Half the squared error of the last record, in units of the data.
     history_ : list of Step
-        One record a sweep, the start first. The cost of a sampler does not fall steadily. The
+        One record per sweep, the start first. The cost of a sampler does not fall steadily. The
         last record is that of the posterior mean.
     n_iter_ : int
         Iterations of the best start.

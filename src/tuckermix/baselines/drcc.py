@@ -285,7 +285,7 @@ class DRCC(IterativeClustering):
     cost_ : float
         The objective, for data divided by `data_scale_`.
     history_ : list of Step
-        One record an iteration, the start first.
+        One record per iteration, the start first.
     n_iter_ : int
         Iterations of the best start.
     stop_reason_ : StopReason

@@ -22,7 +22,7 @@ from tuckermix.baselines.nonnegative import (
 
 @dataclass
 class Factorization(Record):
-    """What one of the algorithms returns.
+    """Result of one of the algorithms.
 
     Attributes
     ----------
@@ -35,7 +35,7 @@ class Factorization(Record):
     stop_reason : StopReason
         Why the algorithm ended.
     history : list of Step
-        One record an iteration, the start first.
+        One record per iteration, the start first.
     measure : str
         What `tol` is compared with.
     residual : float
@@ -248,7 +248,7 @@ class MultiplicativeNMF(NonnegativeFactorization):
     cost_ : float
         The objective at the end, in units of the data.
     history_ : list of Step
-        One record an iteration, the start first.
+        One record per iteration, the start first.
     n_iter_ : int
         Iterations of the best start.
     stop_reason_ : StopReason
@@ -531,7 +531,7 @@ class AlternatingNMF(NonnegativeFactorization):
     cost_ : float
         The objective at the end, in units of the data.
     history_ : list of Step
-        One record an iteration, the start first.
+        One record per iteration, the start first.
     n_iter_ : int
         Iterations of the best start.
     stop_reason_ : StopReason
@@ -805,7 +805,7 @@ class ProjectedGradientNMF(NonnegativeFactorization):
     cost_ : float
         The objective at the end, in units of the data.
     history_ : list of Step
-        One record an iteration, the start first.
+        One record per iteration, the start first.
     n_iter_ : int
         Iterations of the best start.
     stop_reason_ : StopReason

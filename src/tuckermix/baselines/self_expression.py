@@ -551,7 +551,7 @@ def matching_pursuit(
     r"""Express many samples by few atoms each, by orthogonal matching pursuit.
 
     In each round every sample takes the atom that its residual correlates with most, and all its
-    coefficients are then solved for anew. Only products are needed,
+    coefficients are then solved for again. Only products are needed,
 
     .. math:: Z r = Z x - G c, \qquad \lVert r \rVert^2 = \lVert x \rVert^2 - c^\top Z x
 

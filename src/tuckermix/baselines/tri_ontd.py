@@ -79,7 +79,7 @@ def factorize_orthogonal(
     factors : list of ndarray of shape (d_n, r_n)
         Nonnegative factors, orthogonal only approximately.
     history : list of OrthogonalStep
-        One record a cycle, the start first.
+        One record per cycle, the start first.
     stop_reason : StopReason
         Why the iteration ended.
     """
@@ -169,7 +169,7 @@ def refine_exactly(
     core : ndarray of shape (r_0, r_1, ...)
         The best core for them.
     history : list of OrthogonalStep
-        One record a cycle, the start first.
+        One record per cycle, the start first.
     stop_reason : StopReason
         Why the iteration ended.
     """
@@ -262,7 +262,7 @@ class TriONTD(TuckerMethod):
     cost_ : float
         Half the squared error at the factors above, which satisfy the constraints.
     history_ : list of OrthogonalStep
-        One record a cycle, the start of each of the two phases first. Each has `orthogonality`
+        One record per cycle, the start of each of the two phases first. Each has `orthogonality`
         and `lagrangian_change` besides the usual fields; `orthogonality` is 0 in the second phase.
     n_iter_ : int
         Iterations of the best start.

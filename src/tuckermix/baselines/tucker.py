@@ -155,8 +155,8 @@ class PCAMultinomial(TuckerMethod, ComponentClustering):
     cost_ : float
         The objective at the end, in units of the data.
     history_ : list of SweepRecord
-        One record a sweep with `relative_error` (the paper's Figure 3) and `gap`. The first is the
-        start: for ``init="hosvd"`` the decomposition with an orthonormal sample factor, whose error
+        One record per sweep with `relative_error` (the paper's Figure 3) and `gap`. The first is
+        the start: for ``init="hosvd"`` the decomposition with an orthonormal sample factor, whose error
         no memberships reach, so that the curve rises at first, as in the paper.
     n_iter_ : int
         Iterations of the best start.
@@ -470,7 +470,7 @@ class PCAB(TuckerMethod, ComponentClustering):
     cost_ : float
         The objective at the end, in units of the data.
     history_ : list of Step
-        One record an iteration, the start first.
+        One record per iteration, the start first.
     n_iter_ : int
         Iterations of the best start.
     stop_reason_ : StopReason
@@ -697,7 +697,7 @@ class ASIT(TuckerMethod, PredictsClusters):
     cost_ : float
         Half the squared distance of the samples from their centroids.
     history_ : list of Step
-        One record an iteration, the start first.
+        One record per iteration, the start first.
     n_iter_ : int
         Iterations of the best start.
     stop_reason_ : StopReason

@@ -1,4 +1,4 @@
-"""What the commands say: results on stdout, everything else on stderr."""
+"""Output of the commands: results on stdout, everything else on stderr."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ EXIT_NOT_WHOLE = 3
 """Done and written, but something is left: the solver did not converge, or data were missing."""
 
 EXIT_INTERRUPTED = 130
-"""What shells report for a program that Ctrl-C ended."""
+"""The code that shells report for a program that Ctrl-C ended."""
 
 INDENT = 2
 
@@ -180,7 +180,7 @@ WORDS = (
     (r"The 'targets' parameter of (reproduce|show)", "TARGETS"),
     (r"The 'name' parameter of describe", "NAME"),
 )
-"""What the library calls its arguments, and how the command line calls them."""
+"""Names of arguments in the library, and of the same options at the command line."""
 
 PARAMETER = re.compile(
     r"The '(\w+)' parameter of (?:TuckerClustering|AutoClustering|read|reproduce|show)\b"

@@ -17,7 +17,7 @@ from tuckermix._names import ON_ERROR
 from tuckermix.cli._console import UsageError
 
 AUTO, NONE = "auto", "none"
-"""What several options take beside the words of the library: let the data decide, leave it out."""
+"""Further words of several options: let the data decide, leave it out."""
 
 
 def one_of(*values: str) -> Callable[[str], list[str]]:
@@ -38,7 +38,7 @@ def check(option: str, value: str, values: Sequence[str]) -> None:
 
 
 def within(panel: str) -> Callable[..., Any]:
-    """Return what declares an option under a heading of the help.
+    """Return a function that declares an option under a heading of the help.
 
     Its `words` are completed by Tab, and listed where the help ends in a colon or is left out.
     """
@@ -94,7 +94,7 @@ Input = Annotated[
     ),
 ]
 reads, writes, tables = within("Reading"), within("Output"), within("Running the tables")
-"""What concerns INPUT, what comes out, and how rows of the tables are computed."""
+"""Options about INPUT, about the results, and about computing rows of the tables."""
 
 
 class Reading(Group):
@@ -142,7 +142,7 @@ class Running(Group):
         bool, tables("--quick", help="Miniature tables on open data, in little time.")
     ] = False
     jobs: Annotated[
-        int | None, tables(min=0, help="Processes; else one a core. 0: no further process.")
+        int | None, tables(min=0, help="Processes; else one per core. 0: no further process.")
     ]
     time_limit: Annotated[float | None, tables(help="Seconds after which a run is given up.")]
     retry_failed: Annotated[
@@ -164,13 +164,13 @@ Force = Annotated[bool, typer.Option("--force", help="Replace results that are t
 
 
 TYPES = {"int": "N", "int range": "N", "float": "NUMBER", "float range": "NUMBER", "str": "WORD"}
-"""What stands for a value in the help, in place of the name of a type."""
+"""Words for values in the help, in place of names of types."""
 
 BOUND = re.compile(r"(; )?x>=[0-9.]+(?=\])")
 
 
 def plain(record: tuple[str, str]) -> tuple[str, str]:
-    """Put a line of the help into words: no types of Python, no bounds that nobody would cross."""
+    """Put a line of the help into words, without types of Python and obvious bounds."""
     name, text = record
     if not name.startswith("-"):
         name = name.partition(" ")[0]  # an argument is its name
@@ -183,7 +183,7 @@ def plain(record: tuple[str, str]) -> tuple[str, str]:
 class Grouped:
     """Help with a section for each group of options, in plain words.
 
-    Typer draws groups as boxes only, which take a third of the screen.
+    Typer draws groups as boxes, which take a third of the screen.
     """
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
@@ -206,7 +206,7 @@ class Grouped:
 
 
 class GroupedCommand(Grouped, TyperCommand):
-    """A command with such a help."""
+    """A command with grouped help."""
 
 
 class GroupedTargets(Grouped, TyperGroup):

@@ -1,4 +1,4 @@
-"""What is known about the datasets of the paper and a few more, as `known.toml` states it."""
+"""Facts about the datasets of the paper and a few more, read from `known.toml`."""
 
 from __future__ import annotations
 

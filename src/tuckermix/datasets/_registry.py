@@ -29,7 +29,7 @@ class DatasetNotFound(FileNotFoundError):
 
 @dataclass(frozen=True)
 class DatasetInfo(Record):
-    """What is known about a dataset, and whether it is here.
+    """Facts about a dataset, and whether it is on this machine.
 
     Attributes
     ----------
@@ -269,7 +269,8 @@ def _check(known: KnownDataset, data: Dataset, path: Path) -> None:
             f"it holds {data.n_samples} samples of shape {data.sample_shape} in "
             f"{data.n_classes or 'no'} classes, and {known.name!r} has {counts} of "
             f"{known.sample_shape} in {known.n_classes}",
-            f"Get it anew from {known.source}, or use tuckermix.datasets.read for other data",
+            f"Download or copy it again from {known.source}, or use tuckermix.datasets.read for "
+            "other data",
         )
 
 

@@ -41,7 +41,7 @@ def make_dynamic_textures(
     random_state: Any = None,
     return_X_y: bool = False,
 ) -> Any:
-    r"""Draw videos from linear dynamical systems, one system a class.
+    r"""Draw videos from linear dynamical systems, one system per class.
 
     .. math:: x_{t+1} = A_k x_t + v_t, \qquad y_t = C_k x_t + m_k + w_t
 

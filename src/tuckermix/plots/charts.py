@@ -372,7 +372,7 @@ def mode_spectra(X: Any) -> list[np.ndarray]:
 
 @dataclass(eq=False, repr=False)
 class EnergyDisplay:
-    """Show how much of the data each mode keeps with so many directions.
+    """Show how much of the data each mode keeps, by the number of directions.
 
     For mode n the curve is Σ_{j≤J} σ_j² / Σ_j σ_j², with σ the singular values of the centred
     data unfolded along that mode. A ring marks the rank of a model.

@@ -1,4 +1,4 @@
-"""What displays ask of a fitted estimator, whatever library its arrays belong to."""
+"""Labels, distances and coordinates of a fitted estimator, for arrays of any library."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def subspace_of(estimator: Any, X: Any) -> np.ndarray:
 
 
 def confidence_of(estimator: Any, X: Any, labels: np.ndarray) -> np.ndarray:
-    """Return the soft label of each sample for its own cluster; ones where there are none.
+    """Return the soft label of each sample for its own cluster, or ones without `predict_proba`.
 
     Outliers, of label -1, get the largest of their soft labels.
     """

@@ -1,4 +1,4 @@
-"""Samples of any shape as small pictures: what displays and the report show of a sample.
+"""Samples of any shape as small pictures, for displays and the report.
 
 Everything here is NumPy; grey pictures have shape (h, w), colour pictures (h, w, 3), both with
 values in [0, 1].
@@ -106,8 +106,8 @@ def views(
     """Show each sample as one or several pictures.
 
     A signal becomes a drawn curve; an image itself; a volume its three middle slices; a video
-    `n_frames` frames, evenly spaced; channels each by itself, so many of them. Leading axes beyond
-    that are cut at their middle.
+    `n_frames` frames, evenly spaced; at most `n_frames` channels are shown, each by itself. Leading
+    axes beyond that are cut at their middle.
 
     Parameters
     ----------

@@ -14,7 +14,7 @@ ROOM = 1.2
 
 @dataclass(eq=False, repr=False)
 class SelectionDisplay(Display):
-    """Show what `AutoClustering` compared: one line a view over the numbers of clusters.
+    """Show what `AutoClustering` compared: one line per view over the numbers of clusters.
 
     Parameters
     ----------
@@ -22,7 +22,7 @@ class SelectionDisplay(Display):
         The record of the choice.
     quantity : {"score", "stability", "modularity"}, default="score"
         What is drawn. The score is stability times modularity over the root of the largest
-        modularity that so many clusters can have.
+        modularity that this number of clusters can have.
 
     Attributes
     ----------

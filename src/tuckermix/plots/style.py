@@ -1,4 +1,4 @@
-"""What all displays share: colours, markers, the import of matplotlib, and how one is drawn."""
+"""Colours, markers and measures of the displays, and the class that draws them."""
 
 from __future__ import annotations
 

@@ -248,7 +248,7 @@ class MemberDisplay(Display):
     Attributes
     ----------
     image_ : matplotlib AxesImage
-        The pictures: one row a cluster.
+        The pictures: one row per cluster.
     ax_, figure_ : matplotlib Axes and Figure
         Where they are.
     """
@@ -375,7 +375,7 @@ AXES = {
     "volume": ("depth", "row", "column"),
     "video": ("frame", "row", "column"),
 }
-"""What the modes of a sample are called, by how it is shown."""
+"""Names of the modes of a sample, by how it is shown."""
 
 
 def mode_profiles(components: np.ndarray, mean: np.ndarray) -> list[np.ndarray]:
@@ -406,7 +406,7 @@ class ComponentDisplay(Display):
     """Show the components of the model, and where along each mode they stand out.
 
     Images are shown as they are, volumes by their three middle slices, videos by frames. Below
-    stands one small plot for each mode: how far each component is from the mean component at each
+    is one small plot for each mode: how far each component is from the mean component at each
     row, column, slice or frame. That says *where* and *when*.
 
     Parameters
