@@ -156,8 +156,8 @@ class PCAMultinomial(TuckerMethod, ComponentClustering):
         The objective at the end, in units of the data.
     history_ : list of SweepRecord
         One record per sweep with `relative_error` (the paper's Figure 3) and `gap`. The first is
-        the start: for ``init="hosvd"`` the decomposition with an orthonormal sample factor, whose error
-        no memberships reach, so that the curve rises at first, as in the paper.
+        the start: for ``init="hosvd"`` the decomposition with an orthonormal sample factor, whose
+        error no memberships reach, so that the curve rises at first, as in the paper.
     n_iter_ : int
         Iterations of the best start.
     stop_reason_ : StopReason
