@@ -71,6 +71,9 @@ EXAMPLES = sorted(
 # The public names of version 0.1.0 with the parameters that they take.
 FIRST_VERSION = TESTS / "golden" / "public_0_1_0.json"
 
+# What version 0.2 warned about and 0.3 takes away.
+TAKEN_AWAY = {"plots.MemberDisplay(nearest=)", "plots.MemberDisplay(farthest=)"}
+
 # How long the way of one fit may become for whoever reads along.
 MOST_FUNCTIONS, MOST_FILES, MOST_SWITCHES = 100, 16, 40
 
@@ -238,7 +241,7 @@ def test_names_of_the_first_version_are_still_there():
             taken = inspect.signature(value).parameters
             if not any(p.kind is p.VAR_KEYWORD for p in taken.values()):
                 lost += [f"{name}({key}=)" for key in parameters if key not in taken]
-    assert lost == []
+    assert set(lost) == TAKEN_AWAY
 
 
 def test_each_source_file_has_a_test_file():

@@ -1,11 +1,14 @@
 """Common parts of the comparison methods: records, the loop over starts, labels."""
 
+import inspect
+import re
 from typing import ClassVar
 
 import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
+from tuckermix import baselines
 from tuckermix._records import StopReason
 from tuckermix.baselines._base import (
     ComponentClustering,
@@ -199,3 +202,18 @@ def test_labels_do_not_depend_on_the_scale(scale):
     base, _ = label_memberships(memberships, 3, "kmeans", np.random.default_rng(1))
     labels, _ = label_memberships(scale * memberships, 3, "kmeans", np.random.default_rng(1))
     np.testing.assert_array_equal(labels, base)
+
+
+METHODS = [name for name in baselines.__all__ if name not in ("BaselineClustering", "Run", "Trace")]
+
+
+def test_docstrings_list_parameters_and_fitted_attributes():
+    """Whole in the source: tools that read it see what `help` shows."""
+    for name in METHODS:
+        cls = getattr(baselines, name)
+        parameters, _, rest = cls.__doc__.partition("    Attributes\n")
+        listed = re.findall(r"^    (\w+) : .*default=", parameters, re.MULTILINE)
+        assert sorted(listed) == sorted(inspect.signature(cls).parameters), name
+        attributes = re.findall(r"^    (\w+_) : ", rest, re.MULTILINE)
+        assert {"labels_", "memberships_", "n_iter_"} <= set(attributes), name
+        assert len(set(attributes)) == len(attributes), name

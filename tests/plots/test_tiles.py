@@ -163,19 +163,6 @@ def test_an_estimator_without_soft_labels_goes_by_distance(digits, model):
         np.testing.assert_array_equal(display.typical[k], X[order[:2]])
 
 
-def test_earlier_names_of_the_parameters_work_and_say_so(digits):
-    X, _ = digits
-    with pytest.warns(DeprecationWarning, match="nearest and farthest of MemberDisplay go with"):
-        display = MemberDisplay(X[:2], nearest=[X[:1], X[1:2]], farthest=[X[2:3], X[3:4]])
-    np.testing.assert_array_equal(display.typical[1], X[1:2])
-    np.testing.assert_array_equal(display.doubtful[0], X[2:3])
-
-
-def test_both_kinds_of_members_are_needed(digits):
-    with pytest.raises(TypeError, match="MemberDisplay needs typical and doubtful"):
-        MemberDisplay(digits[0][:2], [digits[0][:1], digits[0][1:2]])
-
-
 def test_number_of_members_is_checked(digits, model):
     with pytest.raises(ValueError, match="'n_members' parameter of MemberDisplay must be"):
         MemberDisplay.from_estimator(model, digits[0], n_members=0)

@@ -476,8 +476,15 @@ class ComponentClustering(
         The number of clusters and of components.
     assign_labels : {"kmeans", "argmax"}, default="kmeans"
         Labels by k-means on the memberships, or by the largest one.
-    **shared : Any
-        Parameters of `IterativeClustering`.
+    max_iter : int, default=1000
+        The limit on iterations of each start.
+    tol : float, default=1e-5
+        Stop when the error changes relatively by less than this in one iteration. With 0 all
+        iterations are done.
+    n_init : int, default=1
+        The number of starts; the run of least cost is kept.
+    random_state : None, int, Generator or RandomState, default=None
+        Source of randomness for the starts and for k-means.
 
     Attributes
     ----------
@@ -494,9 +501,17 @@ class ComponentClustering(
     _rules: ClassVar[Rules] = {"assign_labels": one_of(LABEL_RULES)}
 
     def __init__(
-        self, n_clusters: int = 8, *, assign_labels: str = "kmeans", **shared: Any
+        self,
+        n_clusters: int = 8,
+        *,
+        assign_labels: str = "kmeans",
+        max_iter: int = 1000,
+        tol: float = 1e-5,
+        n_init: int = 1,
+        random_state: Any = None,
     ) -> None:
-        super().__init__(n_clusters, **shared)
+        shared = {"n_init": n_init, "random_state": random_state}
+        super().__init__(n_clusters, max_iter=max_iter, tol=tol, **shared)
         self.assign_labels = assign_labels
 
     def _finish(self, X: np.ndarray, run: Run) -> None:

@@ -78,17 +78,7 @@ def normalize_components(W: np.ndarray, H: np.ndarray) -> tuple[np.ndarray, np.n
 
 
 class NonnegativeFactorization(ComponentClustering):
-    """Base of the nonnegative matrix factorisations: scaling around one of the algorithms.
-
-    Parameters
-    ----------
-    n_clusters : int, default=8
-        The number of clusters and of components.
-    max_iter : int, default=1000
-        The limit on iterations of each start, that of the toolbox which the paper used.
-    **shared : Any
-        Parameters of `ComponentClustering`.
-    """
+    """Base of the nonnegative matrix factorisations: scaling around one of the algorithms."""
 
     _positive_only = True
 
@@ -292,27 +282,6 @@ class MultiplicativeNMF(NonnegativeFactorization):
     >>> len(set(labels.tolist()))
     3
     """
-
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        tol: float = 1e-05,
-        max_iter: int = 1000,
-        assign_labels: str = "kmeans",
-        n_init: int = 1,
-        random_state: Any = None,
-    ) -> None:
-        super().__init__(
-            n_clusters,
-            tol=tol,
-            max_iter=max_iter,
-            assign_labels=assign_labels,
-            n_init=n_init,
-            random_state=random_state,
-        )
-
-    _keeps_precision = True
 
     def _factorize(
         self, X: np.ndarray, W: np.ndarray, H: np.ndarray, rng: np.random.Generator

@@ -481,15 +481,6 @@ class AutoSC(SelfExpression):
     True
     """
 
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        n_init: int = 20,
-        random_state: Any = None,
-    ) -> None:
-        super().__init__(n_clusters, n_init=n_init, random_state=random_state)
-
     def _candidates(
         self, Z: np.ndarray
     ) -> Iterator[tuple[str, float, int, np.ndarray, np.ndarray]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
@@ -227,6 +226,7 @@ class CentroidDisplay:
         )
 
 
+@dataclass(eq=False, repr=False)
 class MemberDisplay(Display):
     """Show the centroid of each cluster, its typical members and its doubtful ones.
 
@@ -238,12 +238,10 @@ class MemberDisplay(Display):
     ----------
     centroids : array of shape (n_clusters, d_1, ...)
         The centroids.
-    typical, doubtful : sequences of arrays of shape (n_k, d_1, ...), default=None
+    typical, doubtful : sequences of arrays of shape (n_k, d_1, ...)
         For each cluster the chosen samples, the most typical or doubtful first.
     kind : str, default="auto"
         How a sample is shown; videos by their middle frame, volumes by a middle slice.
-    nearest, farthest : sequences of arrays, default=None
-        Earlier names of `typical` and `doubtful`; they go with version 0.3.
 
     Attributes
     ----------
@@ -253,34 +251,11 @@ class MemberDisplay(Display):
         Where they are.
     """
 
-    def __init__(
-        self,
-        centroids: Any,
-        typical: Any = None,
-        doubtful: Any = None,
-        *,
-        kind: str = "auto",
-        nearest: Any = None,
-        farthest: Any = None,
-    ) -> None:
-        if nearest is not None or farthest is not None:
-            warnings.warn(
-                "The parameters nearest and farthest of MemberDisplay go with version 0.3: pass "
-                "typical and doubtful.",
-                DeprecationWarning,
-                stacklevel=2,
-            )
-            typical = nearest if typical is None else typical
-            doubtful = farthest if doubtful is None else doubtful
-        if typical is None or doubtful is None:
-            raise TypeError(
-                "MemberDisplay needs typical and doubtful, the chosen samples of each cluster: "
-                "pass both, or use MemberDisplay.from_estimator."
-            )
-        self.centroids = centroids
-        self.typical = typical
-        self.doubtful = doubtful
-        self.kind = kind
+    centroids: Any
+    typical: Any
+    doubtful: Any
+    _: KW_ONLY
+    kind: str = "auto"
 
     @classmethod
     def from_estimator(
