@@ -283,6 +283,8 @@ class MultiplicativeNMF(NonnegativeFactorization):
     3
     """
 
+    _keeps_precision = True
+
     def _factorize(
         self, X: np.ndarray, W: np.ndarray, H: np.ndarray, rng: np.random.Generator
     ) -> Factorization:
