@@ -34,6 +34,7 @@ ORDER = (
     *(
         "_version",
         "_optional",
+        "_settings",
         "_names",
         "_records",
         "_declaration",
