@@ -1,4 +1,4 @@
-"""scikit-learn's own checks: of three estimators in the fast suite, of all in `make test-all`."""
+"""scikit-learn's own checks: of a few estimators in the fast suite, of all in `make test-all`."""
 
 from typing import Any
 
@@ -7,6 +7,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.estimator_checks import check_estimator
 
 from tuckermix import AutoClustering, MultiViewClustering, TuckerClustering, baselines
+from tuckermix.features import Scale, Scattering
 
 NEGATIVE = {"check_clustering": "gives negative data; the tests of the method shift them"}
 PLANE = {"check_clustering": "has blobs in a plane, where any two samples express a third exactly"}
@@ -16,6 +17,7 @@ FAST: list[tuple[BaseEstimator, dict[str, str]]] = [
     (TuckerClustering(), {}),
     (AutoClustering(3, features="pixels"), {}),
     (baselines.PCAB(max_iter=5, tol=1e-2), {}),
+    (Scale(), {}),
 ]
 SLOW: list[tuple[BaseEstimator, dict[str, str]]] = [
     (AutoClustering(), {}),
@@ -38,6 +40,11 @@ SLOW: list[tuple[BaseEstimator, dict[str, str]]] = [
     (baselines.ADSSC(), {}),
     (baselines.EnSC(), {}),
     (baselines.SSCOMP(), PLANE),
+    (Scale("dataset", percentiles=(1, 99)), {}),
+    (Scale("unit"), {}),
+    (Scattering(), {}),
+    (Scattering(J=2, order=1, log=True), {}),
+    (Scattering(J=2, relative=True), {}),
 ]
 
 

@@ -1,15 +1,8 @@
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from tuckermix.features import Scale
-
-
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
-@parametrize_with_checks([Scale(), Scale("dataset", percentiles=(1, 99)), Scale("unit")])
-def test_scikit_learn_accepts_it(estimator, check):
-    check(estimator)
 
 
 @pytest.mark.parametrize(

@@ -3,18 +3,9 @@ import pytest
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from tuckermix import TuckerClustering
 from tuckermix.features import Scattering
-
-
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
-@parametrize_with_checks(
-    [Scattering(), Scattering(J=2, order=1, log=True), Scattering(J=2, relative=True)]
-)
-def test_scikit_learn_accepts_it(estimator, check):
-    check(estimator)
 
 
 @pytest.mark.parametrize("kind", [np.float32, np.float64])
