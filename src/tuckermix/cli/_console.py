@@ -21,11 +21,6 @@ EXIT_NOT_WHOLE = 3
 EXIT_INTERRUPTED = 130
 """The code that shells report for a program that Ctrl-C ended."""
 
-INDENT = 2
-
-BAR_WIDTH = 20
-"""Letters of a progress bar: it leaves room for words on a narrow terminal."""
-
 
 class UsageError(Exception):
     """The user asked for something that cannot be; the message is one line."""
@@ -73,7 +68,7 @@ class Console:
     ) -> None:
         """Write the result to stdout: all `values` as JSON, or `rows` as a small table."""
         if as_json:
-            sys.stdout.write(json.dumps(values, indent=INDENT) + "\n")
+            sys.stdout.write(json.dumps(values, indent=2) + "\n")
         else:
             self.table(head, rows)
 
@@ -121,12 +116,15 @@ def _spinner(doing: str) -> Iterator[None]:
             yield
 
 
-def bar(share: float | None) -> str:
-    """Return a small bar for how much of the work is done; nothing where that is not known."""
+def bar(share: float | None, width: int = 20) -> str:
+    """Return a small bar for how much of the work is done, or "" where that is not known.
+
+    With 20 letters it leaves room for words on a narrow terminal.
+    """
     if share is None:
         return ""
-    done = round(BAR_WIDTH * min(max(share, 0.0), 1.0))
-    return f" {'━' * done}{'╌' * (BAR_WIDTH - done)} {share:.0%}"
+    done = round(width * min(max(share, 0.0), 1.0))
+    return f" {'━' * done}{'╌' * (width - done)} {share:.0%}"
 
 
 @contextmanager

@@ -13,8 +13,7 @@ from tuckermix.datasets._registry import (
     list_datasets,
     load,
 )
-from tuckermix.datasets._synthetic import make_tensor_clusters
-from tuckermix.datasets._textures import make_dynamic_textures
+from tuckermix.datasets._synthetic import make_dynamic_textures, make_tensor_clusters
 from tuckermix.datasets._videos import VIDEO_SUFFIXES
 
 __all__ = [
