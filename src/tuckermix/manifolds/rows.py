@@ -6,16 +6,6 @@ import math
 
 from tuckermix._array_api import Array, epsilon, get_namespace
 
-__all__ = [
-    "angle_from_chord",
-    "check_matrix",
-    "check_positive",
-    "check_row_sums",
-    "raise_to_floor",
-    "row_sums",
-    "safe_ratio",
-]
-
 POINT_TOLERANCE = 1e3
 """Row sums may miss 1 (or 0, for a tangent vector) by this many rounding errors a column: a
 chain of some hundred retractions, each off by a few, still passes."""

@@ -9,8 +9,6 @@ from tuckermix._validation import check_integer
 from tuckermix.numerics.linalg import rank_of
 from tuckermix.objectives.preconditioner import RowPreconditioner
 
-__all__ = ["MembershipObjective", "whitened_basis"]
-
 N_STATES = 2
 """Points whose intermediate results are kept: the current one and the one on trial, between
 which a trust region goes back and forth."""

@@ -7,8 +7,6 @@ from typing import Any
 
 from tuckermix._array_api import Array, device, get_namespace
 
-__all__ = ["RowPreconditioner"]
-
 LEAST_SHARE = 1e-6
 """Directions are scaled down by this factor at most. It only matters for B of low rank, where the
 eigenvalue to scale down to may be zero."""

@@ -10,8 +10,6 @@ from tuckermix.numerics.tensor import mode_dot, multi_mode_dot
 from tuckermix.objectives.membership import N_STATES, whitened_basis
 from tuckermix.objectives.preconditioner import RowPreconditioner
 
-__all__ = ["TuckerObjective"]
-
 
 class TuckerObjective:
     r"""What the model leaves unexplained, as a function of memberships and factors.
