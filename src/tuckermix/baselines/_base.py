@@ -269,16 +269,16 @@ class BaselineClustering(ClusterMixin, BaseEstimator):
     _rules: ClassVar[Rules] = {"n_clusters": check_integer, "n_init": check_integer}
     """The rules of parameters; a subclass lists those of its own."""
 
-    def __init__(self, n_clusters: int = 8, *, n_init: int = 1, random_state: Any = None) -> None:
-        self.n_clusters = n_clusters
-        self.n_init = n_init
-        self.random_state = random_state
-
     _positive_only = False
     """Whether negative data are refused."""
 
     _keeps_precision = False
     """Whether runs see float32 data as they are, for methods without small linear systems."""
+
+    def __init__(self, n_clusters: int = 8, *, n_init: int = 1, random_state: Any = None) -> None:
+        self.n_clusters = n_clusters
+        self.n_init = n_init
+        self.random_state = random_state
 
     @property
     def _n_starts(self) -> int:
