@@ -32,11 +32,11 @@ def shape(request):
     return request.param
 
 
-@pytest.mark.parametrize("random_state", range(20))
-def test_planted_clusters_are_found(shape, random_state):
-    data = planted(random_state, shape)
-    model = TuckerClustering(4, random_state=random_state).fit(data.X)
-    assert adjusted_rand_score(data.labels, model.labels_) > 0.95
+def test_planted_clusters_are_found(shape):
+    for random_state in range(10):
+        data = planted(random_state, shape)
+        model = TuckerClustering(4, random_state=random_state).fit(data.X)
+        assert adjusted_rand_score(data.labels, model.labels_) > 0.95
 
 
 def test_mixing_weights_are_feasible_optimal_and_repeated_by_transform(shape, seed):

@@ -31,14 +31,14 @@ OPERATIONS = {
 }
 
 
-@pytest.mark.parametrize("name", OPERATIONS)
-def test_operations_agree_with_manopt(name, xp):
-    golden = np.load(GOLDEN / "manopt_multinomial.npz")
-    data = {key: xp.asarray(golden[key]) for key in golden if golden[key].ndim == 2}
-    manifold = Multinomial(*golden["point_U"].shape)
-    got = OPERATIONS[name](manifold, data)
-    got = to_numpy(got) if hasattr(got, "shape") else got
-    np.testing.assert_allclose(got, golden[name], rtol=1e-12, atol=1e-12)
+def test_operations_agree_with_manopt(xp):
+    for name in OPERATIONS:
+        golden = np.load(GOLDEN / "manopt_multinomial.npz")
+        data = {key: xp.asarray(golden[key]) for key in golden if golden[key].ndim == 2}
+        manifold = Multinomial(*golden["point_U"].shape)
+        got = OPERATIONS[name](manifold, data)
+        got = to_numpy(got) if hasattr(got, "shape") else got
+        np.testing.assert_allclose(got, golden[name], rtol=1e-12, atol=1e-12)
 
 
 @st.composite

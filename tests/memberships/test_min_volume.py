@@ -26,15 +26,15 @@ def cloud(seed, n_samples=80, n_directions=3):
     return np.linalg.qr(A - A.mean(axis=0))[0]
 
 
-@pytest.mark.parametrize("n_directions", [0, 1, 2, 5, 12])
-def test_it_encloses_all_samples(xp, n_directions, seed, planted):
-    Z = cloud(seed, n_directions=n_directions)
-    vertices = smallest_simplex(xp.asarray(Z), np.random.default_rng(seed))
-    assert vertices.shape == (n_directions + 1, n_directions)
-    weights = planted.barycentric(Z, vertices)
-    assert weights.min() > -ROUNDING
-    if n_directions:  # every facet is touched, else it could move inwards
-        np.testing.assert_allclose(weights.min(axis=0), 0.0, atol=1e-4)
+def test_it_encloses_all_samples(xp, seed, planted):
+    for n_directions in [0, 1, 2, 5, 12]:
+        Z = cloud(seed, n_directions=n_directions)
+        vertices = smallest_simplex(xp.asarray(Z), np.random.default_rng(seed))
+        assert vertices.shape == (n_directions + 1, n_directions)
+        weights = planted.barycentric(Z, vertices)
+        assert weights.min() > -ROUNDING
+        if n_directions:  # every facet is touched, else it could move inwards
+            np.testing.assert_allclose(weights.min(axis=0), 0.0, atol=1e-4)
 
 
 @pytest.mark.parametrize(("snr", "most"), [(None, 0.01), (40, 0.03)])

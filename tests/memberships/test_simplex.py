@@ -27,10 +27,10 @@ def check(Z, simplex):
     np.testing.assert_allclose(U @ V, Z, atol=1e-12)
 
 
-@pytest.mark.parametrize("n_directions", [0, 1, 2, 7, 30])
-def test_weights_are_barycentric_coordinates_inside(xp, n_directions, seed):
-    Z = coordinates(seed, n_directions=n_directions)
-    check(Z, anchored_simplex(xp.asarray(Z), np.random.default_rng(seed)))
+def test_weights_are_barycentric_coordinates_inside(xp, seed):
+    for n_directions in [0, 1, 2, 7, 30]:
+        Z = coordinates(seed, n_directions=n_directions)
+        check(Z, anchored_simplex(xp.asarray(Z), np.random.default_rng(seed)))
 
 
 def test_the_simplex_is_no_larger_than_its_anchors_ask(seed):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 from sklearn.cluster import KMeans
@@ -182,26 +184,23 @@ def test_float32_order_comes_from_exact_distances(rng):
 
 
 @pytest.mark.parametrize(("dtype", "spacing"), [("float64", 1e-10), ("float32", 1e-4)])
-@pytest.mark.parametrize("exclude_self", [True, False])
-@pytest.mark.parametrize("n_points", [40, 900])
-def test_neighbours_far_from_the_mean_are_told_apart(
-    xp, rng, dtype, spacing, exclude_self, n_points
-):
-    # Whole steps of the spacing, so that a difference of two points is exact. One of them is far
-    # away and takes the mean with it: |y|² - 2⟨x, y⟩ has no digit left for what is between others.
-    steps = rng.permutation(4 * n_points)[:n_points].astype(dtype)
-    places = np.stack([steps, np.zeros_like(steps)], axis=1)
-    points = places * np.asarray(2.0 ** np.round(np.log2(spacing)), dtype=dtype)
-    points[0, 1] = n_points
-    given = xp.asarray(points)
-    found, squares = nearest_neighbors(given, given, 3, exclude_self=exclude_self)
-    gaps = np.abs(steps[:, None] - steps[None, :])
-    gaps[0, :] = gaps[:, 0] = 1e9
-    np.fill_diagonal(gaps, np.inf if exclude_self else -1.0)
-    kept = np.arange(1, n_points)
-    chosen = np.take_along_axis(gaps, to_numpy(found), axis=1)[kept]
-    np.testing.assert_array_equal(chosen, np.sort(gaps, axis=1)[kept, :3])
-    assert np.isfinite(to_numpy(squares)).all()
+def test_neighbours_far_from_the_mean_are_told_apart(xp, rng, dtype, spacing):
+    for exclude_self, n_points in itertools.product([True, False], [40, 900]):
+        # Whole steps of the spacing, so that a difference of two points is exact. One of them is
+        # far away and takes the mean with it: |y|² - 2⟨x, y⟩ has no digit left for the others.
+        steps = rng.permutation(4 * n_points)[:n_points].astype(dtype)
+        places = np.stack([steps, np.zeros_like(steps)], axis=1)
+        points = places * np.asarray(2.0 ** np.round(np.log2(spacing)), dtype=dtype)
+        points[0, 1] = n_points
+        given = xp.asarray(points)
+        found, squares = nearest_neighbors(given, given, 3, exclude_self=exclude_self)
+        gaps = np.abs(steps[:, None] - steps[None, :])
+        gaps[0, :] = gaps[:, 0] = 1e9
+        np.fill_diagonal(gaps, np.inf if exclude_self else -1.0)
+        kept = np.arange(1, n_points)
+        chosen = np.take_along_axis(gaps, to_numpy(found), axis=1)[kept]
+        np.testing.assert_array_equal(chosen, np.sort(gaps, axis=1)[kept, :3])
+        assert np.isfinite(to_numpy(squares)).all()
 
 
 def test_all_points_may_be_asked_for(xp, rng):
