@@ -1,0 +1,423 @@
+"""Feature maps of a pretrained network, as a transformer of N-way arrays."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from array_api_compat import is_torch_array
+from sklearn.base import BaseEstimator, TransformerMixin
+
+from tuckermix._array_api import (
+    Array,
+    asarray_like,
+    device,
+    get_namespace,
+    is_dask,
+    is_numpy,
+    to_numpy,
+)
+from tuckermix._resources import one_blas_thread
+from tuckermix.features._input import check_samples, check_stored_samples, map_rows, over_chunks
+from tuckermix.features._networks import (
+    KNOWN,
+    NORMALIZATIONS,
+    Engine,
+    Normalization,
+    engine_for,
+)
+from tuckermix.features._pictures import Layout, fitting_size, in_channels, resized
+from tuckermix.features._ranges import dataset_range
+
+__all__ = ["Network"]
+
+POOLED = "pooled"
+
+PLAIN_TYPES = {"bool": 1, "uint8": 2**8 - 1, "uint16": 2**16 - 1}
+"""The largest value of types that pictures are stored in."""
+
+
+@dataclass(frozen=True)
+class NetworkSettings:
+    """How pictures are brought to a network.
+
+    Attributes
+    ----------
+    least_side, most_side : int
+        Pictures with a shorter side outside these are resized: trained on 224 pixels, a network
+        sees little in a picture of 32, and takes long for one of 1,000.
+    longest_side : int
+        The longer side of a long strip is not enlarged beyond this.
+    values_per_pixel : int
+        Values that a network holds at a time for each pixel: some 60 in EfficientNet-Lite0.
+    host_bytes : int
+        Memory for these values on a processor: batches of 16 pictures of 128 pixels are fastest.
+    device_bytes : int
+        The same on an accelerator, where a launch should be worth its while.
+    """
+
+    least_side: int = 128
+    most_side: int = 224
+    longest_side: int = 1024
+    values_per_pixel: int = 64
+    host_bytes: int = 64 * 2**20
+    device_bytes: int = 4 * 2**30
+
+    @property
+    def sides(self) -> tuple[int, int, int]:
+        """The limits of the sides."""
+        return self.least_side, self.most_side, self.longest_side
+
+    def batch(self, n_pixels: int, on_host: bool) -> int:
+        """Return how many pictures the network takes at a time."""
+        n_bytes = self.host_bytes if on_host else self.device_bytes
+        return max(1, n_bytes // (np.dtype(np.float32).itemsize * self.values_per_pixel * n_pixels))
+
+
+SETTINGS = NetworkSettings()
+
+
+class Network(TransformerMixin, BaseEstimator):
+    r"""Describe photographs by the feature maps of a pretrained network.
+
+    A map is an array of channels by height by width, which `tuckermix.TuckerClustering` takes as it
+    is. Maps of middle layers see strokes and parts, late ones things. Nothing is trained on your
+    data, but the network was trained on other photographs, with labels.
+
+    Parameters
+    ----------
+    model : str, path or torch.nn.Module, default="efficientnet-lite0"
+        ``"efficientnet-lite0"``, which comes with ``tuckermix[photos]``; a module of PyTorch, such
+        as one of torchvision or timm; or the path of an ONNX file. A network is code that you
+        trust. None after loading a model whose network is not a known name, see `use`.
+    layer : str or None, default=None
+        The layer whose output is taken. None means the last map before the network pools,
+        ``"pooled"`` the mean of that map over height and width. For EfficientNet-Lite0 ``"stem"``,
+        ``"block 0"`` to ``"block 15"`` and ``"last"``; for a module of PyTorch the name of a module
+        in it; for an ONNX file the name of a tensor.
+    size : None, int or tuple of two int, default=None
+        Height and width that images are resized to; an int is the shorter side. None brings the
+        shorter side into the range from 128 to 224, or takes the size that an ONNX file asks for.
+    normalize : None, str or tuple, default=None
+        Mean and deviation of each channel, for intensities from 0 to 1: ``"imagenet"``,
+        ``"symmetric"`` (from -1 to 1), ``"unit"`` (0 to 1) or a pair of tuples. None means what the
+        network was trained with, where that is known, or else ``"imagenet"``.
+    space : None or tuple of two int, default=None
+        The axes of `X` that are height and width; None means axes 1 and 2.
+    n_jobs : int or None, default=None
+        How many threads work on batches of images, see `Scattering`.
+
+    Attributes
+    ----------
+    sample_shape_ : tuple of int
+        The shape of a sample.
+    n_features_in_ : int
+        ``X.shape[1]``, as scikit-learn sets it.
+    range_ : tuple of two float
+        The intensities that become 0 and 1.
+    size_ : tuple of two int
+        Height and width of the images that the network sees.
+    layer_ : str
+        The layer that is read.
+    network_ : str
+        What the network is called.
+    digest_ : str
+        SHA-256 of its weights.
+
+    See Also
+    --------
+    Scattering : Features that are not trained at all.
+
+    Notes
+    -----
+    The last axis of `X` is colour where it has 1, 3 or 4 entries; the fourth, transparency, is left
+    out. All other axes beside height and width are frames or slices: the network sees one at a
+    time, and the axis is kept at the end. Integers of 8 and 16 bits without sign are scaled by the
+    largest value of their type, all other numbers by the range seen in `fit`. The result is float32
+    and lies where `X` does; that of a Dask array is lazy.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tuckermix.features import Network
+    >>> images = np.random.default_rng(0).integers(0, 256, (4, 64, 64, 3), dtype=np.uint8)
+    >>> Network(layer="block 8").fit_transform(images).shape  # doctest: +SKIP
+    (4, 112, 8, 8)
+    """
+
+    def __init__(
+        self,
+        model: Any = "efficientnet-lite0",
+        layer: str | None = None,
+        size: Any = None,
+        *,
+        normalize: Any = None,
+        space: Any = None,
+        n_jobs: int | None = None,
+    ):
+        self.model = model
+        self.layer = layer
+        self.size = size
+        self.normalize = normalize
+        self.space = space
+        self.n_jobs = n_jobs
+
+    def fit(self, X: Any, y: Any = None) -> Network:
+        """Note the shape of a sample, the range of intensities and the layer.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, height, width[, ...][, channels])
+            The images.
+        y : Ignored
+            Present for scikit-learn's sake.
+
+        Returns
+        -------
+        self : Network
+            The fitted transformer.
+        """
+        self._check_params()
+        engine = self._engine(again=True)
+        X = check_samples(self, X, reset=True)
+        layout = self._layout()
+        kind = str(X.dtype).rsplit(".", 1)[-1]
+        top = PLAIN_TYPES.get(kind)
+        self.range_ = dataset_range(X, None) if top is None else (0.0, float(top))
+        shape = (X.shape[layout.space[0]], X.shape[layout.space[1]])
+        size = engine.fixed_size if self.size is None and engine.fixed_size else self.size
+        self.size_ = fitting_size(size, shape, SETTINGS.sides, type(self).__name__)
+        blank = np.zeros((1, engine.n_channels, *self.size_), dtype=np.float32)
+        self.layer_ = engine.resolve(None if self.layer in (None, POOLED) else self.layer, blank)
+        self.network_ = _name_of(self.model)
+        self.digest_ = engine.digest
+        return self
+
+    @one_blas_thread
+    def transform(self, X: Any) -> Array:
+        """Return the maps of images.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, height, width[, ...][, channels])
+            Images of the shape on which the transformer was fitted.
+
+        Returns
+        -------
+        maps : array of shape (n_samples, channels, height, width, ...)
+            Maps in float32; (n_samples, channels, ...) for ``layer="pooled"``. Further axes of `X`
+            are the last ones.
+        """
+        X = check_samples(self, X, reset=False)
+        return over_chunks(X, partial(_maps, self, self.layer_, self.layer == POOLED))
+
+    @one_blas_thread
+    def maps(self, X: Any, layers: Sequence[str]) -> dict[str, Array]:
+        """Return the outputs of several layers, which one pass through the network computes.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, height, width[, ...][, channels])
+            Images in memory, of the shape on which the transformer was fitted.
+        layers : sequence of str
+            Names of layers, ``"pooled"`` among them.
+
+        Returns
+        -------
+        maps : dict of str to array
+            For each layer what `transform` returns.
+        """
+        X = check_samples(self, X, reset=False)
+        if is_dask(X):
+            raise TypeError("Network.maps takes arrays in memory. Got a Dask array: use transform.")
+        blank = np.zeros((1, self._engine().n_channels, *self.size_), dtype=np.float32)
+        named = [None if layer == POOLED else layer for layer in layers]
+        resolved = [self._engine().resolve(layer, blank) for layer in named]
+        pooled = [layer == POOLED for layer in layers]
+        found = self._all_maps(X, tuple(zip(resolved, pooled, strict=True)))
+        return dict(zip(layers, found, strict=True))
+
+    def use(self, model: Any) -> Network:
+        """Give a loaded transformer its network, whose weights are never stored.
+
+        Parameters
+        ----------
+        model : torch.nn.Module or path
+            The network on which the transformer was fitted: its weights are compared.
+
+        Returns
+        -------
+        self : Network
+            The transformer, ready to transform.
+        """
+        engine = engine_for(model, self._normalization(), again=True)
+        if engine.digest != self.digest_:
+            raise ValueError(
+                f"This {type(self).__name__} was fitted with {self.network_}, whose weights have "
+                f"the digest {self.digest_}. Those of the network given have {engine.digest}."
+            )
+        self.model = model
+        return self
+
+    def _all_maps(self, X: Array, layers: tuple[tuple[str, bool], ...]) -> list[Array]:
+        """Return the outputs of layers for samples in memory, pooled where asked for."""
+        engine, layout = self._engine(), self._layout()
+        work = X if _on_accelerator(X) else to_numpy(X)
+        shape = tuple(int(size) for size in X.shape)
+        batch = SETTINGS.batch(math.prod(self.size_), is_numpy(work))
+        shapes: list[tuple[int, ...]] = []
+
+        def rows(block: Array) -> Array:
+            pictures = layout.pictures(block)
+            starts = range(0, int(pictures.shape[0]), batch)
+            parts = [self._outputs(pictures[at : at + batch, ...], engine, layers) for at in starts]
+            xp = get_namespace(parts[0][0])
+            found = [layout.samples(xp.concat(each), shape) for each in zip(*parts, strict=True)]
+            shapes[:] = [tuple(int(size) for size in each.shape[1:]) for each in found]
+            flat = [xp.reshape(each, (each.shape[0], -1)) for each in found]
+            return flat[0] if len(flat) == 1 else xp.concat(flat, axis=1)
+
+        n_frames = math.prod(shape[axis] for axis in layout.others)
+        together = map_rows(work, rows, max(1, batch // n_frames))
+        xp, results, start = get_namespace(together), [], 0
+        for one in shapes:
+            stop = start + math.prod(one)
+            results.append(xp.reshape(together[:, start:stop], (shape[0], *one)))
+            start = stop
+        like = get_namespace(X)
+        return [each if work is X else asarray_like(each, X, like.float32) for each in results]
+
+    def _outputs(
+        self, pictures: Array, engine: Engine, layers: tuple[tuple[str, bool], ...]
+    ) -> list[Array]:
+        """Return the outputs of layers for a batch of pictures."""
+        prepared = self._prepared(pictures, engine)
+        names = dict.fromkeys(name for name, _ in layers)
+        found = dict(zip(names, engine(prepared, names), strict=True))
+        return [_pooled(found[name]) if pooled else found[name] for name, pooled in layers]
+
+    def _prepared(self, pictures: Array, engine: Engine) -> Array:
+        """Return pictures as the network takes them: (n, channels, height, width) in float32."""
+        xp = get_namespace(pictures)
+        low, high = self.range_
+        pictures = xp.astype((pictures - low) / ((high - low) or 1.0), xp.float32)
+        pictures = in_channels(resized(pictures, self.size_), engine.n_channels)
+        mean, deviation = (np.array(each, dtype=np.float32) for each in engine.normalization)
+        if len(mean) != engine.n_channels:
+            mean, deviation = (each.mean(keepdims=True) for each in (mean, deviation))
+        mean, deviation = (
+            asarray_like(each[:, None, None], pictures) for each in (mean, deviation)
+        )
+        return (pictures - mean) / deviation
+
+    def _engine(self, *, again: bool = False) -> Engine:
+        if self.model is None:
+            which = getattr(self, "network_", "the one it was fitted with")
+            raise ValueError(
+                f"This {type(self).__name__} has no network, because weights are never stored: "
+                f"give it {which} by use()."
+            )
+        return engine_for(self.model, self._normalization(), again=again)
+
+    def _layout(self) -> Layout:
+        return Layout.of((1, *self.sample_shape_), self.space, type(self).__name__)
+
+    def _normalization(self) -> Normalization | None:
+        given = self.normalize
+        if given is None:
+            return None
+        if isinstance(given, str) and given in NORMALIZATIONS:
+            return NORMALIZATIONS[given]
+        try:
+            mean, deviation = (tuple(float(value) for value in each) for each in given)
+        except (TypeError, ValueError):
+            mean, deviation = (), ()
+        finite = all(map(math.isfinite, mean + deviation)) and all(each > 0 for each in deviation)
+        if isinstance(given, str) or len(mean) != len(deviation) or not mean or not finite:
+            raise ValueError(
+                f"The 'normalize' parameter of {type(self).__name__} must be None, one of "
+                f"{', '.join(map(repr, NORMALIZATIONS))}, or means and positive deviations of the "
+                f"channels. Got {given!r} instead."
+            )
+        return mean, deviation
+
+    def _check_params(self) -> None:
+        if self.layer is not None and not isinstance(self.layer, str):
+            raise ValueError(
+                f"The 'layer' parameter of {type(self).__name__} must be None or the name of a "
+                f"layer. Got {self.layer!r} instead."
+            )
+        self._normalization()
+        fitting_size(self.size, (1, 1), SETTINGS.sides, type(self).__name__)
+
+    def _check_state(self) -> None:
+        """Raise if what a file gave cannot be what `fit` sets. No file is opened for it."""
+        if not (self.model is None or (isinstance(self.model, str) and self.model in KNOWN)):
+            raise ValueError(f"its network {self.model!r} is not a known name")
+        self._check_params()
+        check_stored_samples(self)
+        low_high, size = getattr(self, "range_", None), getattr(self, "size_", None)
+        for name, pair, kind in (("range_", low_high, float), ("size_", size, int)):
+            if not isinstance(pair, tuple) or [type(each) for each in pair] != [kind, kind]:
+                raise ValueError(f"{name} is {pair!r}")
+            if not all(map(math.isfinite, pair)):
+                raise ValueError(f"{name} is {pair!r}")
+        layout, shape = self._layout(), (1, *self.sample_shape_)
+        sides = (shape[layout.space[0]], shape[layout.space[1]])
+        fits = fitting_size(self.size, sides, SETTINGS.sides, type(self).__name__) == size
+        if min(size) < 1 or (self.model is not None and not fits):
+            raise ValueError(f"size_ is {size!r}")
+        for name in ("layer_", "network_", "digest_"):
+            if not isinstance(getattr(self, name, None), str):
+                raise ValueError(f"{name} is {getattr(self, name, None)!r}")
+        if self.model is not None and self._engine().digest != self.digest_:
+            raise ValueError(
+                f"the installed weights of {self.model!r} have the digest "
+                f"{self._engine().digest}, and the model was fitted with {self.digest_}"
+            )
+
+    def _stored_parameters(self) -> dict[str, Any]:
+        """Return parameters as a file may have them: the name of a known network, or none."""
+        given = self.get_params(deep=False)
+        known = isinstance(self.model, str) and self.model in KNOWN
+        return given if known else {**given, "model": None}
+
+    def __sklearn_clone__(self) -> Network:
+        """Return a copy that is not fitted, of the same network and not of a copy of it."""
+        return type(self)(**self.get_params(deep=False))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = False
+        tags.input_tags.three_d_array = True
+        tags.array_api_support = True
+        tags.transformer_tags.preserves_dtype = ["float32"]
+        return tags
+
+
+def _maps(network: Network, layer: str, pooled: bool, X: Array) -> Array:
+    """Return the maps of samples in memory."""
+    return network._all_maps(X, ((layer, pooled),))[0]
+
+
+def _pooled(output: Array) -> Array:
+    """Return the mean over height and width, the axes from 2 on."""
+    axes = tuple(range(2, output.ndim))
+    return get_namespace(output).mean(output, axis=axes) if axes else output
+
+
+def _on_accelerator(X: Array) -> bool:
+    """Tell whether an array of PyTorch lies on a device."""
+    return is_torch_array(X) and device(X).type != "cpu"
+
+
+def _name_of(model: Any) -> str:
+    """Return what people call a network."""
+    if isinstance(model, str) and model in KNOWN:
+        return model
+    return os.path.basename(model) if isinstance(model, str | os.PathLike) else type(model).__name__

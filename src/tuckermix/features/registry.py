@@ -1,0 +1,107 @@
+"""The transformers and the views that are made of them, each declared once.
+
+Stored models, the choice among views, the command line and the report read this list. It imports
+no numerical library, so that ``tuckermix --help`` is fast.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import Any
+
+TRANSFORMERS = {
+    "Network": "tuckermix.features.network",
+    "Scale": "tuckermix.features.scale",
+    "Scattering": "tuckermix.features.scattering",
+}
+"""Transformers that may stand before an estimator in a stored pipeline, with their modules."""
+
+
+@dataclass(frozen=True)
+class View:
+    """A way to look at samples: the transformers before the model.
+
+    Attributes
+    ----------
+    name : str
+        What the view is called in tables, options and reports.
+    words : str
+        What it looks at, for people.
+    steps : tuple of (str, dict)
+        The transformers, by class and parameters.
+    option : bool
+        Whether the name is a word of ``--features``.
+    """
+
+    name: str
+    words: str
+    steps: tuple[tuple[str, dict[str, Any]], ...] = ()
+    option: bool = field(default=False, kw_only=True)
+
+    def transformers(self) -> list[Any]:
+        """Return new transformers, not fitted; an empty list for the samples themselves."""
+        return [getattr(import_module(TRANSFORMERS[kind]), kind)(**kw) for kind, kw in self.steps]
+
+
+PIXELS = View("pixels", "images pixel by pixel", option=True)
+SCATTERING = View(
+    "scattering",
+    "their strokes and edges, which may move a little",
+    (("Scattering", {}),),
+    option=True,
+)
+LOG_SCATTERING = View(
+    "log-scattering",
+    "these by the ratio of their contrast",
+    (("Scattering", {"log": True}),),
+    option=True,
+)
+RELATIVE_SCATTERING = View(
+    "relative scattering",
+    "where strokes are, and not how strong",
+    (("Scattering", {"relative": True}),),
+)
+NORM_ONE = View(
+    "pixels of norm 1",
+    "samples whose brightness, or how much they fill, does not count",
+    (("Scale", {"mode": "unit"}),),
+)
+
+NETWORK_LAYERS = {
+    "block 8": "parts of things, as a network trained on photographs sees them",
+    "block 14": "larger parts of things, as that network sees them",
+    "block 15": "things and where they are, as that network sees them",
+    "last": "the last map of that network: things and where they are",
+    "pooled": "the mean of that map: which things a photograph shows, and not where",
+}
+"""Layers of the built-in network that are worth comparing, with words for people."""
+
+
+def network_views(**options: Any) -> list[View]:
+    """Return one view for each layer of the built-in network that is worth comparing.
+
+    Parameters
+    ----------
+    **options : object
+        Further parameters of `Network`, such as `size`.
+
+    Returns
+    -------
+    views : list of View
+        Named "network, block 8" and so on. They need the extra ``photos``.
+    """
+    return [
+        View(f"network, {layer}", words, (("Network", {"layer": layer, **options}),))
+        for layer, words in NETWORK_LAYERS.items()
+    ]
+
+
+VIEWS = {
+    view.name: view
+    for view in (
+        *(PIXELS, SCATTERING, LOG_SCATTERING, NORM_ONE, RELATIVE_SCATTERING),
+        *network_views(),
+    )
+}
+"""All views by name."""
