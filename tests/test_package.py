@@ -37,6 +37,7 @@ ORDER = (
         "_settings",
         "_names",
         "_records",
+    "_fields",
         "_declaration",
         "_callbacks",
         "_files",
@@ -96,7 +97,7 @@ PUBLIC = {
     "tuckermix.objectives": ("MembershipObjective",),
     "tuckermix.manifolds": ("Multinomial", "to_pymanopt"),
     "tuckermix.solvers": ("trust_region",),
-    "tuckermix.features": ("Scattering", "Scale"),
+    "tuckermix.features": ("Network", "Scattering", "Scale"),
     "tuckermix.datasets": (
         "load",
         "read",

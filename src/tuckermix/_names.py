@@ -20,7 +20,7 @@ SCALES = ("sample", "dataset", "unit")
 """Over what intensities are brought to one range."""
 
 PIXELS, SCATTERING, LOG_SCATTERING = FEATURES = ("pixels", "scattering", "log-scattering")
-"""The views of a sample that a report can show."""
+"""The views that are words of ``--features``; `tuckermix.features.registry` says what they are."""
 
 VIEWS = ("auto", "tensors", "pixels", "scattering")
 """What a method on the benchmark is given; "auto" asks the tags of scikit-learn."""

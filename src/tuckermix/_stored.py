@@ -101,7 +101,7 @@ def bounded_json(content: bytes, limit: int) -> Any:
 
 
 def _no_constant(text: str) -> float:
-    raise ValueError(f"{text} is no JSON")
+    raise ValueError(f"JSON has no {text}")
 
 
 class StoredRecord(Record, SimpleNamespace):

@@ -18,12 +18,12 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from tuckermix._archives import open_archive, zip_entries
+from tuckermix._fields import EVERY_ESTIMATOR, EVERY_MODEL, check_fields
 from tuckermix._files import atomic_open
 from tuckermix._reading import ReadError, Refusal, check_fits, default_limit
-from tuckermix._records import StopReason
 from tuckermix._stored import Decoder, Encoder, bounded_json
-from tuckermix._validation import check_integer, check_stored
 from tuckermix._version import __version__
+from tuckermix.features.registry import TRANSFORMERS
 from tuckermix.summary import NUMERICAL, versions
 
 __all__ = ["FORMAT_VERSION", "ModelFileError", "load", "save"]
@@ -32,19 +32,18 @@ FORMAT = "tuckermix model"
 """The mark by which a header is one of ours."""
 
 FORMAT_VERSION = 3
-"""Raised by one whenever older versions of the package could no longer read the files. What is
-added to the header or to a model needs no other number, as long as it may be absent: fields of
-records have defaults, and what an older file lacks is what it is without them."""
+"""Raised by one when older versions of the package can no longer read the files. A new field of the
+header or of a model keeps the number if the field may be absent."""
 
 OLDEST_VERSION = 2
-"""The oldest format that is read. In format 2, of version 0.1.0, the labeller stands beside the
+"""The oldest format that is read. In format 2, of version 0.1.0, the labeller is stored beside the
 model and not in it. Files of format 1 do not say in which directions labels compare samples."""
 
 HEADER = "header.json"
 """The member with everything that is not an array."""
 
 SMALL_HEADER = 16 * 2**20
-"""Memory that a header may take whatever `max_bytes` says: a history of thousands of sweeps."""
+"""Memory that a header may take for any `max_bytes`: a history of thousands of sweeps."""
 
 PACKED_HEADER, MAX_RATIO = 2**20, 20
 """Bytes that a header may have in any file, and how many more for each byte of the file. `save`
@@ -65,29 +64,27 @@ CLASSES = {
 }
 """The estimators that can be stored, with their modules. A file cannot name any other class."""
 
-TRANSFORMERS = dict.fromkeys(("Scale", "Scattering"), "tuckermix.features")
-"""What may stand before an estimator in a pipeline, with their modules."""
-
 PIPELINE = "Pipeline"
 """How a header calls a pipeline of scikit-learn; its steps are described like estimators."""
 
-ANEW = "Save the model anew"
-"""What to do about a file that is damaged."""
+AGAIN = "Save the model again"
+"""The remedy for a file that is damaged."""
 
 TIMESTAMP = (1980, 1, 1, 0, 0, 0)
 """The date of all members: equal models give equal files."""
 
 
 class ModelFileError(ValueError):
-    """A file that is no model of this package, or a damaged one; the message says which."""
+    """A file that is not a model of this package, or is damaged; the message says which."""
 
 
 def save(model: Any, path: str | os.PathLike[str]) -> None:
     """Save a fitted model.
 
-    The file appears whole or not at all. Arrays on a GPU and Dask arrays are stored as NumPy
-    arrays. A `random_state` that is no number (a Generator, say) is stored as None: its state
-    belongs to the program that made it, and a fitted model does not need it.
+    The file appears whole or not at all, and never in place of a symbolic link. Arrays on a GPU and
+    Dask arrays are stored as NumPy arrays. A `random_state` that is not a number, such as a
+    Generator, is stored as None. The weights of a network are not stored, see
+    `tuckermix.features.Network`.
 
     Parameters
     ----------
@@ -130,10 +127,10 @@ def write_model(model: Any, stream: IO[bytes]) -> None:
 
 
 class _NewArchive(zipfile.ZipFile):
-    """An archive that is left as it is where writing is cut short: nobody will see it.
+    """An archive that is left unfinished when writing is cut short: it is deleted anyway.
 
-    Ctrl-C may strike where an entry is begun and not yet handed out. Closing the archive would then
-    complain of the open entry, in place of the interrupt.
+    Ctrl-C may come after an entry is begun and before it is handed out. Closing the archive would
+    then report the open entry instead of the interrupt.
     """
 
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
@@ -141,7 +138,7 @@ class _NewArchive(zipfile.ZipFile):
             if kind is None:
                 self.close()
         finally:
-            self.fp = None  # nor is it closed when it is cleared away
+            self.fp = None  # it is not closed when it is garbage-collected either
 
 
 def load(path: str | os.PathLike[str], *, max_bytes: int | None = None) -> Any:
@@ -184,12 +181,12 @@ def _explained(error: Exception) -> tuple[str, str]:
         case Refusal():
             return error.args[0], error.args[1]
         case ReadError():
-            return str(error).rstrip("."), ANEW
+            return str(error).rstrip("."), AGAIN
         case PermissionError():
             return "permission is denied", "Check who may read it"
         case zipfile.BadZipFile():
-            return f"it is no model file, or it is truncated ({error})", ANEW
-    return f"it is damaged ({type(error).__name__}: {error})", ANEW
+            return f"it is not a model file, or it is truncated ({error})", AGAIN
+    return f"it is damaged ({type(error).__name__}: {error})", AGAIN
 
 
 def _is_pipeline(model: Any) -> bool:
@@ -225,6 +222,8 @@ def _describe(
     if fitted:
         check_is_fitted(model)
     given = model.get_params(deep=False)
+    if hasattr(model, "_stored_parameters"):
+        given = model._stored_parameters()
     return {
         "class": name,
         "parameters": {key: encoder.parameter(key, value) for key, value in given.items()},
@@ -266,34 +265,35 @@ def _read_header(
     size = archive.getinfo(HEADER).file_size
     limit = max(limit, SMALL_HEADER)
     if size > min(limit, PACKED_HEADER + MAX_RATIO * os.path.getsize(path)):
-        raise Refusal(f"its header claims {size} bytes", ANEW)
+        raise Refusal(f"its header claims {size} bytes", AGAIN)
     try:
         header = bounded_json(archive.read(HEADER), limit)
     except (ValueError, RecursionError) as error:
-        raise Refusal(f"its header cannot be read ({error})", ANEW) from error
+        raise Refusal(f"its header cannot be read ({error})", AGAIN) from error
     if not isinstance(header, dict) or header.get("format") != FORMAT:
-        raise Refusal("its header is none of ours", "Name a file that tuckermix.save wrote")
+        raise Refusal("its header is not that of a model", "Name a file that tuckermix.save wrote")
     version = header.get("version")
-    if not isinstance(version, int) or isinstance(version, bool) or version < 1:
-        raise Refusal(f"its format version {version!r} is none", ANEW)
+    if type(version) is not int or version < 1:
+        raise Refusal(f"unknown format version {version!r}", AGAIN)
     if version > FORMAT_VERSION:
         raise Refusal(
-            f"it has format version {version}, and tuckermix {__version__} reads up to "
+            f"unknown format version {version}, and tuckermix {__version__} reads up to "
             f"{FORMAT_VERSION}",
             "Install a newer tuckermix",
         )
     if version < OLDEST_VERSION:
         raise Refusal(
-            f"it has format version {version}, which tuckermix {__version__} reads no more",
-            "Fit the model anew",
+            f"it has format version {version}, and tuckermix {__version__} reads {OLDEST_VERSION} "
+            f"to {FORMAT_VERSION}",
+            "Fit the model again",
         )
     for key in ("parameters", "state", "arrays"):
         if not isinstance(header.get(key), dict):
-            raise Refusal(f"its header lacks {key!r}", ANEW)
+            raise Refusal(f"its header has no {key!r}", AGAIN)
     expected = {HEADER, *(f"{key}.npy" for key in header["arrays"])}
     if len(names) != len(expected) or set(names) != expected:
         strange = sorted(set(names) ^ expected)[:3] or ["a repeated name"]
-        raise Refusal(f"its members are not those of its header ({strange[0]!r})", ANEW)
+        raise Refusal(f"its members are not those of its header ({strange[0]!r})", AGAIN)
     return header
 
 
@@ -309,7 +309,7 @@ def _read_arrays(
         actual = {"shape": list(entry.shape), "dtype": entry.dtype.str}
         if not entry.numeric or claimed != actual:
             raise Refusal(
-                f"the array {entry.name!r} is {actual}, and the header says {claimed}", ANEW
+                f"the array {entry.name!r} is {actual}, and the header says {claimed}", AGAIN
             )
     return {entry.name: entry.load() for entry in entries}
 
@@ -319,7 +319,7 @@ def _build(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
 
     def build(described: dict[str, Any], decoder: Decoder) -> Any:
         if not all(isinstance(described.get(key), dict) for key in ("parameters", "state")):
-            raise Refusal("an estimator within it is damaged", ANEW)
+            raise Refusal("an estimator within it is damaged", AGAIN)
         inner = {**described, "version": header["version"]}
         return _build_whole(inner, decoder, fitted=False)
 
@@ -336,7 +336,7 @@ def _build_whole(header: dict[str, Any], decoder: Decoder, *, fitted: bool = Tru
         return _checked(built, header) if fitted or header["state"] else built
     described = header.get("steps")
     if not isinstance(described, list) or not described:
-        raise Refusal("its pipeline has no steps", ANEW)
+        raise Refusal("its pipeline has no steps", AGAIN)
     fitted = fitted or any(isinstance(step, dict) and step.get("state") for step in described)
     steps = []
     for place, step in enumerate(described):
@@ -345,7 +345,7 @@ def _build_whole(header: dict[str, Any], decoder: Decoder, *, fitted: bool = Tru
             isinstance(step.get(key), kind)
             for key, kind in (("name", str), ("parameters", dict), ("state", dict))
         ):
-            raise Refusal(f"step {place} of its pipeline is damaged", ANEW)
+            raise Refusal(f"step {place} of its pipeline is damaged", AGAIN)
         built = _build_one(step, decoder, CLASSES if last else TRANSFORMERS)
         if fitted and last:
             _checked(built, header)
@@ -354,7 +354,10 @@ def _build_whole(header: dict[str, Any], decoder: Decoder, *, fitted: bool = Tru
                 built._check_state()
             except ValueError as error:
                 problem = f"step {place} of its pipeline is damaged: {error}".rstrip(".")
-                raise Refusal(problem, ANEW) from error
+                raise Refusal(problem, AGAIN) from error
+            except ImportError as error:
+                problem, _, remedy = str(error).rstrip(".").partition(": ")
+                raise Refusal(problem, remedy.capitalize()) from error
         steps.append((step["name"], built))
     model = _class(PIPELINE)(steps)
     _set_state(model, header["state"], decoder)
@@ -370,7 +373,7 @@ def _build_one(described: dict[str, Any], decoder: Decoder, classes: dict[str, s
     parameters = {key: decoder.decode(value) for key, value in described["parameters"].items()}
     unknown = sorted(set(parameters) - set(cls().get_params(deep=False)))
     if unknown:
-        raise Refusal(f"{name} has no parameter {unknown[0]!r}", ANEW)
+        raise Refusal(f"{name} has no parameter {unknown[0]!r}", AGAIN)
     model = cls(**parameters)
     _set_state(model, described["state"], decoder)
     return model
@@ -381,7 +384,7 @@ def _set_state(model: Any, state: dict[str, Any], decoder: Decoder) -> None:
     for key, value in state.items():
         fitted = key.isidentifier() and (key.endswith("_") or key.startswith("_"))
         if not fitted or key.startswith("__") or hasattr(type(model), key):
-            raise Refusal(f"{key!r} is no fitted attribute of {type(model).__name__}", ANEW)
+            raise Refusal(f"{type(model).__name__} has no fitted attribute {key!r}", AGAIN)
         setattr(model, key, decoder.decode(value))
 
 
@@ -390,38 +393,8 @@ def _checked(model: Any, header: dict[str, Any]) -> Any:
     if header["version"] == 2 and hasattr(model, "_labeller_"):
         model._model_ = replace(model._model_, labeller=vars(model).pop("_labeller_"))
     try:
-        if type(model).__name__ not in COMPOSED:
-            _check_common(model)
+        check_fields(model, EVERY_ESTIMATOR if type(model).__name__ in COMPOSED else EVERY_MODEL)
         model._check_state()
     except ValueError as error:
-        raise Refusal(str(error).rstrip("."), ANEW) from error
+        raise Refusal(str(error).rstrip("."), AGAIN) from error
     return model
-
-
-def _check_common(model: Any) -> None:
-    """Raise where what every estimator has is missing or none; the rest each checks itself."""
-    for name in REQUIRED:
-        if not hasattr(model, name):
-            raise ValueError(f"it lacks {name}")
-    shape = model.sample_shape_
-    if not isinstance(shape, tuple) or not all(type(size) is int and size > 0 for size in shape):
-        raise ValueError(f"sample_shape_ is {shape!r}")
-    if not shape or model.n_features_in_ != shape[0]:
-        raise ValueError(f"n_features_in_ is {model.n_features_in_!r} for samples of shape {shape}")
-    check_integer(model.n_clusters, "n_clusters", type(model).__name__)
-    labels = check_stored(model.labels_, "labels_", (None,), kind="i")
-    least = -1 if getattr(model, "outliers", "keep") == "label" else 0
-    if len(labels) < model.n_clusters or labels.min() < least or labels.max() >= model.n_clusters:
-        raise ValueError(f"labels_ must lie between {least} and {model.n_clusters - 1}")
-    check_integer(model.n_iter_, "n_iter_", type(model).__name__, minimum=0)
-    if not isinstance(model.stop_reason_, StopReason) or not isinstance(model.history_, list):
-        raise ValueError("stop_reason_ or history_ is none")
-    if type(model.cost_) not in (int, float):
-        raise ValueError(f"cost_ is {model.cost_!r}")
-
-
-REQUIRED = (
-    *("labels_", "memberships_", "sample_shape_", "n_features_in_", "n_iter_"),
-    *("cost_", "history_", "stop_reason_"),
-)
-"""Fitted attributes that every model has."""

@@ -13,6 +13,7 @@ from tuckermix.cli._console import UsageError
 from tuckermix.clustering import TuckerClustering
 from tuckermix.datasets import Dataset, make_tensor_clusters, read
 from tuckermix.features import Scale, Scattering
+from tuckermix.features.registry import last_step
 from tuckermix.metrics import clustering_accuracy
 from tuckermix.selection.auto import (
     NEAREST,
@@ -144,11 +145,11 @@ def test_features_too_large_for_memory_stay_lazy(monkeypatch, rng):
 def test_pixels_need_no_pipeline():
     model = TuckerClustering(2)
     assert _features.with_features(model, "pixels", "none") is model
-    assert _features.final(model) is model
+    assert last_step(model) is model
     assert _features.scale_of(model) == "none"
     pipeline = _features.with_features(model, "pixels", "unit")
     assert _features.scale_of(pipeline) == "unit"
-    assert _features.final(pipeline) is model
+    assert last_step(pipeline) is model
 
 
 @pytest.mark.parametrize(("features", "scale"), [("edges", "none"), ("pixels", "both")])

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tuckermix._array_api import is_dask, to_numpy
-from tuckermix._names import FEATURES, LOG_SCATTERING, PIXELS, SCALES
+from tuckermix._names import FEATURES, PIXELS, SCALES
 from tuckermix._reading import default_limit
 from tuckermix._resources import one_blas_thread
 from tuckermix.cli._console import UsageError
@@ -26,13 +26,14 @@ def with_features(model: Any, features: str, scale: str) -> Any:
     """Put what --scale and --features ask for before a model; return a pipeline, or the model."""
     from sklearn.pipeline import make_pipeline
 
-    from tuckermix.features import Scale, Scattering
+    from tuckermix.features import Scale
+    from tuckermix.features.registry import VIEWS
 
     check("--features", features, (*FEATURES, AUTO))
     check("--scale", scale, (NONE, *SCALES))
     steps: list[Any] = [] if scale == NONE else [Scale(scale)]
-    if features not in (PIXELS, AUTO):
-        steps.append(Scattering(log=features == LOG_SCATTERING))
+    if features != AUTO:
+        steps += VIEWS[features].transformers()
     return make_pipeline(*steps, model) if steps else model
 
 
@@ -115,11 +116,6 @@ def _view(model: Any, name: str, scale: str) -> Any:
 def is_pipeline(model: Any) -> bool:
     """Tell whether features are computed before the model sees the samples."""
     return hasattr(model, "steps")
-
-
-def final(model: Any) -> Any:
-    """Return the estimator that a pipeline ends in, or the model itself."""
-    return model[-1] if is_pipeline(model) else model
 
 
 def scale_of(model: Any) -> str:

@@ -15,6 +15,7 @@ import typer
 from tuckermix import _names
 from tuckermix.cli import _options as options
 from tuckermix.cli._console import EXIT_DONE, EXIT_NOT_WHOLE, Console, in_options
+from tuckermix.features.registry import last_step
 
 if TYPE_CHECKING:
     from tuckermix.cli._unfinished import Unfinished
@@ -288,7 +289,7 @@ def fit_and_write(
             moved = _features.fit_features(model, moved)
     if before is None:
         with console.stage("Fitting"):
-            _features.final(model).fit(moved)
+            last_step(model).fit(moved)
             seconds = time.perf_counter() - start
     else:
         fitted, seconds = before
@@ -301,7 +302,7 @@ def fit_and_write(
     if not is_dask(moved):
         keep()
     with console.stage("Soft labels"):
-        proba = _features.soft_labels(_features.final(model), moved)
+        proba = _features.soft_labels(last_step(model), moved)
     if is_dask(moved):  # what was lazy in the model has been computed now
         keep()
     with console.stage("Writing"):

@@ -12,6 +12,7 @@ import typer
 from tuckermix._version import __version__
 from tuckermix.cli import _options as options
 from tuckermix.cli._console import Console, UsageError, in_options
+from tuckermix.features.registry import last_step
 
 EXAMPLES = """\b
 Examples:
@@ -81,7 +82,7 @@ def predict(
     with console.stage("Labelling"), _input.naming(data):
         proba, scores = to_numpy(model.predict_proba(X)), None
         labels = proba.argmax(axis=1)
-        final = _features.final(model)
+        final = last_step(model)
         if getattr(final, "outliers", "keep") == "label":
             labels = to_numpy(model.predict(X))
             seen = model[:-1].transform(X) if _features.is_pipeline(model) else X

@@ -82,21 +82,6 @@ def check_samples(estimator: Any, X: Any, *, reset: bool) -> Array:
     return X
 
 
-def check_stored_samples(estimator: Any) -> None:
-    """Raise if what `check_samples` stored is none of it: a file may claim what it likes."""
-    shape = getattr(estimator, "sample_shape_", None)
-    if (
-        not isinstance(shape, tuple)
-        or not shape
-        or not all(type(size) is int and size > 0 for size in shape)
-    ):
-        raise ValueError(f"sample_shape_ is {shape!r}")
-    if getattr(estimator, "n_features_in_", None) != shape[0]:
-        raise ValueError(f"n_features_in_ is none of samples of shape {shape}")
-    if not is_numpy(getattr(estimator, "_like_", None)):
-        raise ValueError("its library is unknown")
-
-
 def as_float(X: Array) -> Array:
     """Return values in float32 where that holds them exactly, else in float64; no needless copy."""
     xp = get_namespace(X)

@@ -114,8 +114,9 @@ class TorchEngine:
         self._on_devices: dict[str, Any] = {}
         self._counts: Counter[str] | None = None
         config = getattr(module, "pretrained_cfg", None) or getattr(module, "default_cfg", None)
-        said = isinstance(config, dict) and {"mean", "std"} <= set(config)
-        own = (tuple(config["mean"]), tuple(config["std"])) if said else IMAGENET
+        own: Normalization = IMAGENET
+        if isinstance(config, dict) and {"mean", "std"} <= set(config):  # as timm has it
+            own = tuple(config["mean"]), tuple(config["std"])
         self.normalization = own if normalization is None else normalization
         first = next((p for p in module.parameters() if p.ndim == MAP_AXES), None)
         self.n_channels = 3 if first is None else int(first.shape[1])
@@ -196,7 +197,8 @@ class TorchEngine:
         """Run all modules on one picture and return names and shapes as they complete."""
         torch = self._torch
         x = torch.from_numpy(np.ascontiguousarray(pictures)) if is_numpy(pictures) else pictures
-        self._wanted.seen = seen = []
+        seen: list[tuple[str, tuple[int, ...]]] = []
+        self._wanted.seen = seen
         try:
             self._run(x, Counter())
         finally:

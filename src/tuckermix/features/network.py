@@ -22,17 +22,20 @@ from tuckermix._array_api import (
     is_numpy,
     to_numpy,
 )
+from tuckermix._fields import EVERY_TRANSFORMER, check_fields, is_text, pair_of
 from tuckermix._resources import one_blas_thread
-from tuckermix.features._input import check_samples, check_stored_samples, map_rows, over_chunks
+from tuckermix.features._input import check_samples, map_rows, over_chunks
 from tuckermix.features._networks import (
     KNOWN,
     NORMALIZATIONS,
     Engine,
     Normalization,
+    TorchEngine,
     engine_for,
 )
 from tuckermix.features._pictures import Layout, fitting_size, in_channels, resized
 from tuckermix.features._ranges import dataset_range
+from tuckermix.features.registry import NETWORK_LAYERS
 
 __all__ = ["Network"]
 
@@ -80,6 +83,14 @@ class NetworkSettings:
 
 
 SETTINGS = NetworkSettings()
+
+FITTED = {
+    **EVERY_TRANSFORMER,
+    "range_": pair_of(float),
+    "size_": pair_of(int),
+    **dict.fromkeys(("layer_", "network_", "digest_"), is_text),
+}
+"""Fitted attributes, with the rule of each."""
 
 
 class Network(TransformerMixin, BaseEstimator):
@@ -242,6 +253,16 @@ class Network(TransformerMixin, BaseEstimator):
         found = self._all_maps(X, tuple(zip(resolved, pooled, strict=True)))
         return dict(zip(layers, found, strict=True))
 
+    def plain(self) -> LayersOfNetwork:
+        """Return what computes the maps of all layers worth comparing, see `from_plain`."""
+        worth = NETWORK_LAYERS if isinstance(self.model, str) and self.model in KNOWN else {}
+        own = POOLED if self.layer == POOLED else self.layer_
+        return LayersOfNetwork(self, tuple(dict.fromkeys((*worth, own))))
+
+    def from_plain(self, maps: dict[str, Array]) -> Array:
+        """Return what `transform` returns, from the maps of all layers that `plain` computed."""
+        return maps[POOLED if self.layer == POOLED else self.layer_]
+
     def use(self, model: Any) -> Network:
         """Give a loaded transformer its network, whose weights are never stored.
 
@@ -267,7 +288,8 @@ class Network(TransformerMixin, BaseEstimator):
     def _all_maps(self, X: Array, layers: tuple[tuple[str, bool], ...]) -> list[Array]:
         """Return the outputs of layers for samples in memory, pooled where asked for."""
         engine, layout = self._engine(), self._layout()
-        work = X if _on_accelerator(X) else to_numpy(X)
+        stays = _on_accelerator(X) and isinstance(engine, TorchEngine)
+        work = X if stays else to_numpy(X)
         shape = tuple(int(size) for size in X.shape)
         batch = SETTINGS.batch(math.prod(self.size_), is_numpy(work))
         shapes: list[tuple[int, ...]] = []
@@ -360,21 +382,13 @@ class Network(TransformerMixin, BaseEstimator):
         if not (self.model is None or (isinstance(self.model, str) and self.model in KNOWN)):
             raise ValueError(f"its network {self.model!r} is not a known name")
         self._check_params()
-        check_stored_samples(self)
-        low_high, size = getattr(self, "range_", None), getattr(self, "size_", None)
-        for name, pair, kind in (("range_", low_high, float), ("size_", size, int)):
-            if not isinstance(pair, tuple) or [type(each) for each in pair] != [kind, kind]:
-                raise ValueError(f"{name} is {pair!r}")
-            if not all(map(math.isfinite, pair)):
-                raise ValueError(f"{name} is {pair!r}")
+        check_fields(self, FITTED)
+        size = self.size_
         layout, shape = self._layout(), (1, *self.sample_shape_)
         sides = (shape[layout.space[0]], shape[layout.space[1]])
         fits = fitting_size(self.size, sides, SETTINGS.sides, type(self).__name__) == size
         if min(size) < 1 or (self.model is not None and not fits):
             raise ValueError(f"size_ is {size!r}")
-        for name in ("layer_", "network_", "digest_"):
-            if not isinstance(getattr(self, name, None), str):
-                raise ValueError(f"{name} is {getattr(self, name, None)!r}")
         if self.model is not None and self._engine().digest != self.digest_:
             raise ValueError(
                 f"the installed weights of {self.model!r} have the digest "
@@ -398,6 +412,32 @@ class Network(TransformerMixin, BaseEstimator):
         tags.array_api_support = True
         tags.transformer_tags.preserves_dtype = ["float32"]
         return tags
+
+
+class LayersOfNetwork:
+    """The maps of several layers, which one pass computes for all views of a network.
+
+    Parameters
+    ----------
+    network : Network
+        A fitted transformer.
+    layers : tuple of str
+        The layers.
+    """
+
+    def __init__(self, network: Network, layers: tuple[str, ...]):
+        self.network, self.layers = network, layers
+
+    def fit_transform(self, X: Array) -> dict[str, Array]:
+        """Return the maps by layer."""
+        return self.network.maps(X, self.layers)
+
+    def __repr__(self) -> str:
+        model = self.network.model
+        given = self.network.get_params(deep=False)
+        given["model"] = model if isinstance(model, str) else id(model)
+        given.pop("layer")
+        return f"{type(self).__name__}({self.layers}, {given})"
 
 
 def _maps(network: Network, layer: str, pooled: bool, X: Array) -> Array:

@@ -6,9 +6,11 @@ no numerical library, so that ``tuckermix --help`` is fast.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
+
+from tuckermix import _names
 
 TRANSFORMERS = {
     "Network": "tuckermix.features.network",
@@ -30,32 +32,27 @@ class View:
         What it looks at, for people.
     steps : tuple of (str, dict)
         The transformers, by class and parameters.
-    option : bool
-        Whether the name is a word of ``--features``.
     """
 
     name: str
     words: str
     steps: tuple[tuple[str, dict[str, Any]], ...] = ()
-    option: bool = field(default=False, kw_only=True)
 
     def transformers(self) -> list[Any]:
         """Return new transformers, not fitted; an empty list for the samples themselves."""
         return [getattr(import_module(TRANSFORMERS[kind]), kind)(**kw) for kind, kw in self.steps]
 
 
-PIXELS = View("pixels", "images pixel by pixel", option=True)
+PIXELS = View(_names.PIXELS, "images pixel by pixel")
 SCATTERING = View(
-    "scattering",
+    _names.SCATTERING,
     "their strokes and edges, which may move a little",
     (("Scattering", {}),),
-    option=True,
 )
 LOG_SCATTERING = View(
-    "log-scattering",
+    _names.LOG_SCATTERING,
     "these by the ratio of their contrast",
     (("Scattering", {"log": True}),),
-    option=True,
 )
 RELATIVE_SCATTERING = View(
     "relative scattering",
@@ -66,6 +63,11 @@ NORM_ONE = View(
     "pixels of norm 1",
     "samples whose brightness, or how much they fill, does not count",
     (("Scale", {"mode": "unit"}),),
+)
+NORM_ONE_NEAREST = View(
+    "pixels of norm 1, few neighbours",
+    "images whose brightness does not count, each with the nearest",
+    NORM_ONE.steps,
 )
 
 NETWORK_LAYERS = {
@@ -100,8 +102,13 @@ def network_views(**options: Any) -> list[View]:
 VIEWS = {
     view.name: view
     for view in (
-        *(PIXELS, SCATTERING, LOG_SCATTERING, NORM_ONE, RELATIVE_SCATTERING),
+        *(PIXELS, SCATTERING, LOG_SCATTERING, NORM_ONE, NORM_ONE_NEAREST, RELATIVE_SCATTERING),
         *network_views(),
     )
 }
 """All views by name."""
+
+
+def last_step(estimator: Any) -> Any:
+    """Return the last step of a pipeline, or the estimator itself."""
+    return estimator[-1] if hasattr(estimator, "steps") else estimator

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import numbers
 from dataclasses import field
 from functools import partial
@@ -13,9 +12,10 @@ from sklearn.base import BaseEstimator, TransformerMixin
 
 from tuckermix._array_api import Array, asarray_like, get_namespace
 from tuckermix._declaration import FIT, PREDICT, declare, describe
+from tuckermix._fields import EVERY_TRANSFORMER, check_fields, pair_of
 from tuckermix._names import SCALES
 from tuckermix._validation import check_option
-from tuckermix.features._input import check_samples, check_stored_samples, map_rows, over_chunks
+from tuckermix.features._input import check_samples, map_rows, over_chunks
 from tuckermix.features._ranges import dataset_range, sample_ranges
 
 __all__ = ["Scale"]
@@ -106,12 +106,8 @@ class Scale(TransformerMixin, BaseEstimator):
         """Raise if what a file gave cannot be what `fit` sets."""
         check_option(self.mode, "mode", type(self).__name__, SCALES)
         self._percentiles()
-        check_stored_samples(self)
-        found: Any = getattr(self, "range_", None)
-        pair = isinstance(found, tuple) and len(found) == 2
-        pair = pair and all(type(value) is float and math.isfinite(value) for value in found)
-        if pair != (self.mode == "dataset") or (found is not None and not pair):
-            raise ValueError(f"range_ is {found!r}")
+        rule = pair_of(float) if self.mode == "dataset" else (lambda value: value is None)
+        check_fields(self, {**EVERY_TRANSFORMER, "range_": rule})
 
     def _percentiles(self) -> tuple[float, float] | None:
         given = self.percentiles

@@ -8,10 +8,11 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import BaseEstimator, TransformerMixin, clone
 
 from tuckermix._array_api import Array, blocks, get_namespace, is_dask, is_numpy, to_numpy
 from tuckermix._declaration import FIT, PREDICT, declare, describe
+from tuckermix._fields import EVERY_TRANSFORMER, check_fields, is_positive
 from tuckermix._resources import in_threads, one_blas_thread
 from tuckermix._validation import check_integer, check_option
 from tuckermix.features._borders import BORDERS
@@ -19,7 +20,6 @@ from tuckermix.features._cascade import Cascade, Layout, layout_for
 from tuckermix.features._input import (
     as_float,
     check_samples,
-    check_stored_samples,
     map_rows,
     over_chunks,
 )
@@ -164,6 +164,10 @@ class Scattering(TransformerMixin, BaseEstimator):
         """
         return _logarithm(coefficients, self.scale_)
 
+    def plain(self) -> Scattering:
+        """Return the transformer, not fitted, from whose result `from_plain` makes this one's."""
+        return clone(self).set_params(log=False, relative=False)
+
     def from_plain(self, coefficients: Array) -> Array:
         """Return what `transform` returns, from what it returns without `log` and `relative`.
 
@@ -203,11 +207,8 @@ class Scattering(TransformerMixin, BaseEstimator):
     def _check_state(self) -> None:
         """Raise if what a file gave cannot be what `fit` sets."""
         self._check_params()
-        check_stored_samples(self)
+        check_fields(self, {**EVERY_TRANSFORMER, "scale_": is_positive})
         self._space(len(self.sample_shape_) + 1)
-        scale = getattr(self, "scale_", None)
-        if type(scale) is not float or not 0 < scale < math.inf:
-            raise ValueError(f"scale_ is {scale!r}")
 
     def _space(self, ndim: int) -> tuple[int, ...]:
         """Return the axes of space, counted from the front, or raise if they are none."""

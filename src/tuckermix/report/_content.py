@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from tuckermix._array_api import blocks, to_numpy
-from tuckermix._names import LOG_SCATTERING, PIXELS, SCATTERING
 from tuckermix._records import Record
+from tuckermix.features.registry import VIEWS
 from tuckermix.metrics import matched_table
 from tuckermix.plots.fitted import (
     distances_to,
@@ -25,7 +25,6 @@ from tuckermix.plots.layout import neighbor_map
 from tuckermix.plots.pictures import picture, picture_kind, resized, value_range, views
 from tuckermix.plots.style import COLOURS
 from tuckermix.report import _images, _svg
-from tuckermix.selection.auto import NEAREST, NORM_ONE, RELATIVE_SCATTERING
 from tuckermix.summary import FitSummary, duration, known, sizes_text, surety
 
 MAX_MARKS = 10_000
@@ -48,16 +47,6 @@ MAX_CONFUSION = 40
 
 LISTED_CLUSTERS = 4
 """So many clusters of a class are named in the list."""
-
-VIEWS = {
-    PIXELS: "images pixel by pixel",
-    SCATTERING: "their strokes and edges, which may move a little",
-    LOG_SCATTERING: "these by the ratio of their contrast",
-    NORM_ONE: "samples whose brightness, or how much they fill, does not count",
-    f"{NORM_ONE}, {NEAREST}": "images whose brightness does not count, each with the nearest",
-    RELATIVE_SCATTERING: "where strokes are, and not how strong",
-}
-"""What the views of the command line look at, for people."""
 
 MOST_MAPS = 12
 """Maps of components that a report shows: more are hardly looked at."""
@@ -337,7 +326,7 @@ def selection(chosen: Any) -> dict[str, Any] | None:
         columns.insert(2, "weight")
     return {
         "lines": str(chosen).splitlines(),
-        "views": [(view, VIEWS.get(view, "")) for view in chosen.views],
+        "views": [(view, VIEWS[view].words if view in VIEWS else "") for view in chosen.views],
         "chart": drawn,
         "weighed": weighed,
         "rows": [

@@ -5,11 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
 from tuckermix._array_api import Array, is_dask
-from tuckermix.features import Scattering
 
 __all__ = ["Features"]
 
@@ -32,7 +30,7 @@ class Features:
 
     def __init__(self, X: Array):
         self.X = X
-        self._kept: dict[str, Array] = {}
+        self._kept: dict[str, Any] = {}
         self._keeps = not is_dask(X) and math.prod(X.shape) <= MOST_SHARED
 
     def fit_transform(self, transformers: Pipeline | None) -> Array:
@@ -51,10 +49,10 @@ class Features:
         if transformers is None:
             return self.X
         first: Any = transformers.steps[0][1]
-        if not self._keeps or len(transformers.steps) > 1 or type(first) is not Scattering:
+        if not self._keeps or len(transformers.steps) > 1 or not hasattr(first, "plain"):
             return transformers.fit_transform(self.X)
         first.fit(self.X)
-        plain = clone(first).set_params(log=False, relative=False)
+        plain = first.plain()
         if repr(plain) not in self._kept:
             self._kept[repr(plain)] = plain.fit_transform(self.X)
         return first.from_plain(self._kept[repr(plain)])
