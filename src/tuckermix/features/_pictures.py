@@ -80,7 +80,7 @@ class Layout:
         moved = xp.permute_dims(X, (0, *self.others, *channel, *self.space))
         n_channels = 1 if self.channel is None else int(X.shape[self.channel])
         moved = xp.reshape(moved, (-1, n_channels, *moved.shape[-2:]))
-        return moved[:, :COLOUR, :, :]  # transparency is left out
+        return moved[:, : min(n_channels, COLOUR), ...]  # transparency is left out
 
     def samples(self, maps: Array, shape: tuple[int, ...]) -> Array:
         """Return maps of frames, (n_frames, ...), by sample, with the further axes last."""
