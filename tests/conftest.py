@@ -106,10 +106,6 @@ LIMITS = {
     "kmeans_block_bytes": ("numerics.points.STEP_BLOCK",),
     "gram_block_bytes": ("numerics.linalg.GRAM_BLOCK",),
     "row_work": ("numerics.linalg.ROW_WORK",),
-    "wavelet_cache_bytes": ("features._cascade.CACHE_BYTES",),
-    "wavelet_matrix_side": ("features._cascade.MATRIX_LIMIT",),
-    "wavelet_piece_bytes": ("features._plan.PIECE_BYTES",),
-    "wavelet_narrow_product": ("features._plan.NARROW",),
 }
 
 

@@ -605,7 +605,7 @@ def test_pipelines_that_are_not_saved(tmp_path, model):
     flat = X.reshape(60, -1)
     foreign = make_pipeline(StandardScaler(), TuckerClustering(3)).fit(flat)
     with pytest.raises(
-        TypeError, match=r"save takes Network, Scale, Scattering. Got sklearn.*Standard"
+        TypeError, match=r"save takes Network, Scale, Scattering, Texture. Got sklearn.*Standard"
     ):
         tuckermix.save(foreign, tmp_path / "model")
     with pytest.raises(TypeError, match=r"save takes TuckerClustering, .*Got .*Scale instead"):

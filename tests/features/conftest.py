@@ -69,10 +69,10 @@ def photographs():
     crops = [
         load_sample_image(name)[top : top + 96, left : left + 96]
         for name in ("china.jpg", "flower.jpg")
-        for top in (40, 130, 220)
-        for left in (60, 200, 340, 480)
+        for top in range(0, 332, 66)
+        for left in range(0, 545, 49)
     ]
-    return np.stack(crops), np.repeat([0, 1], 12)
+    return np.stack(crops), np.repeat([0, 1], len(crops) // 2)
 
 
 @pytest.fixture

@@ -1,3 +1,5 @@
+import threading
+
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -262,3 +264,29 @@ def test_what_is_refused(rng):
             Scattering(**{name: value}).fit(X)
     with pytest.raises(ValueError, match="takes logarithms or relative coefficients: not both"):
         Scattering(log=True, relative=True).fit(X)
+
+
+def test_threads_do_not_matter(rng):
+    for shape, log in (((16, 16), False), ((12, 10, 2), True), ((40,), False)):
+        X = rng.random((301, *shape))
+        one = Scattering(J=2, log=log, n_jobs=1).fit(X)
+        expected = one.transform(X)
+        for n_jobs in (2, 5):
+            np.testing.assert_array_equal(one.set_params(n_jobs=n_jobs).transform(X), expected)
+
+
+def test_transforms_at_the_same_time(rng):
+    data = [rng.random((120, 16, 16)) + k for k in range(4)]
+    expected = [Scattering(J=2, n_jobs=1).fit_transform(X) for X in data]
+    found = [None] * len(data)
+
+    def transform(k):
+        found[k] = Scattering(J=2, n_jobs=3).fit_transform(data[k])
+
+    threads = [threading.Thread(target=transform, args=(k,)) for k in range(len(data))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(one, other)

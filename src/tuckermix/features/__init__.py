@@ -11,8 +11,9 @@ if TYPE_CHECKING:
     from tuckermix.features.network import Network
     from tuckermix.features.scale import Scale
     from tuckermix.features.scattering import Scattering
+    from tuckermix.features.texture import Texture
 
-__all__ = ["Network", "Scale", "Scattering"]
+__all__ = ["Network", "Scale", "Scattering", "Texture"]
 
 
 def __getattr__(name: str) -> Any:

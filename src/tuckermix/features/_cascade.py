@@ -11,14 +11,14 @@ band allows,
 
 A modulus moves energy to lower frequencies, so paths with :math:`j_2 \le j_1` hold next to nothing
 and are not computed. Maps lie in arrays of shape ``(n_1[, n_2], columns)``, samples and paths last,
-so that every step is a product of a small matrix with a wide one. With NumPy, images of moderate
-size take the same steps by `_plan`.
+so that every step is a product of a small matrix with a wide one.
 """
 
 from __future__ import annotations
 
 import functools
 import math
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -27,16 +27,30 @@ from tuckermix.features._borders import averaging_matrix, n_cells, padded_size, 
 from tuckermix.features._frequencies import basis, coarsen, filter_blocks, order_frequencies
 from tuckermix.features._wavelets import crop_frequencies, morlet
 
-MATRIX_LIMIT = 160
-"""Largest padded axis for Fourier transforms as matrix products, whose cost a pixel grows with the
-size where that of fast transforms hardly does."""
 
-CACHE_BYTES = 15 * 2**18
-"""On a processor the largest array between two steps should stay in its cache, and be large enough
-for the calls of Python, one thread at a time, not to hold up many threads."""
+@dataclass(frozen=True)
+class CascadeSettings:
+    """How the work of a transform is cut into pieces.
 
-DEVICE_BYTES = 256 * 2**20
-"""On an accelerator a launch should be worth its while; three such arrays live at a time."""
+    Attributes
+    ----------
+    matrix_side : int
+        Largest padded axis for Fourier transforms as matrix products: their cost per pixel grows
+        with the size, that of fast transforms hardly does.
+    host_bytes : int
+        Largest array between two steps on a processor: it stays in the cache, and memory that was
+        freed is used again.
+    device_bytes : int
+        The same on an accelerator, where a launch should be worth its while. Three such arrays are
+        alive at a time.
+    """
+
+    matrix_side: int = 160
+    host_bytes: int = 2 * 2**20
+    device_bytes: int = 256 * 2**20
+
+
+SETTINGS = CascadeSettings()
 
 
 class Layout:
@@ -53,7 +67,7 @@ class Layout:
     order : {1, 2}
         The largest number of wavelets along a path.
     border : {"mirror", "zero", "periodic"}
-        What lies beyond the border.
+        The values beyond the border.
     """
 
     def __init__(self, shape: tuple[int, ...], J: int, L: int, order: int, border: str):
@@ -64,16 +78,12 @@ class Layout:
         self.n_paths = 1 + J * self.n_angles + (n_second if order == 2 else 0)
         self.padded = tuple(padded_size(size, J, border) for size in shape)
         self.pads = [padding_matrix(size, J, border) for size in shape]
-        self.matrices = max(self.padded) <= MATRIX_LIMIT
+        self.matrices = max(self.padded) <= SETTINGS.matrix_side
         self.filters = [
             np.stack([morlet(self.padded, j, angle, L) for angle in range(self.n_angles)])
             for j in range(J)
         ]
         self._blocks: dict[tuple[int, int], np.ndarray] = {}
-
-    def sources(self, j: int) -> range:
-        """Return the levels of the maps that wavelets of scale j are applied to."""
-        return range(max(1, j) if self.order == 2 else 1)
 
     def averages(self, level: int) -> list[np.ndarray]:
         """Return the averaging matrices of maps subsampled by 2**level."""
@@ -126,7 +136,7 @@ class Cascade:
         self._xp = xp = get_namespace(like)
         on_host = is_numpy(like) or str(device(like)).lower().startswith("cpu")
         itemsize = 8 if like.dtype == xp.float64 else 4
-        values = (CACHE_BYTES if on_host else DEVICE_BYTES) // itemsize
+        values = (SETTINGS.host_bytes if on_host else SETTINGS.device_bytes) // itemsize
         # Real and imaginary part of every angle, at the resolution of each scale.
         sizes = [2 * layout.n_angles * math.prod(n >> j for n in layout.padded) for j in range(J)]
         self._n_columns = [max(1, values // size) for size in sizes]
@@ -277,7 +287,7 @@ class MatrixWavelets:
         Parameters
         ----------
         spectrum : array of shape (n_1[, n_2], columns)
-            What `analyse` returned.
+            The coefficients that `analyse` returns.
         j : int
             The scale.
 
@@ -298,9 +308,11 @@ class MatrixWavelets:
         spectrum = xp.reshape(spectrum, (*groups, members, columns))
         filtered = self._filter(blocks, spectrum)
         filtered = along_axes(self._synthesis[j], filtered)
+        filtered *= filtered  # in place: fresh memory costs more than the product
         pairs = xp.reshape(filtered, (*filtered.shape[:-1], 2, self._n_filters * columns))
-        real, imaginary = pairs[..., 0, :], pairs[..., 1, :]
-        return xp.sqrt(real * real + imaginary * imaginary)
+        squares = pairs[..., 0, :]
+        squares += pairs[..., 1, :]
+        return xp.sqrt(squares)
 
     def _filter(self, blocks: Array, spectrum: Array) -> Array:
         """Apply the matrix of each group; frequencies and filters end up in separate axes."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,10 +12,25 @@ from tuckermix._array_api import Array, asarray_like, get_namespace, is_dask, to
 from tuckermix.features._input import as_float
 from tuckermix.sources import as_blocks
 
-N_EDGES = 1025
-N_ROUNDS = 3
-"""A percentile of the dataset is found by counting values below each of these edges, and again
-between the two edges around it: to 1e-9 of the range after three rounds, without sorting all."""
+
+@dataclass(frozen=True)
+class PercentileSettings:
+    """How a percentile of a dataset is found without sorting all values.
+
+    Attributes
+    ----------
+    n_edges : int
+        Values below each of these edges are counted.
+    n_rounds : int
+        Then again between the two edges around the percentile: after three rounds it is known to
+        1e-9 of the range.
+    """
+
+    n_edges: int = 1025
+    n_rounds: int = 3
+
+
+SETTINGS = PercentileSettings()
 
 
 def sample_ranges(X: Array, percentiles: tuple[float, float] | None) -> tuple[Array, Array]:
@@ -65,13 +81,15 @@ def dataset_range(X: Array, percentiles: tuple[float, float] | None) -> tuple[fl
     n_values = math.prod(int(size) for size in X.shape)
     ranks = [_rank(share, n_values) for share in percentiles]
     brackets = [(low, high), (low, high)]
-    for _ in range(N_ROUNDS):
-        edges = np.concatenate([np.linspace(*bracket, N_EDGES) for bracket in brackets])
-        below = samples.reduce(_Counter(edges), np.add).reshape(2, N_EDGES)
-        edges = edges.reshape(2, N_EDGES)
+    for _ in range(SETTINGS.n_rounds):
+        edges = np.concatenate([np.linspace(*bracket, SETTINGS.n_edges) for bracket in brackets])
+        below = samples.reduce(_Counter(edges), np.add).reshape(2, SETTINGS.n_edges)
+        edges = edges.reshape(2, SETTINGS.n_edges)
         for index, rank in enumerate(ranks):
             # The last edge with no more than `rank` values below it: the value lies behind it.
-            place = min(int(np.searchsorted(below[index], rank, side="right")) - 1, N_EDGES - 2)
+            place = min(
+                int(np.searchsorted(below[index], rank, side="right")) - 1, SETTINGS.n_edges - 2
+            )
             brackets[index] = (edges[index, place], edges[index, place + 1])
     return float(brackets[0][0]), float(brackets[1][1])
 

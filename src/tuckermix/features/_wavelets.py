@@ -21,27 +21,41 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
-BANDWIDTH = 0.8
-"""Standard deviation of the finest wavelet, in pixels: the frequency bands of neighbouring scales
-then meet where each has fallen to about two thirds."""
 
-CENTRE = 3 * math.pi / 4
-"""Frequency of the finest wavelet, in radians a pixel: below the limit of the grid, π."""
+@dataclass(frozen=True)
+class WaveletSettings:
+    """Constants of the wavelets.
 
-SLANT = 4.0
-"""Slant of the Gaussian times the number of angles: the more angles, the longer the wavelet is
-across its wave and the sharper its angle."""
+    Attributes
+    ----------
+    bandwidth : float
+        Standard deviation of the finest wavelet, in pixels: the bands of neighbouring scales meet
+        where each has fallen to about two thirds.
+    centre : float
+        Frequency of the finest wavelet, in radians per pixel: below the limit of the grid, pi.
+    slant : float
+        Slant of the Gaussian times the number of angles: the more angles, the longer the wavelet is
+        across its wave and the sharper its angle.
+    rounded_pi : float
+        Pi in the normalisation of the customary filters (ScatNet, kymatio). With the exact one,
+        coefficients of order two would be 6e-5 off theirs.
+    n_copies : int
+        Shifted copies on each side when a filter is made periodic. The padded grid is at least
+        three standard deviations wide, so what the next copy adds is below 1e-20.
+    """
 
-ROUNDED_PI = 3.1415
-"""π as the normalisation of the customary filters (ScatNet, kymatio) has it. Kept, because two
-wavelets with the exact one would put coefficients of order two 6e-5 off theirs."""
+    bandwidth: float = 0.8
+    centre: float = 3 * math.pi / 4
+    slant: float = 4.0
+    rounded_pi: float = 3.1415
+    n_copies: int = 2
 
-N_COPIES = 2
-"""Shifted copies on each side when a filter is made periodic. The padded grid is at least three
-times as wide as the largest standard deviation, so what the next copy adds is below 1e-20."""
+
+SETTINGS = WaveletSettings()
 
 
 def morlet(shape: Sequence[int], j: int, angle: int, n_angles: int) -> np.ndarray:
@@ -63,13 +77,13 @@ def morlet(shape: Sequence[int], j: int, angle: int, n_angles: int) -> np.ndarra
     transform : ndarray of shape `shape`
         Real values at the frequencies in the order of `numpy.fft.fftn`.
     """
-    sigma = BANDWIDTH * 2**j
+    sigma = SETTINGS.bandwidth * 2**j
     theta, slant = 0.0, 1.0
     if len(shape) == 2:
         # The customary order of the angles: from just below a quarter turn downwards.
         theta = (max(n_angles // 2 - 1, 0) - angle) * math.pi / n_angles
-        slant = SLANT / n_angles
-    wave = _gabor(shape, sigma, theta, CENTRE / 2**j, slant)
+        slant = SETTINGS.slant / n_angles
+    wave = _gabor(shape, sigma, theta, SETTINGS.centre / 2**j, slant)
     envelope = _gabor(shape, sigma, theta, 0.0, slant)
     kappa = np.sum(wave) / np.sum(envelope)
     return np.real(np.fft.fftn(wave - kappa * envelope))
@@ -92,7 +106,7 @@ def low_pass(size: int, J: int) -> np.ndarray:
     transform : ndarray of shape (size,)
         Real values at the frequencies in the order of `numpy.fft.fft`.
     """
-    return np.real(np.fft.fft(_gabor((size,), BANDWIDTH * 2 ** (J - 1), 0.0, 0.0, 1.0)))
+    return np.real(np.fft.fft(_gabor((size,), SETTINGS.bandwidth * 2 ** (J - 1), 0.0, 0.0, 1.0)))
 
 
 def crop_frequencies(transform: np.ndarray, factor: int) -> np.ndarray:
@@ -123,7 +137,9 @@ def _gabor(
     along = [math.cos(theta), math.sin(theta)]
     across = [-math.sin(theta), math.cos(theta)]
     total = np.zeros(shape, dtype=complex)
-    for copy in itertools.product(range(-N_COPIES, N_COPIES + 1), repeat=len(shape)):
+    for copy in itertools.product(
+        range(-SETTINGS.n_copies, SETTINGS.n_copies + 1), repeat=len(shape)
+    ):
         axes = [np.arange(size) + shift * size for size, shift in zip(shape, copy, strict=True)]
         grid = np.meshgrid(*axes, indexing="ij")
         phase = along[0] * grid[0]
@@ -132,5 +148,5 @@ def _gabor(
             phase = phase + along[1] * grid[1]
             squares = phase**2 + (slant * (across[0] * grid[0] + across[1] * grid[1])) ** 2
         total += np.exp(-squares / (2 * sigma**2) + 1j * frequency * phase)
-    root = math.sqrt(2 * ROUNDED_PI) * sigma
+    root = math.sqrt(2 * SETTINGS.rounded_pi) * sigma
     return total / (root if len(shape) == 1 else root**2 / slant)

@@ -16,6 +16,7 @@ TRANSFORMERS = {
     "Network": "tuckermix.features.network",
     "Scale": "tuckermix.features.scale",
     "Scattering": "tuckermix.features.scattering",
+    "Texture": "tuckermix.features.texture",
 }
 """Transformers that may stand before an estimator in a stored pipeline, with their modules."""
 
@@ -70,6 +71,12 @@ NORM_ONE_NEAREST = View(
     NORM_ONE.steps,
 )
 
+TEXTURE = View(
+    "texture",
+    "how strong strokes of each size are and how fast they move, and not where they are",
+    (("Texture", {}),),
+)
+
 NETWORK_LAYERS = {
     "block 8": "parts of things, as a network trained on photographs sees them",
     "block 14": "larger parts of things, as that network sees them",
@@ -103,6 +110,7 @@ VIEWS = {
     view.name: view
     for view in (
         *(PIXELS, SCATTERING, LOG_SCATTERING, NORM_ONE, NORM_ONE_NEAREST, RELATIVE_SCATTERING),
+        TEXTURE,
         *network_views(),
     )
 }

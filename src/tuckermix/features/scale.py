@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numbers
-from dataclasses import field
 from functools import partial
 from typing import Any
 
@@ -11,7 +10,6 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 
 from tuckermix._array_api import Array, asarray_like, get_namespace
-from tuckermix._declaration import FIT, PREDICT, declare, describe
 from tuckermix._fields import EVERY_TRANSFORMER, check_fields, pair_of
 from tuckermix._names import SCALES
 from tuckermix._validation import check_option
@@ -21,7 +19,6 @@ from tuckermix.features._ranges import dataset_range, sample_ranges
 __all__ = ["Scale"]
 
 
-@declare
 class Scale(TransformerMixin, BaseEstimator):
     r"""Bring the intensities of samples to one range.
 
@@ -69,12 +66,19 @@ class Scale(TransformerMixin, BaseEstimator):
     True
     """
 
-    mode: str = field(default="sample", kw_only=False)
-    percentiles: Any = None
+    def __init__(self, mode: str = "sample", *, percentiles: Any = None):
+        self.mode = mode
+        self.percentiles = percentiles
 
-    @describe(FIT)
     def fit(self, X: Any, y: Any = None) -> Scale:
         """Note the shape of a sample and, for ``mode="dataset"``, the range of intensities.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, d_1, ...)
+            The samples.
+        y : Ignored
+            Present for scikit-learn's sake.
 
         Returns
         -------
@@ -87,9 +91,13 @@ class Scale(TransformerMixin, BaseEstimator):
         self.range_ = dataset_range(X, percentiles) if self.mode == "dataset" else None
         return self
 
-    @describe(PREDICT)
     def transform(self, X: Any) -> Array:
         """Return scaled samples.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, d_1, ...)
+            Samples of the shape on which the transformer was fitted.
 
         Returns
         -------

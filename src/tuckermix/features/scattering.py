@@ -3,38 +3,48 @@
 from __future__ import annotations
 
 import math
-from dataclasses import field
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 
-from tuckermix._array_api import Array, blocks, get_namespace, is_dask, is_numpy, to_numpy
-from tuckermix._declaration import FIT, PREDICT, declare, describe
+from tuckermix._array_api import Array, get_namespace, is_dask, to_numpy
 from tuckermix._fields import EVERY_TRANSFORMER, check_fields, is_positive
-from tuckermix._resources import in_threads, one_blas_thread
+from tuckermix._resources import one_blas_thread
 from tuckermix._validation import check_integer, check_option
 from tuckermix.features._borders import BORDERS
-from tuckermix.features._cascade import Cascade, Layout, layout_for
+from tuckermix.features._cascade import Cascade
 from tuckermix.features._input import (
     as_float,
     check_samples,
     map_rows,
     over_chunks,
 )
-from tuckermix.features._plan import Plans
 
 __all__ = ["Scattering"]
 
 ORDERS = (1, 2)
 
-LOG_FLOOR = 1e-3
-"""What is added before the logarithm, in units of the mean intensity: coefficients a thousand times
-smaller than that are noise of the pixels, and a logarithm would blow them up."""
+
+@dataclass(frozen=True)
+class ScatteringSettings:
+    """Constants of the transform.
+
+    Attributes
+    ----------
+    log_floor : float
+        Added before the logarithm, in units of the mean intensity: coefficients a thousand times
+        smaller are noise of the pixels, which a logarithm would enlarge.
+    """
+
+    log_floor: float = 1e-3
 
 
-@declare
+SETTINGS = ScatteringSettings()
+
+
 class Scattering(TransformerMixin, BaseEstimator):
     r"""Describe images by averages of the moduli of their wavelet coefficients.
 
@@ -105,19 +115,37 @@ class Scattering(TransformerMixin, BaseEstimator):
     (5, 217, 4, 4)
     """
 
-    J: int = field(default=3, kw_only=False)
-    L: int = field(default=8, kw_only=False)
-    order: int = field(default=2, kw_only=False)
-    log: bool = field(default=False, kw_only=False)
-    relative: bool = False
-    border: str = "mirror"
-    space: Any = None
-    n_jobs: int | None = None
+    def __init__(
+        self,
+        J: int = 3,
+        L: int = 8,
+        order: int = 2,
+        log: bool = False,
+        *,
+        relative: bool = False,
+        border: str = "mirror",
+        space: Any = None,
+        n_jobs: int | None = None,
+    ):
+        self.J = J
+        self.L = L
+        self.order = order
+        self.log = log
+        self.relative = relative
+        self.border = border
+        self.space = space
+        self.n_jobs = n_jobs
 
     @one_blas_thread
-    @describe(FIT)
     def fit(self, X: Any, y: Any = None) -> Scattering:
         """Note the shape of a sample and, for `log`, the scale of the coefficients.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, d_1, ...)
+            The samples.
+        y : Ignored
+            Present for scikit-learn's sake.
 
         Returns
         -------
@@ -130,13 +158,17 @@ class Scattering(TransformerMixin, BaseEstimator):
         self.scale_ = 1.0
         if self.log:
             means = over_chunks(X, partial(_mean_intensity, **self._setting(X.ndim)))
-            self.scale_ = _typical(to_numpy(means.compute() if is_dask(means) else means))
+            self.scale_ = typical(to_numpy(means.compute() if is_dask(means) else means))
         return self
 
     @one_blas_thread
-    @describe(PREDICT)
     def transform(self, X: Any) -> Array:
         """Return the coefficients of samples.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, d_1, ...)
+            Samples of the shape on which the transformer was fitted.
 
         Returns
         -------
@@ -263,8 +295,8 @@ def _columns(X: Array, space: tuple[int, ...]) -> tuple[Array, tuple[int, ...]]:
     return xp.reshape(moved, (*sizes, -1)), tuple(int(X.shape[axis]) for axis in others)
 
 
-def _typical(means: np.ndarray) -> float:
-    """Return the median of positive numbers, or the mean where half of them are zero."""
+def typical(means: np.ndarray) -> float:
+    """Return the median of numbers >= 0, or the mean where half of them are zero."""
     for value in (float(np.median(means)), float(np.mean(means))):
         if value > 0:
             return value
@@ -273,15 +305,7 @@ def _typical(means: np.ndarray) -> float:
 
 def _logarithm(S: Array, scale: float) -> Array:
     xp = get_namespace(S)
-    return xp.log(xp.abs(S) / scale + LOG_FLOOR)
-
-
-def _take_logarithm(S: np.ndarray, scale: float) -> None:
-    """Replace coefficients by what `_logarithm` returns."""
-    np.abs(S, out=S)
-    np.divide(S, scale, out=S)
-    np.add(S, LOG_FLOOR, out=S)
-    np.log(S, out=S)
+    return xp.log(xp.abs(S) / scale + SETTINGS.log_floor)
 
 
 def _relative(S: Array, n_space: int) -> Array:
@@ -314,9 +338,6 @@ def _coefficients(
     **setting: Any,
 ) -> Array:
     """Return the coefficients of samples in memory, (n, n_paths, c_1[, c_2], channels ...)."""
-    layout = layout_for(tuple(int(X.shape[axis]) for axis in space), **setting)
-    if is_numpy(X) and layout.matrices:
-        return _planned_coefficients(X, space, log_scale, relative, layout)
     cascade = _cascade(X, space, setting)
 
     def transform(block: Array) -> Array:
@@ -339,38 +360,6 @@ def _coefficients(
 
     n_channels = math.prod(X.shape[1:]) // math.prod(X.shape[axis] for axis in space)
     return map_rows(X, transform, cascade.block_size // n_channels)
-
-
-def _planned_coefficients(
-    X: np.ndarray,
-    space: tuple[int, ...],
-    log_scale: float | None,
-    relative: bool,
-    layout: Layout,
-) -> np.ndarray:
-    """Return the same from NumPy: threads write blocks to their place in one array."""
-    others = [axis for axis in range(1, X.ndim) if axis not in space]
-    channels = [X.shape[axis] for axis in others]
-    plans = Plans(layout, as_float(X[:1]).dtype)
-    S = np.empty((len(X), layout.n_paths, *layout.cells, *channels), dtype=as_float(X[:1]).dtype)
-
-    def transform(part: slice) -> None:
-        images = as_float(X[part]).transpose(0, *others, *space)
-        d = 2 + len(space)
-        coefficients = S[part].transpose(0, *range(d, S.ndim), *range(1, d))
-        if len(space) == 1:
-            images, coefficients = images[..., None], coefficients[..., None]
-        plan = plans(math.prod(images.shape[:-2]))
-        plan(images, coefficients)
-        if log_scale is not None:
-            _take_logarithm(S[part], log_scale)
-        elif relative:
-            S[part] = _relative(S[part], len(space))
-
-    # Of one size, but for the last: a plan for each size takes memory and time.
-    n_blocks = -(-len(X) * math.prod(channels) // plans.block_size)
-    in_threads(transform, list(blocks(len(X), 1, -(-len(X) // n_blocks))), X)
-    return S
 
 
 def _cascade(X: Array, space: tuple[int, ...], setting: dict[str, Any]) -> Cascade:
