@@ -1,4 +1,4 @@
-"""Views of videos: chosen on generated textures and early halves of real ones, reported on late ones.
+"""Views of videos: chosen on generated textures and early halves of real ones, reported on late.
 
 ``python -m benchmarks.dynamic_textures`` clusters the eight real textures of ``TUCKERMIX_DATA``,
 cut into 50 × 50 × 50 as DynTex++ is, with the number of clusters given. Every view is labelled by
@@ -30,32 +30,30 @@ EVERY = 5
 RESULTS = Path(__file__).parent / "results"
 
 
-def mean_of_strokes(X: np.ndarray) -> np.ndarray:
-    return Scattering(L=4, log=True).fit_transform(X[..., ::EVERY]).mean(axis=(2, 3, 4))
+def strokes(X: np.ndarray, every: int = EVERY) -> np.ndarray:
+    return Scattering(L=4, log=True).fit_transform(X[..., ::every])
 
 
-def maps_of_frames(X: np.ndarray) -> np.ndarray:
+def tempo(X: np.ndarray) -> np.ndarray:
+    """A scattering transform in time of every path and cell of one in space, averaged."""
+    frames = Scattering(L=4).fit_transform(X)
+    in_time = Scattering().fit_transform(frames.reshape(-1, X.shape[-1])).mean(axis=2)
+    means = in_time.reshape(*frames.shape[:4], -1).mean(axis=(2, 3))
+    return np.log(means / np.median(X.mean(axis=(1, 2, 3))) + 3e-5)
+
+
+def maps(X: np.ndarray) -> np.ndarray:
     return Network(layer="block 8", size=96).fit_transform(X[..., ::EVERY])
-
-
-def mean_map(X: np.ndarray) -> np.ndarray:
-    return maps_of_frames(X).mean(axis=(2, 3, 4))
-
-
-def mean_and_change(X: np.ndarray) -> np.ndarray:
-    maps = maps_of_frames(X)
-    return np.stack([maps.mean(axis=(2, 3, 4)), maps.std(axis=4).mean(axis=(2, 3))], axis=2)
 
 
 VIEWS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "pixels": lambda X: X,
-    "strokes of frames, in place": lambda X: Scattering(L=4, log=True).fit_transform(
-        X[..., ::EVERY]
-    ),
-    "strokes of frames, mean": mean_of_strokes,
-    "strokes and their tempo (`Texture`)": lambda X: Texture().fit_transform(X),
-    "network per frame, mean of block 8": mean_map,
-    "network per frame, mean and change of block 8": mean_and_change,
+    "strokes of frames, in place": strokes,
+    "strokes of frames, mean": lambda X: strokes(X).mean(axis=(2, 3, 4)),
+    "strokes of frames, mean and change": lambda X: Texture().fit_transform(strokes(X, 2)),
+    "strokes, scattering in time": tempo,
+    "network per frame, mean": lambda X: maps(X).mean(axis=(2, 3, 4)),
+    "network per frame, mean and change": lambda X: Texture().fit_transform(maps(X)),
 }
 
 

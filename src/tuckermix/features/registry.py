@@ -73,9 +73,15 @@ NORM_ONE_NEAREST = View(
 
 TEXTURE = View(
     "texture",
-    "how strong strokes of each size are and how fast they move, and not where they are",
-    (("Texture", {}),),
+    "how strong strokes are and how much they change, wherever they are",
+    (("Scattering", {"L": 4, "log": True}), ("Texture", {})),
 )
+NETWORK_TEXTURE = View(
+    "network, texture",
+    "which parts a network sees and how much they change, wherever they are",
+    (("Network", {"layer": "block 8", "size": 96}), ("Texture", {})),
+)
+"""A view of videos and of volumes, slice by slice; so is `TEXTURE`, which needs no extra."""
 
 NETWORK_LAYERS = {
     "block 8": "parts of things, as a network trained on photographs sees them",
@@ -110,7 +116,7 @@ VIEWS = {
     view.name: view
     for view in (
         *(PIXELS, SCATTERING, LOG_SCATTERING, NORM_ONE, NORM_ONE_NEAREST, RELATIVE_SCATTERING),
-        TEXTURE,
+        *(TEXTURE, NETWORK_TEXTURE),
         *network_views(),
     )
 }
