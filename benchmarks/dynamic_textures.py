@@ -35,7 +35,7 @@ def strokes(X: np.ndarray, every: int = EVERY) -> np.ndarray:
 
 
 def tempo(X: np.ndarray) -> np.ndarray:
-    """A scattering transform in time of every path and cell of one in space, averaged."""
+    """Return a scattering transform in time of one in space, averaged over cells and time."""
     frames = Scattering(L=4).fit_transform(X)
     in_time = Scattering().fit_transform(frames.reshape(-1, X.shape[-1])).mean(axis=2)
     means = in_time.reshape(*frames.shape[:4], -1).mean(axis=(2, 3))

@@ -157,7 +157,8 @@ def test_files_that_name_other_networks_are_refused(lite0, photographs, tmp_path
     for change, message in (
         (parameters(model="/etc/secrets.onnx"), "its network '/etc/secrets.onnx' is not a known"),
         (parameters(model=7), "its network 7 is not a known name"),
-        (parameters(size=10**9), "size_ is "),
+        (parameters(size=200), "size_ is "),
+        (parameters(size=10**9), "'size' parameter of Network"),
         (parameters(space={"tuple": [1, 1]}), "'space' parameter of Network"),
         (parameters(normalize="other"), "'normalize' parameter of Network"),
         (state(digest_="0" * 64), "the installed weights of 'efficientnet-lite0' have the digest"),

@@ -71,7 +71,7 @@ def test_the_size_of_pictures():
         ((30, 40), (200, 100), (30, 40)),
     ):
         assert fitting_size(size, shape, sides, "Network") == wanted
-    for size in (0, -1, 2.5, (3,), (3, 0), "large", True):
+    for size in (0, -1, 2.5, (3,), (3, 0), (3, 4, 5), (10**6, 3), 10**6, "large", True):
         with pytest.raises(ValueError, match="'size' parameter of Network must be None"):
             fitting_size(size, (5, 5), sides, "Network")
 

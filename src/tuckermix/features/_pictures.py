@@ -13,6 +13,9 @@ from tuckermix._array_api import Array, asarray_like, get_namespace
 GREY, COLOUR, ALPHA = 1, 3, 4
 """Sizes of an axis of channels."""
 
+MOST_SIDE = 4096
+"""Largest side of a picture for a network, which holds some 60 values for each pixel."""
+
 
 @dataclass(frozen=True)
 class Layout:
@@ -155,17 +158,22 @@ def fitting_size(
     size : tuple of two int
         In proportion to `shape`, unless a tuple says otherwise or the picture is very long.
     """
-    if isinstance(size, tuple | list) and len(size) == 2:
-        if all(type(side) is int and side > 0 for side in size):
-            return size[0], size[1]
-    elif size is None or (type(size) is int and size > 0):
-        least, most, longest = sides
-        short = min(shape)
-        wanted = size if size is not None else min(max(short, least), most)
-        limit = max(wanted, longest)
-        first, second = (min(max(1, math.floor(n * wanted / short + 0.5)), limit) for n in shape)
-        return first, second
-    raise ValueError(
-        f"The 'size' parameter of {owner} must be None, an int >= 1 or (height, width). "
-        f"Got {size!r} instead."
-    )
+    least, most, longest = sides
+    short = min(shape)
+    if isinstance(size, tuple | list):
+        wanted: Any = tuple(size)
+    else:
+        side = min(max(short, least), most) if size is None else size
+        valid = type(side) is int and 0 < side <= MOST_SIDE
+        limit = max(side, longest) if valid else 0
+        wanted = (
+            tuple(min(max(1, math.floor(n * side / short + 0.5)), limit) for n in shape)
+            if valid
+            else ()
+        )
+    if len(wanted) != 2 or not all(type(n) is int and 0 < n <= MOST_SIDE for n in wanted):
+        raise ValueError(
+            f"The 'size' parameter of {owner} must be None, an int from 1 to {MOST_SIDE} or "
+            f"(height, width). Got {size!r} instead."
+        )
+    return wanted
