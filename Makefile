@@ -111,7 +111,7 @@ $(STAMPS)/test: pyproject.toml bench/pyproject.toml constraints.txt | $(STAMPS)/
 	@touch $@
 
 $(STAMPS)/test-all: $(STAMPS)/test
-	$(INSTALL) --editable ".[all,torch]" --editable bench --group browser --group jax
+	$(INSTALL) --editable ".[all,photos,onnx]" --editable bench --group browser --group jax
 	@touch $@
 
 $(STAMPS)/lint: pyproject.toml bench/pyproject.toml constraints.txt | $(STAMPS)/base
@@ -127,5 +127,5 @@ $(STAMPS)/dist: pyproject.toml bench/pyproject.toml constraints.txt | $(STAMPS)/
 	@touch $@
 
 $(STAMPS)/docs: pyproject.toml bench/pyproject.toml constraints.txt | $(STAMPS)/base
-	$(INSTALL) --editable ".[all,torch]" --editable bench --group docs
+	$(INSTALL) --editable ".[all,photos,onnx]" --editable bench --group docs
 	@touch $@

@@ -37,7 +37,7 @@ ORDER = (
         "_settings",
         "_names",
         "_records",
-    "_fields",
+        "_fields",
         "_declaration",
         "_callbacks",
         "_files",

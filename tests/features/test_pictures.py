@@ -13,6 +13,7 @@ from tuckermix.features._pictures import (
 @pytest.mark.parametrize(
     ("size", "target"), [((7, 9), (14, 5)), ((30, 4), (8, 16)), ((5, 5), (5, 5))]
 )
+@pytest.mark.torch
 def test_resizing_is_that_of_pytorch(rng, size, target):
     torch = pytest.importorskip("torch", reason="PyTorch is not installed")
     pictures = rng.random((2, 3, *size)).astype(np.float32)
