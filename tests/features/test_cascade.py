@@ -2,9 +2,8 @@ import numpy as np
 import pytest
 
 from tuckermix.features import _cascade
-from tuckermix.features._borders import averaging_matrix, padding_matrix
 from tuckermix.features._cascade import Cascade, CascadeSettings, along_axes
-from tuckermix.features._wavelets import morlet
+from tuckermix.features._wavelets import averaging_matrix, morlet, padding_matrix
 
 
 def by_definition(image, J, L, order, border):

@@ -23,9 +23,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from tuckermix._array_api import Array, asarray_like, device, get_namespace, is_numpy
-from tuckermix.features._borders import averaging_matrix, n_cells, padded_size, padding_matrix
 from tuckermix.features._frequencies import basis, coarsen, filter_blocks, order_frequencies
-from tuckermix.features._wavelets import crop_frequencies, morlet
+from tuckermix.features._wavelets import (
+    averaging_matrix,
+    crop_frequencies,
+    morlet,
+    n_cells,
+    padded_size,
+    padding_matrix,
+)
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from tuckermix._array_api import (
 )
 from tuckermix._fields import EVERY_TRANSFORMER, check_fields, is_text, pair_of
 from tuckermix._resources import one_blas_thread
-from tuckermix.features._input import check_samples, map_rows, over_chunks
+from tuckermix.features._input import check_samples, dataset_range, map_rows, over_chunks
 from tuckermix.features._networks import (
     KNOWN,
     NORMALIZATIONS,
@@ -34,7 +34,6 @@ from tuckermix.features._networks import (
     engine_for,
 )
 from tuckermix.features._pictures import Layout, fitting_size, in_channels, resized
-from tuckermix.features._ranges import dataset_range
 from tuckermix.features.registry import NETWORK_LAYERS
 
 __all__ = ["Network"]

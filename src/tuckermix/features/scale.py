@@ -13,8 +13,13 @@ from tuckermix._array_api import Array, asarray_like, get_namespace
 from tuckermix._fields import EVERY_TRANSFORMER, check_fields, pair_of
 from tuckermix._names import SCALES
 from tuckermix._validation import check_option
-from tuckermix.features._input import check_samples, map_rows, over_chunks
-from tuckermix.features._ranges import dataset_range, sample_ranges
+from tuckermix.features._input import (
+    check_samples,
+    dataset_range,
+    map_rows,
+    over_chunks,
+    sample_ranges,
+)
 
 __all__ = ["Scale"]
 

@@ -14,7 +14,6 @@ from tuckermix._array_api import Array, get_namespace, is_dask, to_numpy
 from tuckermix._fields import EVERY_TRANSFORMER, check_fields, is_positive
 from tuckermix._resources import one_blas_thread
 from tuckermix._validation import check_integer, check_option
-from tuckermix.features._borders import BORDERS
 from tuckermix.features._cascade import Cascade
 from tuckermix.features._input import (
     as_float,
@@ -22,6 +21,7 @@ from tuckermix.features._input import (
     map_rows,
     over_chunks,
 )
+from tuckermix.features._wavelets import BORDERS
 
 __all__ = ["Scattering"]
 
