@@ -7,6 +7,7 @@ TUTORIALS = (
     "folder_of_images",
     "choosing_k",
     "features",
+    "photographs",
     "notebook",
     "volumes_and_videos",
     "hyperspectral",
