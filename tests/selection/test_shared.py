@@ -35,9 +35,9 @@ def pipelines():
     yield make_pipeline(Scale(), Scattering(J=2, log=True))
 
 
-@pytest.mark.parametrize("most", [2**25, 10])
+@pytest.mark.parametrize("most", [2**29, 10])
 def test_features_are_those_of_the_transformers(images, monkeypatch, most):
-    monkeypatch.setattr(shared, "MOST_SHARED", most)
+    monkeypatch.setattr(shared, "SHARED_BYTES", most)
     features = Features(images)
     assert features.fit_transform(None) is images
     for given, alone in zip(pipelines(), pipelines(), strict=True):
@@ -56,7 +56,7 @@ def test_a_transform_and_its_logarithm_are_computed_once(images, transforms):
 
 
 def test_of_many_samples_nothing_is_kept(images, transforms, monkeypatch):
-    monkeypatch.setattr(shared, "MOST_SHARED", images.size - 1)
+    monkeypatch.setattr(shared, "SHARED_BYTES", 16 * images.size - 1)
     features = Features(images)
     for log in (True, False, True):
         features.fit_transform(make_pipeline(Scattering(J=2, log=log)))

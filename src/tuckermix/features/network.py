@@ -258,6 +258,11 @@ class Network(TransformerMixin, BaseEstimator):
         own = POOLED if self.layer == POOLED else self.layer_
         return LayersOfNetwork(self, tuple(dict.fromkeys((*worth, own))))
 
+    def shared_bytes(self, n_samples: int) -> int:
+        """Return about how much memory the maps of `plain` take: as much as the pictures."""
+        frames = math.prod(self.sample_shape_[axis - 1] for axis in self._layout().others)
+        return 3 * np.dtype(np.float32).itemsize * n_samples * frames * math.prod(self.size_)
+
     def from_plain(self, maps: dict[str, Array]) -> Array:
         """Return what `transform` returns, from the maps of all layers that `plain` computed."""
         return maps[POOLED if self.layer == POOLED else self.layer_]

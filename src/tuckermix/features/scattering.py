@@ -200,6 +200,10 @@ class Scattering(TransformerMixin, BaseEstimator):
         """Return the transformer, not fitted, from whose result `from_plain` makes this one's."""
         return clone(self).set_params(log=False, relative=False)
 
+    def shared_bytes(self, n_samples: int) -> int:
+        """Return about how much memory the coefficients of samples take: 16 bytes per entry."""
+        return 16 * n_samples * math.prod(self.sample_shape_)
+
     def from_plain(self, coefficients: Array) -> Array:
         """Return what `transform` returns, from what it returns without `log` and `relative`.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from sklearn.pipeline import Pipeline
@@ -11,9 +10,8 @@ from tuckermix._array_api import Array, is_dask
 
 __all__ = ["Features"]
 
-MOST_SHARED = 2**25
-"""Coefficients are kept for samples of at most this many entries in all: they take some 16 bytes
-for each, beside what the fit needs."""
+SHARED_BYTES = 2**29
+"""Features that take more memory than this are computed again for every view."""
 
 
 class Features:
@@ -31,7 +29,6 @@ class Features:
     def __init__(self, X: Array):
         self.X = X
         self._kept: dict[str, Any] = {}
-        self._keeps = not is_dask(X) and math.prod(X.shape) <= MOST_SHARED
 
     def fit_transform(self, transformers: Pipeline | None) -> Array:
         """Fit transformers to the samples and return their features.
@@ -49,9 +46,11 @@ class Features:
         if transformers is None:
             return self.X
         first: Any = transformers.steps[0][1]
-        if not self._keeps or len(transformers.steps) > 1 or not hasattr(first, "plain"):
+        if is_dask(self.X) or len(transformers.steps) > 1 or not hasattr(first, "plain"):
             return transformers.fit_transform(self.X)
         first.fit(self.X)
+        if first.shared_bytes(int(self.X.shape[0])) > SHARED_BYTES:
+            return first.transform(self.X)
         plain = first.plain()
         if repr(plain) not in self._kept:
             self._kept[repr(plain)] = plain.fit_transform(self.X)
