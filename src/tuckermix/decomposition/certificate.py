@@ -38,7 +38,7 @@ from tuckermix.numerics.linalg import (
     random_basis,
     rank_of,
 )
-from tuckermix.numerics.tensor import multi_mode_dot, squared_norm, unfold
+from tuckermix.numerics.tensor import mode_dot, multi_mode_dot, unfold
 from tuckermix.sources import Measure, Source
 
 __all__ = ["certify"]
@@ -86,7 +86,7 @@ def certify(source: Source, fit: Decomposition, n_directions: int) -> Decomposit
     for mode, factor in enumerate(factors):
         others = [None if n == mode else other for n, other in enumerate(factors)]
         B = multi_mode_dot(measured.contracted, others, transpose=True)
-        slopes.append(_slope(unfold(B, mode + 1), factor))
+        slopes.append(_slope(B, factor, mode + 1))
     gap = max(0.0, possible - reached) / possible
     return replace(fit, gap=gap, stationarity=max(slopes) / possible, measured=None)
 
@@ -95,8 +95,10 @@ def _explained(within: Array, cross: Array) -> float:
     """Return the energy of rows within a subspace, from products with a basis of it."""
     xp = get_namespace(within)
     values, vectors = leading_eigenvectors(within, within.shape[0])
-    # Columns that depend on others, as rounding may leave them, tell nothing more.
     keep = int(np.sum(to_numpy(values) > epsilon(values) * float(values[0])))
+    if keep == within.shape[0]:
+        return float(xp.sum(xp.linalg.solve(within, cross) * cross))
+    # Columns that depend on others, as rounding may leave them, tell nothing more.
     along = xp.matmul(vectors[:, :keep].T, cross)
     return float(xp.sum(along * along / values[:keep, None]))
 
@@ -112,14 +114,19 @@ def _measure(source: Source, fit: Decomposition) -> Measure:
     return Measure(contracted, within, xp.matmul(Q.T, B), xp.matmul(B, B.T))
 
 
-def _slope(B: Array, factor: Array) -> float:
-    """Return the norm of ``(I - F Fᵀ) B Bᵀ F`` without a matrix of the size of a long mode."""
+def _slope(B: Array, factor: Array, mode: int) -> float:
+    """Return the norm of ``(I - F Fᵀ) B Bᵀ F``, with B unfolded along a mode."""
     xp = get_namespace(B)
-    along = xp.matmul(factor.T, B)
-    beyond = B - xp.matmul(factor, along)
-    if B.shape[1] < min(B.shape[0], factor.shape[1]):
+    if math.prod(B.shape) < factor.shape[0] * factor.shape[1]:
+        # No matrix of the size of the factor, which is that of a long mode.
+        B = unfold(B, mode)
+        along = xp.matmul(factor.T, B)
+        beyond = B - xp.matmul(factor, along)
         return float(xp.sum(xp.matmul(along, xp.matmul(beyond.T, beyond)) * along)) ** 0.5
-    return squared_norm(xp.matmul(beyond, along.T)) ** 0.5
+    rest = [axis for axis in range(B.ndim) if axis != mode]
+    image = xp.tensordot(B, mode_dot(B, factor.T, mode), axes=(rest, rest))
+    slope = image - xp.matmul(factor, xp.matmul(factor.T, image))
+    return float(xp.sqrt(xp.sum(slope * slope)))
 
 
 def _smaller_gram(source: Source, factors: list[Array], cross: Array) -> Array:

@@ -674,7 +674,7 @@ def leading_directions(
     if tall:
         # A few more directions than needed repair later what float32 products mixed up.
         more = min(n_features, width + (0 if is_double(B) or exact else EXTRA_DIRECTIONS))
-        if rough and n_features <= HOST_EIGENPROBLEM:
+        if rough and 1 < n_features <= HOST_EIGENPROBLEM:  # SciPy 1.13 fails for a size of 1
             # LAPACK takes half the time in float32, whose range is smaller.
             host = to_numpy(gram / xp.max(xp.linalg.diagonal(gram))).astype(np.float32)
             vectors = scipy.linalg.eigh(host, driver="evd", check_finite=False)[1]
