@@ -33,7 +33,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 import tuckermix
 from tuckermix import TuckerClustering
-from tuckermix._resources import in_threads, one_blas_thread
+from tuckermix._threads import in_threads, one_blas_thread
 from tuckermix.cli import main as command_line
 from tuckermix_bench.store import Store
 

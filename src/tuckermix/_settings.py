@@ -1,7 +1,7 @@
 """Settings of single algorithms, which ablations and tests change for a while.
 
-The tuning of an algorithm is a frozen dataclass beside it, one field for each figure with the reason
-for its value. Users never need it::
+The tuning of an algorithm is a frozen dataclass beside it, with one field for each figure and the
+reason for its value. Users never need it::
 
     with SpanSettings(dense_side=60).use():
         TuckerClustering(3).fit(X)
@@ -18,7 +18,7 @@ _chosen: ContextVar[dict[type, Settings]] = ContextVar("_chosen", default={})  #
 
 
 class Settings:
-    """The tuning of one algorithm; subclasses are frozen dataclasses with a default for each field."""
+    """The tuning of one algorithm: a frozen dataclass with a default for each field."""
 
     @classmethod
     def current(cls) -> Self:

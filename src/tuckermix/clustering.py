@@ -33,8 +33,8 @@ from tuckermix._callbacks import CallbackSupportMixin, with_callbacks
 from tuckermix._declaration import FIT, LABELS, PREDICT, SOFT_LABELS, declare, describe
 from tuckermix._names import MISSING
 from tuckermix._records import StopReason
-from tuckermix._resources import all_or_nothing, count_threads, explain_shortage, one_blas_thread
-from tuckermix._turns import in_turn
+from tuckermix._resources import all_or_nothing, explain_shortage
+from tuckermix._threads import count_threads, one_blas_thread
 from tuckermix._validation import (
     check_integer,
     check_option,
@@ -278,7 +278,6 @@ class TuckerClustering(
     @one_blas_thread
     @with_callbacks
     @all_or_nothing
-    @in_turn
     @describe(FIT)
     def fit(self, X: Any, y: Any = None) -> TuckerClustering:
         """Fit the model and label the samples.

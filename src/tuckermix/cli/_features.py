@@ -10,7 +10,7 @@ import numpy as np
 from tuckermix._array_api import is_dask, to_numpy
 from tuckermix._names import FEATURES, PIXELS, SCALES
 from tuckermix._reading import default_limit
-from tuckermix._resources import one_blas_thread
+from tuckermix._threads import one_blas_thread
 from tuckermix.cli._console import UsageError
 from tuckermix.cli._options import AUTO, NONE, check
 from tuckermix.datasets import Dataset

@@ -69,7 +69,6 @@ def certify(source: Source, fit: Decomposition, n_directions: int) -> Decomposit
     fit : Decomposition
         The same with `gap` and `stationarity` set.
     """
-    xp = get_namespace(source.mean)
     measured = fit.measured or _measure(source, fit)
     # The first column of Q is constant: what it explains is the mean, which no solution misses.
     within, cross, gram = measured.within[1:, 1:], measured.cross[1:, :], measured.gram

@@ -20,7 +20,8 @@ from tuckermix._declaration import describe
 from tuckermix._names import EXACT, INITS, JOINT, TRUST_REGION
 from tuckermix._optional import require
 from tuckermix._records import Record
-from tuckermix._resources import explain_shortage, one_blas_thread
+from tuckermix._resources import explain_shortage
+from tuckermix._threads import one_blas_thread
 from tuckermix._validation import (
     as_tensor,
     check_dask,
@@ -233,7 +234,10 @@ def decompose_source(
     source, same = whole.within(bases), part is whole
     part = source if same else part.within(bases)
     if grams is not None:
-        grams = [gram if basis is None else basis.T @ (gram @ basis) for gram, basis in zip(grams, bases, strict=True)]
+        grams = [
+            gram if basis is None else basis.T @ (gram @ basis)
+            for gram, basis in zip(grams, bases, strict=True)
+        ]
     begin = source
     if not same:
         if init == "hosvd" and choice.from_part:

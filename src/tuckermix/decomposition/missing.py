@@ -105,6 +105,7 @@ residual that may be left. With half of the entries observed they converge in a 
 LEAST_LIKENESS = 1e-9
 """Weight of a neighbour that is not alike at all, so that weights never vanish together."""
 
+
 @dataclass(frozen=True)
 class Imputation(Record):
     """How well gaps were filled.

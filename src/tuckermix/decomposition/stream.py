@@ -35,6 +35,7 @@ from tuckermix.sources.source import scale_if_extreme
 
 __all__ = ["StreamSettings", "Summary", "decompose_summary"]
 
+
 @dataclass(frozen=True)
 class StreamSettings(Settings):
     """What is kept of a stream.
@@ -84,9 +85,7 @@ class Summary(Record):
         empty = xp.stack([mean])[:0, ...]
         longest = SpanSettings.current().dense_side
         sizes = [size if size <= longest else 0 for size in X.shape[1:]]
-        grams = [
-            xp.zeros((size, size), dtype=xp.float64, device=device(mean)) for size in sizes
-        ]
+        grams = [xp.zeros((size, size), dtype=xp.float64, device=device(mean)) for size in sizes]
         return cls(0, 0.0, 0.0, mean, grams, empty, X[:0, ...], np.zeros(0))
 
     def updated(

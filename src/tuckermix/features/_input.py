@@ -21,7 +21,7 @@ from tuckermix._array_api import (
     is_numpy,
     to_numpy,
 )
-from tuckermix._resources import gather_rows, one_blas_thread
+from tuckermix._threads import gather_rows, one_blas_thread
 from tuckermix._validation import check_axes, check_same_library, check_sample_shape
 from tuckermix.sources import as_blocks
 

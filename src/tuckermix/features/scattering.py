@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, TransformerMixin, clone
 
 from tuckermix._array_api import Array, get_namespace, is_dask, to_numpy
 from tuckermix._fields import EVERY_TRANSFORMER, check_fields, is_positive
-from tuckermix._resources import one_blas_thread
+from tuckermix._threads import one_blas_thread
 from tuckermix._validation import check_integer, check_option
 from tuckermix.features._cascade import Cascade
 from tuckermix.features._input import (

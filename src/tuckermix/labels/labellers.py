@@ -30,7 +30,7 @@ from tuckermix._array_api import (
 )
 from tuckermix._names import ARGMAX, GRAPH, MEMBERSHIPS, SUBSPACE
 from tuckermix._records import Record
-from tuckermix._resources import in_threads, one_blas_thread
+from tuckermix._threads import in_threads, one_blas_thread
 from tuckermix._validation import check_integer, check_option, check_real, check_stored
 from tuckermix.labels.graph import COPY_POWER, distinct_rows, graph_partition, rank_weights
 from tuckermix.numerics.points import MANY_QUERIES, NearestPoints, kmeans

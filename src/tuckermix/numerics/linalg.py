@@ -32,7 +32,7 @@ from tuckermix._array_api import (
     to_numpy,
 )
 from tuckermix._declaration import describe
-from tuckermix._resources import gather_rows, in_threads
+from tuckermix._threads import gather_rows, in_threads
 
 __all__ = [
     "add_parts",

@@ -30,7 +30,7 @@ from tuckermix._array_api import (
     to_numpy,
 )
 from tuckermix._records import Record
-from tuckermix._resources import in_threads, one_blas_thread
+from tuckermix._threads import in_threads, one_blas_thread
 
 __all__ = [
     "MANY_QUERIES",

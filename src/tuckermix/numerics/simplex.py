@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from tuckermix._array_api import Array, blocks, device, double, get_namespace
-from tuckermix._resources import gather_rows
+from tuckermix._threads import gather_rows
 
 __all__ = ["regular_simplex", "simplex_least_squares"]
 

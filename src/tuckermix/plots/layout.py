@@ -14,7 +14,7 @@ from scipy.linalg import eigh
 from scipy.spatial import cKDTree
 from sklearn.neighbors import NearestNeighbors
 
-from tuckermix._resources import one_blas_thread
+from tuckermix._threads import one_blas_thread
 
 
 @dataclass(frozen=True)

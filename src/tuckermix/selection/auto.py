@@ -17,7 +17,8 @@ from tuckermix._array_api import Array, get_namespace, to_numpy
 from tuckermix._callbacks import CallbackSupportMixin, with_callbacks
 from tuckermix._declaration import FIT, LABELS, PREDICT, SOFT_LABELS, declare, describe
 from tuckermix._names import LOG_SCATTERING, PIXELS, SCATTERING
-from tuckermix._resources import all_or_nothing, explain_shortage, one_blas_thread
+from tuckermix._resources import all_or_nothing, explain_shortage
+from tuckermix._threads import one_blas_thread
 from tuckermix._validation import (
     check_integer,
     check_option,

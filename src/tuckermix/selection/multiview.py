@@ -21,7 +21,8 @@ from tuckermix._array_api import (
     to_numpy,
 )
 from tuckermix._declaration import FIT, LABELS, PREDICT, SOFT_LABELS, declare, describe
-from tuckermix._resources import all_or_nothing, explain_shortage, one_blas_thread
+from tuckermix._resources import all_or_nothing, explain_shortage
+from tuckermix._threads import one_blas_thread
 from tuckermix._validation import (
     check_integer,
     check_pairs,

@@ -36,8 +36,8 @@ from tuckermix._array_api import (
 )
 from tuckermix._declaration import describe
 from tuckermix._records import Record
-from tuckermix._resources import gather_rows
 from tuckermix._settings import Settings
+from tuckermix._threads import gather_rows
 from tuckermix.numerics.linalg import (
     DENSE_SIDE,
     UPCAST_FLOPS,
