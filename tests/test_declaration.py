@@ -9,11 +9,10 @@ from tuckermix import baselines
 from tuckermix._declaration import (
     _entries,
     _sections,
-    check_declared,
     declare,
     describe,
-    ruled,
 )
+from tuckermix._estimators import check_declared, ruled
 from tuckermix._validation import check_integer, none_or, one_of, positive
 from tuckermix.persistence import CLASSES
 

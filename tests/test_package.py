@@ -39,6 +39,7 @@ ORDER = (
         "_records",
         "_fields",
         "_declaration",
+        "_estimators",
         "_callbacks",
         "_files",
         "_reading",

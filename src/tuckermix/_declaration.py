@@ -78,25 +78,6 @@ def declare(estimator: Class) -> Class:
     return estimator
 
 
-Rule = Callable[[Any, str, str], Any]
-"""What the values of a parameter obey: called with the value, its name and the estimator's."""
-
-
-def ruled(default: Any, rule: Rule) -> Any:
-    """Declare a parameter with its default and the rule that its values obey."""
-    return field(default=default, metadata={"rule": rule})
-
-
-def check_declared(estimator: Any) -> None:
-    """Hold the parameters of an estimator to their rules; new defaults keep inherited ones."""
-    cls = type(estimator)
-    for name in cls.__dataclass_fields__:
-        entries = [vars(base).get("__dataclass_fields__", {}).get(name) for base in cls.__mro__]
-        rules = [entry.metadata["rule"] for entry in entries if entry and "rule" in entry.metadata]
-        for rule in rules[:1]:
-            rule(getattr(estimator, name), name, cls.__name__)
-
-
 def describe(common: str | Callable[..., Any]) -> Callable[[Function], Function]:
     """Complete the docstring of a function by descriptions that it shares with others.
 

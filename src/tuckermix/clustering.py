@@ -30,7 +30,7 @@ from tuckermix._array_api import (
     to_numpy,
 )
 from tuckermix._callbacks import CallbackSupportMixin, with_callbacks
-from tuckermix._declaration import FIT, LABELS, PREDICT, SOFT_LABELS, declare, describe
+from tuckermix._estimators import declare
 from tuckermix._names import MISSING
 from tuckermix._records import StopReason
 from tuckermix._resources import all_or_nothing, explain_shortage
@@ -278,7 +278,6 @@ class TuckerClustering(
     @one_blas_thread
     @with_callbacks
     @all_or_nothing
-    @describe(FIT)
     def fit(self, X: Any, y: Any = None) -> TuckerClustering:
         """Fit the model and label the samples.
 
@@ -286,6 +285,13 @@ class TuckerClustering(
         ----------
         X : array of shape (n_samples, d_1, ...)
             The samples, one for each entry of the first axis.
+        y : Ignored
+            Present for scikit-learn's sake.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
         """
         # Read the samples, sweep, place them, label them.
         self.check_params()
@@ -336,7 +342,6 @@ class TuckerClustering(
 
     @one_blas_thread
     @all_or_nothing
-    @describe(FIT)
     def partial_fit(self, X: Any, y: Any = None) -> TuckerClustering:
         """Update the model with a batch of samples.
 
@@ -349,6 +354,8 @@ class TuckerClustering(
         ----------
         X : array of shape (n_samples, d_1, ...)
             The samples, in memory. The first batch needs at least `n_clusters` of them.
+        y : Ignored
+            Present for scikit-learn's sake.
 
         Returns
         -------
@@ -379,12 +386,15 @@ class TuckerClustering(
         self._update(X, summary, rng)
         return self
 
-    @describe(FIT)
     def fit_transform(self, X: Any, y: Any = None, **params: Any) -> Array:
         """Fit the model and return the mixing weights of the samples.
 
         Parameters
         ----------
+        X : array of shape (n_samples, d_1, ...)
+            The samples.
+        y : Ignored
+            Present for scikit-learn's sake.
         **params : dict
             Further parameters of `fit`.
 
@@ -397,14 +407,23 @@ class TuckerClustering(
 
     @explain_shortage
     @one_blas_thread
-    @describe(LABELS)
     def predict(self, X: Any) -> Array:
-        """Give each sample the label of the cluster that it resembles most."""
+        """Give each sample the label of the cluster that it resembles most.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, d_1, ...)
+            Samples of the shape on which the model was fitted.
+
+        Returns
+        -------
+        labels : array of shape (n_samples,)
+            Labels from 0 to ``n_clusters - 1``; -1 for outliers with ``outliers="label"``.
+        """
         return self._samples(X, "predict").map(self._model_.label)
 
     @explain_shortage
     @one_blas_thread
-    @describe(SOFT_LABELS)
     def predict_proba(self, X: Any) -> Array:
         """Give soft labels.
 
@@ -415,12 +434,21 @@ class TuckerClustering(
         of ten. With `calibrate` they are probabilities that an independent fit gives the label.
         With ``outliers="label"`` they speak of clusters for outliers too, but are the more alike
         the less a sample fits.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, d_1, ...)
+            Samples of the shape on which the model was fitted.
+
+        Returns
+        -------
+        probabilities : array of shape (n_samples, n_clusters)
+            Rows that sum to one; the label is the position of the largest entry.
         """
         return self._samples(X, "predict_proba").map(self._model_.soft_labels)
 
     @explain_shortage
     @one_blas_thread
-    @describe(PREDICT)
     def outlier_scores(self, X: Any) -> Array:
         """Say how unlike the fitted samples others are, or they themselves.
 
@@ -429,6 +457,11 @@ class TuckerClustering(
         part that the model does not explain. Each is compared with what is usual, learned from the
         fitted samples that fit best, so that outliers in groups do not vouch for each other. Needs
         ``assign_labels="graph"``; see :doc:`/outliers`.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, d_1, ...)
+            Samples of the shape on which the model was fitted.
 
         Returns
         -------
@@ -442,9 +475,13 @@ class TuckerClustering(
 
     @explain_shortage
     @one_blas_thread
-    @describe(PREDICT)
     def transform(self, X: Any) -> Array:
         """Find the mixing weights of samples: the best convex mixture of the components.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, d_1, ...)
+            Samples of the shape on which the model was fitted.
 
         Returns
         -------
@@ -525,12 +562,13 @@ class TuckerClustering(
 
     @explain_shortage
     @one_blas_thread
-    @describe(PREDICT)
     def score(self, X: Any, y: Any = None) -> float:
         """Give minus the mean squared error with which the model rebuilds samples.
 
         Parameters
         ----------
+        X : array of shape (n_samples, d_1, ...)
+            Samples of the shape on which the model was fitted.
         y : Ignored
             Present for scikit-learn's sake.
 

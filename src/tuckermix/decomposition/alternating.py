@@ -15,9 +15,8 @@ from typing import Any
 import numpy as np
 
 from tuckermix._array_api import Array, asarray_like, double, get_namespace, is_dask
-from tuckermix._declaration import describe
 from tuckermix._records import Record, StopReason
-from tuckermix.decomposition.exact import closed_form, solve_exact, update_factors
+from tuckermix.decomposition.exact import closed_form, update_factors
 from tuckermix.decomposition.result import (
     Callback,
     Course,
@@ -125,7 +124,6 @@ class Alternation(Record):
         return self.course.stop
 
 
-@describe(solve_exact)
 def alternate(
     source: Source,
     factors: Sequence[Array],
@@ -142,16 +140,24 @@ def alternate(
 
     Parameters
     ----------
+    source : Source
+        The samples.
     factors : sequence of arrays of shape (d_n, r_n)
         Orthonormal factors to start from, in float64.
     n_components : int
         The number of columns of the memberships.
+    max_iter : int
+        Most sweeps.
+    tol : float
+        Stop when a sweep lowers the relative error by less than this.
     rng : numpy.random.Generator
         Where the first memberships come from.
     recipe : Recipe
         How the trust region is called.
     memberships : array of shape (n_samples, n_components) or None, default=None
         Where the memberships start; None means at a random point of the manifold.
+    callback : callable or None, default=None
+        Called with each record; a true return value stops the solver.
 
     Returns
     -------
@@ -209,7 +215,6 @@ def alternate(
     return Alternation(U, factors, B, course)
 
 
-@describe(solve_exact)
 def solve_alternating(
     source: Source,
     start: Start,
@@ -233,6 +238,12 @@ def solve_alternating(
     n_components : int
         The number of components L, at most the number of samples. Fewer are fitted where the
         projected samples have a lower rank.
+    max_iter : int
+        Most sweeps.
+    tol : float
+        Stop when a sweep lowers the relative error by less than this.
+    callback : callable or None, default=None
+        Called with each record; a true return value stops the solver.
 
     Returns
     -------

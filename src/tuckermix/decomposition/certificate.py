@@ -28,8 +28,6 @@ from typing import Any
 import numpy as np
 
 from tuckermix._array_api import Array, double, epsilon, get_namespace, is_dask, to_numpy
-from tuckermix._declaration import describe
-from tuckermix.decomposition.exact import solve_exact
 from tuckermix.decomposition.result import Decomposition
 from tuckermix.numerics.linalg import (
     DENSE_SIDE,
@@ -52,12 +50,13 @@ PROBE_STEPS = 6
 factor of 2^12 in the energy after six."""
 
 
-@describe(solve_exact)
 def certify(source: Source, fit: Decomposition, n_directions: int) -> Decomposition:
     """Measure the gap and the stationarity of a solution, in one more pass over the samples.
 
     Parameters
     ----------
+    source : Source
+        The samples.
     fit : Decomposition
         The solution; what it says of itself is not used. Where the solver ended with such a pass,
         over the same factors and basis, that one is taken.

@@ -30,7 +30,6 @@ from tuckermix._array_api import (
     is_numpy,
     to_numpy,
 )
-from tuckermix._declaration import describe
 from tuckermix._records import StopReason
 from tuckermix.decomposition.result import (
     Callback,
@@ -161,7 +160,6 @@ def solve_exact(
     return assemble(source, factors, subspace, course, measured=measured)
 
 
-@describe(solve_exact)
 def sweep(
     course: Course, start: Start, n_directions: int, *, max_iter: int, tol: float
 ) -> tuple[list[Array], Array]:
@@ -171,8 +169,12 @@ def sweep(
     ----------
     course : Course
         The samples, and where each reading of them is recorded.
+    start : Start
+        Factors, and perhaps directions, to start from.
     n_directions : int
         The number of centred directions of the model, one less than that of its components.
+    max_iter : int
+        Most sweeps.
     tol : float
         Stop when a sweep would lower the relative error by less than this.
 

@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 
 from tuckermix._array_api import Array, asarray_like, is_dask, to_numpy
-from tuckermix._declaration import describe
 from tuckermix._names import EXACT, INITS, JOINT, TRUST_REGION
 from tuckermix._optional import require
 from tuckermix._records import Record
@@ -32,7 +31,7 @@ from tuckermix._validation import (
     check_real,
 )
 from tuckermix.decomposition.certificate import certify
-from tuckermix.decomposition.exact import solve_exact, sweep
+from tuckermix.decomposition.exact import sweep
 from tuckermix.decomposition.result import Callback, Course, Decomposition, Start
 from tuckermix.numerics.linalg import leading_eigenvectors, random_basis
 from tuckermix.numerics.tensor import mode_gram
@@ -425,7 +424,6 @@ def hosvd(
     return ranks, _lifted_factors(factors, spans.bases)
 
 
-@describe(solve_exact)
 def start_factors(
     source: Source,
     ranks: tuple[int, ...],
@@ -437,6 +435,8 @@ def start_factors(
 
     Parameters
     ----------
+    source : Source
+        The samples.
     ranks : tuple of int
         The number of columns of each factor.
     init : {"hosvd", "hosvd-samples", "random"}

@@ -16,11 +16,10 @@ from typing import Any
 import numpy as np
 
 from tuckermix._array_api import asarray_like, double, get_namespace, is_dask, to_numpy
-from tuckermix._declaration import describe
 from tuckermix._optional import require
 from tuckermix._records import StopReason
 from tuckermix.decomposition.alternating import GRADIENT_SHARE, gap_if_cheap, subspace_of
-from tuckermix.decomposition.exact import closed_form, solve_exact
+from tuckermix.decomposition.exact import closed_form
 from tuckermix.decomposition.result import Callback, Course, Decomposition, Start, assemble
 from tuckermix.manifolds import FromPymanopt, Multinomial, to_pymanopt
 from tuckermix.numerics.simplex import regular_simplex
@@ -38,7 +37,6 @@ MAX_INNER = 50
 """Hessian products of an iteration. Preconditioned, the inner iteration seldom needs half."""
 
 
-@describe(solve_exact)
 def solve_joint(
     source: Source,
     start: Start,
@@ -55,6 +53,8 @@ def solve_joint(
 
     Parameters
     ----------
+    source : Source
+        The samples.
     start : Start
         Factors to start from.
     n_components : int
@@ -64,6 +64,8 @@ def solve_joint(
         Most iterations.
     tol : float
         Stop when a full step lowers the relative error by less than this.
+    callback : callable or None, default=None
+        Called with each record; a true return value stops the solver.
 
     Returns
     -------

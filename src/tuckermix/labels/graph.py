@@ -12,7 +12,6 @@ from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.sparse.csgraph import connected_components
 
 from tuckermix._array_api import Array, asarray_like, device, get_namespace, is_numpy, to_numpy
-from tuckermix._declaration import describe
 from tuckermix.numerics.linalg import improved_eigenvectors, leading_eigenvectors, on_the_host
 from tuckermix.numerics.points import kmeans, nearest_neighbors
 
@@ -70,19 +69,6 @@ MAX_EDGES = 2_000_000
 COPY_POWER = 2 / 3
 """Rows of unit length that are nearer than eps^(2/3) (4e-11 in float64, 2e-5 in float32) are
 copies: wider than the rounding of equal samples, narrower than the spacing of others."""
-
-
-GROUPS = """
-Parameters
-----------
-n_clusters : int
-    The number of groups.
-n_init : int
-    Starts of k-means.
-rng : numpy.random.Generator
-    The source of the starts.
-"""
-"""What ways to cut a graph share."""
 
 
 def rank_weights(n_neighbors: int) -> np.ndarray:
@@ -183,7 +169,6 @@ def adjacency(indices: Array, squares: Array, n_directions: int) -> Any:
         return xp.sparse_coo_tensor(ends, weights, shape).coalesce()
 
 
-@describe(GROUPS)
 def graph_partition(
     Z: Array,
     indices: Array,
@@ -205,7 +190,12 @@ def graph_partition(
         The samples, no two of them equal.
     indices, squares : ndarray of shape (n_samples, n_neighbors)
         The nearest neighbours of each sample, itself excluded, and their squared distances.
-
+    n_clusters : int
+        The number of groups.
+    n_init : int
+        Starts of k-means.
+    rng : numpy.random.Generator
+        The source of the starts.
     max_edges : int, default=2000000
         Where widening ends, in directed edges.
 
@@ -262,7 +252,6 @@ def graph_vectors(
     return leading_eigenvectors(N, count)
 
 
-@describe(GROUPS)
 def cut_graph(
     A: Any,
     n_clusters: int,
@@ -277,7 +266,12 @@ def cut_graph(
     ----------
     A : scipy.sparse.csr_array or sparse tensor of PyTorch, of shape (n_samples, n_samples)
         Symmetric and nonnegative, see `adjacency`; sums of such graphs are graphs too.
-
+    n_clusters : int
+        The number of groups.
+    n_init : int
+        Starts of k-means.
+    rng : numpy.random.Generator
+        The source of the starts.
     pair : tuple of arrays or None, default=None
         What `graph_vectors` found, where it is known already.
 

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from tuckermix._declaration import describe
 from tuckermix._optional import require
 from tuckermix._records import Record
 from tuckermix._validation import check_option, check_random_state
@@ -151,7 +150,6 @@ def check_gradient(
     return _measure("gradient", error, 2.0, max(abs(start), abs(slope)))
 
 
-@describe(check_gradient)
 def check_hessian(
     objective: Any,
     manifold: Any,
@@ -175,6 +173,12 @@ def check_hessian(
         Gives `cost`, `egrad` and `ehess`.
     manifold : object
         Gives `inner`, `rgrad`, `rhess`, `random_tangent` and `exp` or `retraction2`.
+    point : array, default=None
+        The point x; None draws one.
+    tangent : array, default=None
+        The direction ξ; None draws one.
+    random_state : None, int or Generator, default=None
+        Where random numbers come from.
 
     Returns
     -------
@@ -210,7 +214,6 @@ def check_hessian(
     return _measure("Hessian", error, 3.0, scale, asymmetry=abs(one - other) / size)
 
 
-@describe(check_gradient)
 def check_retraction(
     manifold: Any,
     point: Any = None,
@@ -229,8 +232,14 @@ def check_retraction(
     ----------
     manifold : object
         Gives the retraction, `exp` and `dist`.
+    point : array, default=None
+        The point x; None draws one.
+    tangent : array, default=None
+        The direction ξ; None draws one.
     name : {"retraction", "retraction2"}, default="retraction"
         Which one to test.
+    random_state : None, int or Generator, default=None
+        Where random numbers come from.
 
     Returns
     -------

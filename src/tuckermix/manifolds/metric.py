@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 
 from tuckermix._array_api import Array, get_namespace
-from tuckermix._declaration import describe
 from tuckermix.manifolds.rows import row_sums
 
 __all__ = ["POINT", "FisherMetric"]
@@ -36,12 +35,13 @@ class FisherMetric:
     All of it is a formula in the entries of the point; ways to move are in `Multinomial`.
     """
 
-    @describe(POINT)
     def inner(self, U: Array, xi: Array, zeta: Array) -> float:
         r"""Return the Fisher inner product :math:`\sum_{ml} \xi_{ml}\zeta_{ml}/U_{ml}`.
 
         Parameters
         ----------
+        U : array of shape (n_samples, n_components)
+            The point.
         xi, zeta : array of shape (n_samples, n_components)
             Tangent vectors at `U`.
 
@@ -57,11 +57,17 @@ class FisherMetric:
         r"""Return the length :math:`\sqrt{\langle\xi, \xi\rangle_U}` of a tangent vector."""
         return math.sqrt(max(0.0, self.inner(U, xi, xi)))
 
-    @describe(POINT)
     def projection(self, U: Array, Z: Array) -> Array:
         r"""Project a matrix onto the tangent space, orthogonally in the Fisher metric.
 
         .. math:: \Pi_U(Z) = Z - (Z 1) 1^T \odot U.
+
+        Parameters
+        ----------
+        U : array of shape (n_samples, n_components)
+            The point.
+        Z : array of shape (n_samples, n_components)
+            Any matrix.
 
         Returns
         -------
@@ -72,11 +78,17 @@ class FisherMetric:
 
     # Derivatives ------------------------------------------------------------------------------
 
-    @describe(POINT)
     def rgrad(self, U: Array, egrad: Array) -> Array:
         r"""Turn a Euclidean gradient into the Riemannian one.
 
         .. math:: \operatorname{grad} f(U) = \Pi_U(U \odot G).
+
+        Parameters
+        ----------
+        U : array of shape (n_samples, n_components)
+            The point.
+        egrad : array of shape (n_samples, n_components)
+            The Euclidean gradient G at `U`.
 
         Returns
         -------
@@ -86,7 +98,6 @@ class FisherMetric:
         """
         return self.projection(U, U * egrad)
 
-    @describe(POINT)
     def rhess(self, U: Array, egrad: Array, ehess: Array, xi: Array) -> Array:
         r"""Turn a Euclidean Hessian along a tangent vector into the Riemannian one.
 
@@ -100,8 +111,14 @@ class FisherMetric:
 
         Parameters
         ----------
+        U : array of shape (n_samples, n_components)
+            The point.
+        egrad : array of shape (n_samples, n_components)
+            The Euclidean gradient G at `U`.
         ehess : array of shape (n_samples, n_components)
             The derivative :math:`\dot G` of the Euclidean gradient along `xi`.
+        xi : array of shape (n_samples, n_components)
+            A tangent vector at `U`.
 
         Returns
         -------

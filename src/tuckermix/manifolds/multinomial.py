@@ -6,9 +6,8 @@ import math
 from typing import Any
 
 from tuckermix._array_api import Array, asarray_like, get_namespace
-from tuckermix._declaration import describe
 from tuckermix._validation import check_integer, check_random_state
-from tuckermix.manifolds.metric import POINT, FisherMetric
+from tuckermix.manifolds.metric import FisherMetric
 from tuckermix.manifolds.rows import (
     angle_from_chord,
     check_matrix,
@@ -96,7 +95,6 @@ class Multinomial(FisherMetric):
 
     # Moving along the manifold ----------------------------------------------------------------
 
-    @describe(POINT)
     def retraction(self, U: Array, xi: Array) -> Array:
         r"""Move along a tangent vector by a softmax, correct to first order.
 
@@ -104,6 +102,13 @@ class Multinomial(FisherMetric):
 
         The largest exponent of each row is subtracted first, so that steps of any length are
         safe. The result is raised to at least the machine epsilon.
+
+        Parameters
+        ----------
+        U : array of shape (n_samples, n_components)
+            The point.
+        xi : array of shape (n_samples, n_components)
+            A tangent vector at `U`.
 
         Returns
         -------
@@ -117,7 +122,6 @@ class Multinomial(FisherMetric):
         Y /= row_sums(Y)
         return raise_to_floor(Y)
 
-    @describe(POINT)
     def retraction2(self, U: Array, xi: Array) -> Array:
         r"""Move along a tangent vector, correct to second order.
 
@@ -127,6 +131,13 @@ class Multinomial(FisherMetric):
 
         the metric projection onto the sphere seen through :math:`2\sqrt U`. Unlike `retraction`,
         second derivatives of a function along it are the Riemannian Hessian at every point.
+
+        Parameters
+        ----------
+        U : array of shape (n_samples, n_components)
+            The point.
+        xi : array of shape (n_samples, n_components)
+            A tangent vector at `U`.
 
         Returns
         -------
@@ -142,7 +153,6 @@ class Multinomial(FisherMetric):
         Y /= row_sums(Y)
         return raise_to_floor(Y)
 
-    @describe(POINT)
     def exp(self, U: Array, xi: Array) -> Array:
         r"""Follow the geodesic that leaves `U` along `xi`, for unit time.
 
@@ -150,6 +160,13 @@ class Multinomial(FisherMetric):
             \qquad v = \tfrac12 \xi \oslash \sqrt U,\quad \theta = \|v\|_2 \text{ by rows.}
 
         A geodesic that reaches the boundary is reflected there.
+
+        Parameters
+        ----------
+        U : array of shape (n_samples, n_components)
+            The point.
+        xi : array of shape (n_samples, n_components)
+            A tangent vector at `U`.
 
         Returns
         -------
@@ -222,7 +239,6 @@ class Multinomial(FisherMetric):
         theta = angle_from_chord(row_sums(chord * chord))
         return 2.0 * math.sqrt(float(xp.sum(theta * theta)))
 
-    @describe(POINT)
     def transport(self, U: Array, Y: Array, xi: Array) -> Array:
         r"""Carry a tangent vector at `U` over to `Y` by projection, :math:`\Pi_Y(\xi)`.
 
@@ -230,6 +246,8 @@ class Multinomial(FisherMetric):
         ----------
         U, Y : array of shape (n_samples, n_components)
             Points.
+        xi : array of shape (n_samples, n_components)
+            A tangent vector at `U`.
 
         Returns
         -------
@@ -262,12 +280,13 @@ class Multinomial(FisherMetric):
             U = asarray_like(U, like)
         return raise_to_floor(U)
 
-    @describe(POINT)
     def random_tangent(self, U: Array, random_state: Any = None) -> Array:
         """Draw a tangent vector of norm one: a projected Gaussian matrix divided by its norm.
 
         Parameters
         ----------
+        U : array of shape (n_samples, n_components)
+            The point.
         random_state : None, int or Generator, default=None
             Where the numbers come from. They are drawn with NumPy for every library.
 
@@ -301,12 +320,13 @@ class Multinomial(FisherMetric):
         check_positive(U, "the point")
         check_row_sums(U, 1.0, "the point", tol)
 
-    @describe(POINT)
     def check_tangent(self, U: Array, xi: Array, *, tol: float | None = None) -> None:
         """Raise ValueError that says where and how `xi` fails to be tangent at `U`.
 
         Parameters
         ----------
+        U : array of shape (n_samples, n_components)
+            The point.
         xi : array of shape (n_samples, n_components)
             The candidate.
         tol : float, default=None

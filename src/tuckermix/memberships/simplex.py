@@ -28,7 +28,6 @@ from tuckermix._array_api import (
     is_dask,
     to_numpy,
 )
-from tuckermix._declaration import describe
 from tuckermix._names import ANCHORED, ARCHETYPES, MIN_VOLUME
 from tuckermix._records import Record
 from tuckermix.memberships.archetypes import find_archetypes
@@ -130,7 +129,6 @@ def anchored_simplex(coordinates: Array, rng: np.random.Generator, **_: Any) -> 
     return Simplex(asarray_like(vertices, double(rows.like)), weights)
 
 
-@describe(anchored_simplex)
 def smallest_enclosing(
     coordinates: Array, rng: np.random.Generator, *, scales: Array, outside: float = 0.0
 ) -> Simplex:
@@ -138,10 +136,19 @@ def smallest_enclosing(
 
     Parameters
     ----------
+    coordinates : array of shape (n_samples, n_components - 1)
+        Orthonormal centred coordinates of the samples.
+    rng : numpy.random.Generator
+        The source of randomness.
     scales : array of shape (n_components - 1,)
         What brings the coordinates to the units of the samples.
     outside : float, default=0.0
         The largest share of samples that may lie outside and are projected.
+
+    Returns
+    -------
+    simplex : Simplex
+        Vertices and weights.
     """
     rows = as_blocks(coordinates)
     vertices = smallest_simplex(coordinates, rng, outside=outside)
@@ -156,7 +163,6 @@ def smallest_enclosing(
     return Simplex(asarray_like(vertices, double(rows.like)), weights)
 
 
-@describe(smallest_enclosing)
 def archetype_simplex(
     coordinates: Array, rng: np.random.Generator, *, scales: Array, **_: Any
 ) -> Simplex:
@@ -164,8 +170,19 @@ def archetype_simplex(
 
     Parameters
     ----------
+    coordinates : array of shape (n_samples, n_components - 1)
+        Orthonormal centred coordinates of the samples.
+    rng : numpy.random.Generator
+        The source of randomness.
+    scales : array of shape (n_components - 1,)
+        What brings the coordinates to the units of the samples.
     **_ : dict
         What other simplices depend on.
+
+    Returns
+    -------
+    simplex : Simplex
+        Vertices and weights.
     """
     rows = as_blocks(coordinates)
     found = find_archetypes(rows.map(partial(_scaled, scales=scales)), rng)

@@ -31,7 +31,6 @@ from tuckermix._array_api import (
     is_numpy,
     to_numpy,
 )
-from tuckermix._declaration import describe
 from tuckermix._threads import gather_rows, in_threads
 
 __all__ = [
@@ -423,9 +422,15 @@ def times(A: Array, matrix: Array, finish: Callable[[Array], Array] | None = Non
     return gather_rows(lambda part: finish(xp.matmul(A[part, :], matrix)), parts, A.shape[0], A)
 
 
-@describe(times)
 def summed_times(A: Array, matrix: Array) -> tuple[Array, Array, Array]:
     """Multiply many rows by a small matrix, and sum up the result in the same pass.
+
+    Parameters
+    ----------
+    A : array of shape (n, d)
+        The rows.
+    matrix : array of shape (d, k)
+        The matrix, which is brought to their type.
 
     Returns
     -------
@@ -569,7 +574,6 @@ def tall_svd(A: Array) -> tuple[Array, Array, Array]:
     return times(rows, turn), values, right
 
 
-@describe(tall_svd)
 def tall_factors(A: Array, gram: Array) -> tuple[Array, Array, Array, Array, Array]:
     """Find the thin singular value decomposition of a tall matrix from Gram matrices.
 
@@ -582,6 +586,8 @@ def tall_factors(A: Array, gram: Array) -> tuple[Array, Array, Array, Array, Arr
 
     Parameters
     ----------
+    A : array of shape (n, d)
+        The matrix, n >= d.
     gram : array of shape (d, d)
         The products of its columns, in float64.
 

@@ -15,7 +15,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from tuckermix._array_api import Array, get_namespace, is_numpy
-from tuckermix._declaration import describe
 
 __all__ = [
     "fold",
@@ -75,7 +74,6 @@ def fold(matrix: Array, mode: int, shape: Sequence[int]) -> Array:
     return xp.permute_dims(tensor, tuple(back))
 
 
-@describe(unfold)
 def mode_dot(X: Array, matrix: Array, mode: int) -> Array:
     r"""Multiply every mode-n fibre of a tensor by a matrix.
 
@@ -83,8 +81,12 @@ def mode_dot(X: Array, matrix: Array, mode: int) -> Array:
 
     Parameters
     ----------
+    X : array of shape (d_0, ..., d_n, ...)
+        The tensor.
     matrix : array of shape (r, d_n)
         The matrix A.
+    mode : int
+        The mode n.
 
     Returns
     -------
@@ -141,9 +143,15 @@ def multi_mode_dot(
     return X
 
 
-@describe(unfold)
 def mode_gram(X: Array, mode: int) -> Array:
     r"""Compute the Gram matrix of an unfolding, :math:`X_{(n)} X_{(n)}^\top`.
+
+    Parameters
+    ----------
+    X : array of shape (d_0, ..., d_n, ...)
+        The tensor.
+    mode : int
+        The mode n.
 
     Returns
     -------

@@ -34,7 +34,6 @@ from tuckermix._array_api import (
     is_numpy,
     to_numpy,
 )
-from tuckermix._declaration import describe
 from tuckermix._records import Record
 from tuckermix._settings import Settings
 from tuckermix._threads import gather_rows
@@ -493,12 +492,13 @@ class Source:
         """Sum the samples with weights `Q` of shape (n_samples, k), k times, in float64."""
         return self._samples.reduce(_contract, add_parts, Q)[0]
 
-    @describe(project)
     def sketch(self, factors: Sequence[Array], basis: Array, *, cross: bool = True) -> Sketch:
         """Read the samples once for all that a sweep of the exact solver needs.
 
         Parameters
         ----------
+        factors : sequence of arrays of shape (d_n, r_n)
+            Orthonormal factors.
         basis : array of shape (product of r_n, k)
             A basis of part of the projected space.
         cross : bool, default=True
@@ -513,7 +513,6 @@ class Source:
         function = partial(_sketch, projection=projection, cross=cross)
         return Sketch(*self._samples.reduce(function, add_parts))
 
-    @describe(project)
     def contracted(self, factors: Sequence[Array], basis: Array) -> tuple[Array, np.ndarray]:
         r"""Contract the samples with the constant and the directions of a basis, in one pass.
 
@@ -522,6 +521,8 @@ class Source:
 
         Parameters
         ----------
+        factors : sequence of arrays of shape (d_n, r_n)
+            Orthonormal factors.
         basis : array of shape (product of r_n, k)
             A basis of part of the projected space.
 
@@ -544,12 +545,13 @@ class Source:
         moving = mode_dot(sketch.cross, whiten.T, 0)
         return xp.concat([constant, moving], axis=0), host[:keep]
 
-    @describe(project)
     def measure(self, factors: Sequence[Array], Q: Array) -> Measure:
         """Read the samples once for all that is needed to judge a solution.
 
         Parameters
         ----------
+        factors : sequence of arrays of shape (d_n, r_n)
+            Orthonormal factors.
         Q : array of shape (n_samples, k)
             A basis of the memberships.
 
@@ -646,9 +648,13 @@ class Source:
         return as_source(self._samples.take(indices))
 
 
-@describe(as_blocks)
 def as_source(X: Any) -> Source:
     """Wrap an array as a source.
+
+    Parameters
+    ----------
+    X : array of shape (n_samples, d_1, ...)
+        A NumPy, PyTorch, CuPy, JAX or Dask array of float32 or float64.
 
     Returns
     -------
