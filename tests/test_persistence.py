@@ -518,7 +518,7 @@ EDITS = {
     "features": ("graph", lambda state, arrays: state.update(n_features_in_=99), "n_features_in_ is 99 for"),
     "cost": ("graph", lambda state, arrays: state.update(cost_="x"), "cost_ is 'x'"),
     "history": ("graph", lambda state, arrays: state.update(history_=None), "history_ is None"),
-    "model": ("graph", lambda state, arrays: state.update(_model_=7), "its model is none"),
+    "model": ("graph", lambda state, arrays: state.update(_model_=7), "it has no model"),
 }  # fmt: skip
 
 

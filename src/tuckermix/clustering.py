@@ -57,15 +57,14 @@ from tuckermix.decomposition.missing import (
 )
 from tuckermix.decomposition.result import Decomposition, SweepRecord
 from tuckermix.decomposition.stream import Summary, decompose_summary
-from tuckermix.labels import LABELLINGS, GraphLabels, fit_labels
+from tuckermix.labels import LABELLINGS, GraphLabels, fit_labels, learn_labels
 from tuckermix.labels.calibration import learn_agreement
 from tuckermix.labels.graph import DEVICES
-from tuckermix.labels.labellers import VOTERS
 from tuckermix.labels.outliers import check_outliers, threshold_at
 from tuckermix.memberships import SIMPLICES
 from tuckermix.model import Model
 from tuckermix.numerics.tensor import multi_mode_dot
-from tuckermix.sources import Blocks, Source, add_parts, as_blocks
+from tuckermix.sources import Blocks, add_parts, as_blocks, as_source
 
 __all__ = ["TuckerClustering"]
 
@@ -161,8 +160,8 @@ class TuckerClustering(
     calibrate : bool, default=False
         Whether `predict_proba` gives probabilities: that a fit on an independent draw of as many
         samples, clusters matched, gives the sample that label. They are learned without classes
-        from ten fits of the labels to halves of the samples; see :doc:`/labels`. Otherwise it
-        gives votes.
+        from fits of the labels to 16 halves and up to 16 quarters of the samples; see
+        :doc:`/labels`. Otherwise it gives votes.
     outliers : {"keep", "label"}, default="keep"
         Whether samples that fit none of the clusters get the label of the nearest one, or the label
         -1; for ``assign_labels="graph"``. See `outlier_scores`.
@@ -293,31 +292,20 @@ class TuckerClustering(
         self : object
             The fitted estimator.
         """
-        # Read the samples, sweep, place them, label them.
         self.check_params()
         rng = check_random_state(self.random_state)
-        for left in ("imputation_", "_filling_", "_summary_"):  # of an earlier fit
-            self.__dict__.pop(left, None)
-        name, observed = type(self).__name__, None
-        if self.missing is not None:
-            X, observed = split_gaps(X, name)
-        X = check_tensor(self, X, reset=True, lazy=True)
-        if X.shape[0] < self.n_clusters:
-            raise ValueError(f"n_samples={X.shape[0]} must be >= n_clusters={self.n_clusters}.")
-        ranks = check_ranks(self.ranks, self.sample_shape_, name)
-        way = LABELLINGS[self.assign_labels]
+        X, gaps = self._read(X)
+        n_components, ranks = self._size()
         # How many sweeps there will be is not known: several random starts may each take some.
         context = self._init_callback_context(max_subtasks=None)
         context.call_on_fit_task_begin(estimator=self, X=X)
         watched = hasattr(self, "_skl_callbacks")
-        n_components = self.n_components or way.per_cluster * self.n_clusters + way.further
-        given = X
-        if observed is not None:
-            X, self.imputation_, self._filling_ = impute(X, observed, n_components, ranks, rng)
+        filled = X
+        if gaps is not None:
+            filled, self.imputation_, self._filling_ = impute(X, gaps, n_components, ranks, rng)
             ranks = self.imputation_.ranks
-        samples = as_blocks(X)
         fit = decompose_source(
-            Source(samples),
+            as_source(filled),
             n_components,
             ranks,
             solver=self.solver,
@@ -326,10 +314,10 @@ class TuckerClustering(
             max_iter=self.max_iter,
             tol=self.tol,
             rng=rng,
-            callback=partial(self._report, context, X) if watched else None,
+            callback=partial(self._report, context, filled) if watched else None,
         )
-        self._set_model(X, fit, rng, given, observed)
-        context.call_on_fit_task_end(estimator=self, X=X)
+        self._set_model(X, fit, rng, gaps)
+        context.call_on_fit_task_end(estimator=self, X=filled)
         if fit.stop_reason is StopReason.MAX_ITER:
             last = fit.history[-2].relative_error - fit.history[-1].relative_error
             warnings.warn(
@@ -339,6 +327,24 @@ class TuckerClustering(
                 stacklevel=3,
             )
         return self
+
+    def _read(self, X: Any) -> tuple[Array, Array | None]:
+        """Check the samples, and return where entries are observed if any are missing."""
+        for left in ("imputation_", "_filling_", "_summary_"):  # of an earlier fit
+            self.__dict__.pop(left, None)
+        observed = None
+        if self.missing is not None:
+            X, observed = split_gaps(X, type(self).__name__)
+        X = check_tensor(self, X, reset=True, lazy=True)
+        if X.shape[0] < self.n_clusters:
+            raise ValueError(f"n_samples={X.shape[0]} must be >= n_clusters={self.n_clusters}.")
+        return X, observed
+
+    def _size(self) -> tuple[int, tuple[int, ...] | float | None]:
+        """Return the number of components and the ranks that are asked for."""
+        way = LABELLINGS[self.assign_labels]
+        n_components = self.n_components or way.per_cluster * self.n_clusters + way.further
+        return n_components, check_ranks(self.ranks, self.sample_shape_, type(self).__name__)
 
     @one_blas_thread
     @all_or_nothing
@@ -452,9 +458,9 @@ class TuckerClustering(
     def outlier_scores(self, X: Any) -> Array:
         """Say how unlike the fitted samples others are, or they themselves.
 
-        The score is the largest of three parts: the distance to the nearest neighbours relative to
-        theirs, the part of the sample outside the directions in which most samples vary, and the
-        part that the model does not explain. Each is compared with what is usual, learned from the
+        The score is the largest of four parts: the distance to the nearest neighbours relative to
+        theirs, the part of the sample outside the directions in which most samples vary, the part
+        that the model does not explain, and how much weaker or stronger it is than others. Each is compared with what is usual, learned from the
         fitted samples that fit best, so that outliers in groups do not vouch for each other. Needs
         ``assign_labels="graph"``; see :doc:`/outliers`.
 
@@ -630,12 +636,12 @@ class TuckerClustering(
     def _check_state(self) -> None:
         """Raise where fitted attributes, which a file may have made up, do not fit together."""
         if not isinstance(self._model_, Model):
-            raise ValueError("its model is none")
+            raise ValueError("it has no model")
         self.check_params()
         self._model_.check(self.sample_shape_, self.n_clusters)
         if hasattr(self, "_filling_"):
             if not isinstance(self._filling_, Filling):
-                raise ValueError("what fills its gaps is none of that")
+                raise ValueError("its filling of gaps is no Filling")
             self._filling_.check(math.prod(self.sample_shape_))
         core, factors = self._model_.core, self._model_.factors
         same = len(self.factors_) == len(factors) and all(
@@ -655,95 +661,33 @@ class TuckerClustering(
         X: Array,
         fit: Decomposition,
         rng: np.random.Generator,
-        given: Array | None = None,
-        observed: Array | None = None,
+        gaps: Array | None = None,
     ) -> None:
-        """Choose the simplex, learn labels and set what is fitted."""
-        way, samples = LABELLINGS[self.assign_labels], as_blocks(X)
+        """Place the samples, label them, number the clusters, and set what is fitted."""
         model, self.memberships_, self.gap_, self.cost_ = Model.from_decomposition(
             fit, self.memberships, rng, self.outside
         )
-        if observed is not None:
+        axes = fit.axes if gaps is None else None
+        if gaps is not None:
             # From here on as for new samples, so that labels are what `predict` says.
-            X = fill_gaps(given, observed, self._filling_)
-            samples = as_blocks(X)
-            self.memberships_ = samples.map(model.weigh)
-            self.cost_ = 0.5 * samples.reduce(model.squared_error, add_parts)[0]
+            X = fill_gaps(X, gaps, self._filling_)
+            self.memberships_ = as_blocks(X).map(model.weigh)
+            self.cost_ = 0.5 * as_blocks(X).reduce(model.squared_error, add_parts)[0]
         elif self.missing is not None:
             self._filling_ = filling_of(fit)
-        chosen, known, xp = X, not samples.lazy, get_namespace(samples.like)
-        on_device = array_api_compat.is_torch_array(X) and device(X).type in DEVICES
-        most = DEVICE_LANDMARKS if on_device else MAX_LANDMARKS
-        if samples.n_samples > most:
-            some = rng.choice(samples.n_samples, most, replace=False, shuffle=False)
-            chosen, known = samples.take(np.sort(some)), False
-        elif samples.lazy:
-            chosen = samples.take(np.arange(samples.n_samples))
-        marks = as_blocks(chosen)
-        projected: tuple[Array, ...] = ()
-        if way.looks_beyond:
-            edge = round(self.ridge_edge * self.n_clusters)
-            rows = marks.map(model.project)
-            projected = (rows,) if known else ()
-            axes = fit.axes if known and observed is None else None
-            model = model.looking_beyond(rows, edge, self.ridge_power, axes)
-            beyond, strength = to_numpy(marks.map(model.amounts, rows)).T
-            rows = marks.map(model.place, rows)
-            usual: dict[str, Any] = {
-                "leftover": tuple(map(float, np.quantile(beyond, QUARTILES))),
-                "strengths": tuple(map(float, np.quantile(strength, TENTHS))),
-            }
-            model = replace(model, **usual)
-        else:
-            rows = marks.map(model.place if way.uses == "points" else model.weigh)
-        labeller = fit_labels(
-            self.assign_labels,
-            rows,
+        samples = as_blocks(X)
+        landmarks, all_of_them = choose_landmarks(samples, X, rng)
+        model, rows, projected = self._place(model, landmarks, axes if all_of_them else None)
+        model, voters = self._label(model, landmarks, rows, samples if all_of_them else None, rng)
+        self._model_, self.labels_, means = number_clusters(
+            model,
+            samples,
             self.n_clusters,
-            n_neighbors=self.n_neighbors,
-            n_init=self.n_init,
-            rng=rng,
-            cuts=samples.parts if known else None,
+            few=all_of_them,
+            moves=not samples.lazy and projected is not None and model.threshold is None,
+            voters=voters,
+            projected=projected if all_of_them else None,
         )
-        voters = vars(labeller).pop(VOTERS, None)
-        model = replace(model, labeller=labeller)
-        if self.calibrate:
-            labeller = self._calibrated(model, labeller, chosen, rng)
-            model = replace(model, labeller=labeller).ready()
-        if self.outliers == "label":
-            _ = model.reference  # once, not by every worker nor after each renumbering
-            scores = to_numpy(as_blocks(chosen).map(model.outlier_scores))
-            model = replace(model, threshold=threshold_at(scores, self.false_alarms))
-        count = partial(model.cluster_sums, n_clusters=self.n_clusters)
-        many = samples.lazy or samples.n_samples > most
-        # Soft labels of k-means round otherwise under other numbers, and -1 has no place to change.
-        moves = not samples.lazy and way.looks_beyond and model.threshold is None
-        sums, renamed = None, None
-        for last in (*[False] * RENUMBERINGS, True):
-            if many and renamed is not None:
-                # Other numbers may break ties otherwise, but another pass over many samples would
-                # cost more than that matters.
-                labels = renamed
-            elif voters is None or self.calibrate or not moves:
-                labels = samples.map(model.label)
-            else:  # those who vote are known from the graph
-                votes = model.labeller.count_votes(voters)  # type: ignore[union-attr]
-                labels = xp.argmax(votes, axis=1)
-            same = many or (renamed is not None and bool(xp.all(labels == renamed)))
-            if sums is None or not same:
-                sums, counts = samples.reduce(count, add_parts, labels, *projected)
-            # The largest cluster comes first, by the labels of all samples and not of landmarks.
-            order = np.argsort(-to_numpy(counts), kind="stable")
-            if last or np.all(order[1:] > order[:-1]):
-                break
-            model = model.renumbered(order)
-            places = asarray_like(order, sums, dtype=xp.int64)
-            sums, counts = xp.take(sums, places, axis=0), xp.take(counts, places, axis=0)
-            if moves:
-                renamed = xp.take(asarray_like(np.argsort(order), labels), labels, axis=0)
-        self._model_ = model
-        self.labels_ = labels
-        means = sums / get_namespace(sums).clip(counts, 1.0, None)[:, None]
         self.centroids_ = model.lift(means)  # a cluster without samples gets the mean of all
         self.factors_ = model.factors
         self.core_ = model.core
@@ -754,6 +698,60 @@ class TuckerClustering(
         self.history_ = fit.history
         self.n_iter_ = fit.n_iter
         self.stop_reason_ = fit.stop_reason
+
+    def _place(
+        self, model: Model, landmarks: Array, axes: Array | None
+    ) -> tuple[Model, Array, Array | None]:
+        """Return the model with what it looks at, the places of landmarks, and their projections.
+
+        Projections are None where labels look at nothing beyond the directions of the model.
+        """
+        way, marks = LABELLINGS[self.assign_labels], as_blocks(landmarks)
+        if not way.looks_beyond:
+            return model, marks.map(model.place if way.uses == "points" else model.weigh), None
+        projected = marks.map(model.project)
+        edge = round(self.ridge_edge * self.n_clusters)
+        model = model.looking_beyond(projected, edge, self.ridge_power, axes)
+        beyond, strength = to_numpy(marks.map(model.amounts, projected)).T
+        usual: dict[str, Any] = {
+            "leftover": tuple(map(float, np.quantile(beyond, QUARTILES))),
+            "strengths": tuple(map(float, np.quantile(strength, TENTHS))),
+        }
+        model = replace(model, **usual)
+        return model, marks.map(model.place, projected), projected
+
+    def _label(
+        self,
+        model: Model,
+        landmarks: Array,
+        rows: Array,
+        samples: Blocks | None,
+        rng: np.random.Generator,
+    ) -> tuple[Model, Array | None]:
+        """Return the model with a labeller learned from placed landmarks.
+
+        Where these are all samples, in the blocks of `samples`, the landmarks that vote on each of
+        them come with it, if votes alone make the labels.
+        """
+        learned = learn_labels(
+            self.assign_labels,
+            rows,
+            self.n_clusters,
+            n_neighbors=self.n_neighbors,
+            n_init=self.n_init,
+            rng=rng,
+            cuts=None if samples is None else samples.parts,
+        )
+        model = replace(model, labeller=learned.labeller)
+        if self.calibrate:
+            labeller = self._calibrated(model, learned.labeller, landmarks, rng)
+            model = replace(model, labeller=labeller).ready()
+        if self.outliers == "label":
+            _ = model.reference  # once, and not by every worker
+            scores = to_numpy(as_blocks(landmarks).map(model.outlier_scores))
+            model = model.with_threshold(threshold_at(scores, self.false_alarms))
+        votes_alone = not self.calibrate and model.threshold is None
+        return model, learned.voters if votes_alone else None
 
     def _calibrated(
         self, model: Model, labeller: Any, X: Array, rng: np.random.Generator
@@ -785,10 +783,8 @@ class TuckerClustering(
 
     def _update(self, X: Array, summary: Summary, rng: np.random.Generator) -> None:
         """Add a batch to the summary, fit the model to it, and keep the numbers of clusters."""
-        name, way = type(self).__name__, LABELLINGS[self.assign_labels]
-        n_components = self.n_components or way.per_cluster * self.n_clusters + way.further
+        n_components, ranks = self._size()
         summary = summary.updated(X, n_components - 1, self.memory, rng)
-        ranks = check_ranks(self.ranks, self.sample_shape_, name)
         fit = decompose_summary(
             summary,
             n_components,
@@ -848,6 +844,104 @@ class TuckerClustering(
         tags.array_api_support = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+
+def choose_landmarks(samples: Blocks, X: Array, rng: np.random.Generator) -> tuple[Array, bool]:
+    """Choose the samples from which labels are learned.
+
+    Parameters
+    ----------
+    samples : Blocks
+        The samples.
+    X : array of shape (n_samples, d_1, ...)
+        The same as an array.
+    rng : numpy.random.Generator
+        The source of randomness.
+
+    Returns
+    -------
+    landmarks : array of shape (n_landmarks, d_1, ...)
+        Samples in memory.
+    all_of_them : bool
+        Whether these are all samples as they lie in memory.
+    """
+    on_device = array_api_compat.is_torch_array(X) and device(X).type in DEVICES
+    most = DEVICE_LANDMARKS if on_device else MAX_LANDMARKS
+    if samples.n_samples > most:
+        some = rng.choice(samples.n_samples, most, replace=False, shuffle=False)
+        return samples.take(np.sort(some)), False
+    if samples.lazy:
+        return samples.take(np.arange(samples.n_samples)), False
+    return X, True
+
+
+def number_clusters(
+    model: Model,
+    samples: Blocks,
+    n_clusters: int,
+    *,
+    few: bool,
+    moves: bool,
+    voters: Array | None = None,
+    projected: Array | None = None,
+) -> tuple[Model, Array, Array]:
+    """Give clusters numbers by the labels of all samples, the largest first.
+
+    Other numbers may break ties of votes otherwise. Few samples are then labelled again; for many,
+    another pass over them would cost more than that matters.
+
+    Parameters
+    ----------
+    model : Model
+        What labels the samples.
+    samples : Blocks
+        The samples.
+    n_clusters : int
+        The number of clusters.
+    few : bool
+        Whether there are few.
+    moves : bool
+        Whether labels may change place without a look at the samples. Soft labels of k-means round
+        otherwise under other numbers, and -1 has no place to change.
+    voters : array of shape (n_samples, n_votes) or None, default=None
+        The landmarks that vote on each sample, where that is known.
+    projected : array of shape (n_samples, n_projected) or None, default=None
+        The projected samples, where they are known.
+
+    Returns
+    -------
+    model : Model
+        The same with other numbers.
+    labels : array of shape (n_samples,)
+        The labels.
+    means : array of shape (n_clusters, n_directions)
+        The mean offset of each cluster along the directions of the model.
+    """
+    xp = get_namespace(samples.like)
+    rows = () if projected is None else (projected,)
+
+    def labels_by(model: Model) -> Array:
+        if voters is None:
+            return samples.map(model.label)
+        return xp.argmax(model.labeller.count_votes(voters), axis=1)  # type: ignore[union-attr]
+
+    labels = labels_by(model)
+    count = partial(model.cluster_sums, n_clusters=n_clusters)
+    sums, counts = samples.reduce(count, add_parts, labels, *rows)
+    for _ in range(RENUMBERINGS):
+        order = np.argsort(-to_numpy(counts), kind="stable")
+        if np.all(order[1:] > order[:-1]):
+            break
+        model = model.renumbered(order)
+        places = asarray_like(order, sums, dtype=xp.int64)
+        sums, counts = xp.take(sums, places, axis=0), xp.take(counts, places, axis=0)
+        renamed = None
+        if moves:
+            renamed = xp.take(asarray_like(np.argsort(order), labels), labels, axis=0)
+        labels = labels_by(model) if few or renamed is None else renamed
+        if few and (renamed is None or not bool(xp.all(labels == renamed))):
+            sums, counts = samples.reduce(count, add_parts, labels, *rows)
+    return model, labels, sums / get_namespace(sums).clip(counts, 1.0, None)[:, None]
 
 
 def _unchanged(block: Array) -> Array:

@@ -16,8 +16,8 @@ cluster has about four directions to be told apart by.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -35,7 +35,7 @@ from tuckermix._array_api import (
 from tuckermix._records import Record
 from tuckermix._validation import check_stored
 from tuckermix.decomposition import Decomposition
-from tuckermix.labels import GraphLabels, Labeller
+from tuckermix.labels import Labeller
 from tuckermix.labels.outliers import Reference, fade, learn_reference
 from tuckermix.memberships import SIMPLICES
 from tuckermix.numerics.linalg import (
@@ -117,6 +117,9 @@ class Model(Record):
     leftover: tuple[float, float] | None = None
     strengths: tuple[float, float, float] | None = None
     threshold: float | None = None
+    _known: dict[str, Reference] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
 
     @classmethod
     def from_decomposition(
@@ -223,9 +226,9 @@ class Model(Record):
             not isinstance(self.threshold, float)
             or not math.isfinite(self.threshold)
             or self.leftover is None
-            or not isinstance(self.labeller, GraphLabels)
+            or not self.labeller.has_landmarks
         ):
-            raise ValueError(f"threshold {self.threshold!r} is none for its labeller")
+            raise ValueError(f"its labeller takes no threshold such as {self.threshold!r}")
 
     def looking_beyond(
         self,
@@ -343,16 +346,21 @@ class Model(Record):
         """Return the same with label k in place of the old label ``order[k]``."""
         assert self.labeller is not None
         model = replace(self, labeller=self.labeller.renumbered(order))
-        if "reference" in vars(self):  # what is usual does not depend on numbers
-            vars(model)["reference"] = self.reference
+        model._known.update(self._known)  # what is usual does not depend on numbers
+        return model
+
+    def with_threshold(self, threshold: float) -> Model:
+        """Return the same with an outlier score beyond which samples get the label -1."""
+        model = replace(self, threshold=threshold)
+        model._known.update(self._known)
         return model
 
     def ready(self) -> Model:
         """Learn what `label` needs beside the model, once and not by every worker; return self."""
         if self.threshold is not None:
             _ = self.reference
-        if isinstance(self.labeller, GraphLabels):
-            _ = self.labeller.nearest
+        if self.labeller is not None:
+            self.labeller.ready()
         return self
 
     def amounts(self, X: Array, projected: Array | None = None) -> Array:
@@ -377,16 +385,18 @@ class Model(Record):
         shares /= outside.shape[1]
         return xp.stack([leftover, xp.sum(shares, axis=1)], axis=1)
 
-    @cached_property
+    @property
     def reference(self) -> Reference:
         """What is usual among the landmarks; learned when it is first asked for."""
-        labeller = self.labeller
-        if not isinstance(labeller, GraphLabels) or self.leftover is None:
+        if "reference" in self._known:
+            return self._known["reference"]
+        labeller: Any = self.labeller
+        if labeller is None or not labeller.has_landmarks or self.leftover is None:
             raise ValueError(
                 "Outlier scores compare samples with landmarks of assign_labels='graph', and this "
-                "model has none, or is from a file of an earlier version: fit it anew."
+                "model has none, or is from a file of an earlier version: fit it again."
             )
-        return learn_reference(
+        self._known["reference"] = learn_reference(
             labeller.landmarks,
             self._along_view(labeller.landmarks),
             to_numpy(labeller.landmark_labels),
@@ -394,6 +404,7 @@ class Model(Record):
             labeller.n_neighbors,
             self.strengths,
         )
+        return self._known["reference"]
 
     def outlier_scores(self, X: Array) -> Array:
         """Return how unlike the landmarks samples are, see `tuckermix.labels.outliers`."""

@@ -14,6 +14,7 @@ from tuckermix.labels.labellers import (
     Labelling,
     fit_labels,
     labeller_from_arrays,
+    learn_labels,
 )
 
 __all__ = [
@@ -24,6 +25,7 @@ __all__ = [
     "Labeller",
     "Labelling",
     "fit_labels",
+    "learn_labels",
     "labeller_from_arrays",
 ]
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property, partial
-from typing import Any, ClassVar
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -43,6 +43,7 @@ __all__ = [
     "Labeller",
     "Labelling",
     "fit_labels",
+    "learn_labels",
     "labeller_from_arrays",
 ]
 
@@ -65,11 +66,6 @@ LEAST_RAISE = 1e-9
 """A raised component exceeds the others by this part where the rounding is finer."""
 
 
-VOTERS = "voters"
-"""Under this name a labeller that was just learned holds who votes on each of its landmarks, until
-somebody takes it out."""
-
-
 class Labeller(Record, ABC):
     """What gives samples their labels: a record that renumbers and stores itself.
 
@@ -81,10 +77,13 @@ class Labeller(Record, ABC):
         The name under which it is stored.
     uses : {"points", "weights"}
         What it looks at: the points at which a model places samples, or their mixing weights.
+    has_landmarks : bool
+        Whether it compares samples with `landmarks`, as outlier scores do.
     """
 
     kind: ClassVar[str]
     uses: str
+    has_landmarks: ClassVar[bool] = False
 
     @abstractmethod
     def predict_proba(self, rows: Array) -> Array:
@@ -116,6 +115,9 @@ class Labeller(Record, ABC):
         n_clusters : int
             The number of labels that it is to give.
         """
+
+    def ready(self) -> None:
+        """Prepare what `predict_proba` needs, once and not by every worker."""
 
     def to_arrays(self) -> dict[str, Any]:
         """Return the fields by name, from which `from_arrays` makes the same labeller."""
@@ -155,9 +157,13 @@ class GraphLabels(Labeller):
     n_clusters: int
     n_neighbors: int
     knots: Array | None = None
+    _known: dict[str, NearestPoints] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
 
     kind = "graph"
     uses = "points"
+    has_landmarks = True
 
     def predict_proba(self, rows: Array) -> Array:
         """Return the share of the votes of each label, see `Labeller.predict_proba`."""
@@ -168,11 +174,19 @@ class GraphLabels(Labeller):
         votes = self.count_votes(indices[:, : self.n_neighbors])
         return votes if self.knots is None else self.calibrated(votes)
 
-    # The landmarks, made ready for many blocks of samples.
-    nearest = cached_property(lambda self: NearestPoints(self.landmarks))
+    @property
+    def nearest(self) -> NearestPoints:
+        """The landmarks, prepared for many blocks of samples."""
+        if "nearest" not in self._known:
+            self._known["nearest"] = NearestPoints(self.landmarks)
+        return self._known["nearest"]
+
+    def ready(self) -> None:
+        """Prepare the landmarks, see `Labeller.ready`."""
+        _ = self.nearest
 
     def __getstate__(self) -> dict[str, Any]:
-        return self.to_dict()  # without what can be made again
+        return {**self.to_dict(), "_known": {}}  # without what can be made again
 
     def scores(self, votes: Array) -> Array:
         """Return the largest vote as a part of the largest that a cluster of its size can get.
@@ -235,10 +249,7 @@ class GraphLabels(Labeller):
         held = self.landmark_labels
         rank = asarray_like(np.argsort(order), held)
         other = replace(self, landmark_labels=get_namespace(held).take(rank, held, axis=0))
-        # What is known of neighbours does not depend on numbers.
-        vars(other).update(
-            {key: vars(self)[key] for key in ("nearest", VOTERS) if key in vars(self)}
-        )
+        other._known.update(self._known)  # landmarks do not depend on numbers
         return other
 
     def check(self, n_features: int, n_clusters: int) -> None:
@@ -465,6 +476,24 @@ def _reordered(values: Array, order: np.ndarray) -> Array:
     return xp.take(values, asarray_like(order, values, dtype=xp.int64), axis=0)
 
 
+class Learned(NamedTuple):
+    """What is learned from rows: a labeller, and what it says of the rows.
+
+    Attributes
+    ----------
+    labeller : Labeller
+        What labels these and other rows.
+    labels : ndarray of shape (n_samples,)
+        The labels that it gives to the rows.
+    voters : array of shape (n_samples, n_votes) or None
+        The landmarks that vote on each of the rows, where that is known.
+    """
+
+    labeller: Labeller
+    labels: np.ndarray
+    voters: Array | None = None
+
+
 def _others(
     nearest: NearestPoints, rows: Array, count: int, cuts: Sequence[slice]
 ) -> tuple[Array, Array]:
@@ -492,7 +521,7 @@ def _fit_graph(
     n_init: int,
     rng: np.random.Generator,
     cuts: Sequence[slice] | None,
-) -> tuple[GraphLabels, np.ndarray]:
+) -> Learned:
     """Partition the distinct samples: many copies of one must not fill its neighbourhood."""
     xp = get_namespace(rows)
     n_samples = int(rows.shape[0])
@@ -512,10 +541,10 @@ def _fit_graph(
         rows = xp.take(rows, asarray_like(first, rows, dtype=xp.int64), axis=0)
     labels = graph_partition(rows, indices, squares, n_clusters, n_init=n_init, rng=rng)
     labeller, won, voters = elect(rows, labels, indices, n_clusters)
-    vars(labeller)["nearest"] = nearest
-    if cuts is not None and size == n_samples and labeller.n_neighbors == max(1, count):
-        vars(labeller)[VOTERS] = voters  # else others may be found when labels are asked for
-    return labeller, won[member]
+    labeller._known["nearest"] = nearest
+    # Otherwise `predict_proba` may find other voters.
+    same = cuts is not None and size == n_samples and labeller.n_neighbors == max(1, count)
+    return Learned(labeller, won[member], voters if same else None)
 
 
 def elect(
@@ -563,7 +592,7 @@ def elect(
 
 def _fit_centers(
     rows: Array, n_clusters: int, *, n_init: int, rng: np.random.Generator, uses: str, **others: Any
-) -> tuple[CenterLabels, np.ndarray]:
+) -> Learned:
     """Take the means of k-means as clusters."""
     result = kmeans(rows, n_clusters, n_init=n_init, rng=rng)
     centers = np.array(to_numpy(result.centers))
@@ -574,10 +603,11 @@ def _fit_centers(
     centers[np.triu(equal, 1).any(axis=0)] = np.nan
     scale = result.inertia / (int(rows.shape[0]) * max(1, int(rows.shape[1])))
     labeller = CenterLabels(asarray_like(centers, result.centers), scale, uses)
-    return labeller, to_numpy(get_namespace(rows).argmax(labeller.predict_proba(rows), axis=1))
+    labels = to_numpy(get_namespace(rows).argmax(labeller.predict_proba(rows), axis=1))
+    return Learned(labeller, labels)
 
 
-def _fit_argmax(rows: Array, n_clusters: int, **options: Any) -> tuple[Labeller, np.ndarray]:
+def _fit_argmax(rows: Array, n_clusters: int, **options: Any) -> Learned:
     """Take components as clusters, and raise those that nobody has as the largest.
 
     Where there are fewer components than clusters, one has no weight in any sample, or the only
@@ -614,10 +644,10 @@ def _fit_argmax(rows: Array, n_clusters: int, **options: Any) -> tuple[Labeller,
     )
     labels = to_numpy(xp.argmax(labeller.predict_proba(rows), axis=1))
     if len(np.unique(labels)) < n_clusters:
-        other, others = _fit_centers(rows, n_clusters, uses="weights", **options)
-        if len(np.unique(others)) > len(np.unique(labels)):
-            return other, others
-    return labeller, labels
+        other = _fit_centers(rows, n_clusters, uses="weights", **options)
+        if len(np.unique(other.labels)) > len(np.unique(labels)):
+            return other
+    return Learned(labeller, labels)
 
 
 @dataclass(frozen=True)
@@ -627,8 +657,8 @@ class Labelling(Record):
     Attributes
     ----------
     learn : callable
-        ``learn(rows, n_clusters, *, n_neighbors, n_init, rng)`` returns a `Labeller` and the
-        labels that it gives to the rows, in any numbers.
+        ``learn(rows, n_clusters, *, n_neighbors, n_init, rng, cuts)`` returns `Learned`, labels
+        in any numbers.
     uses : {"points", "weights"}
         What the rows are: the points at which a model places samples, or their mixing weights.
     per_cluster, further : int
@@ -637,7 +667,7 @@ class Labelling(Record):
         Whether samples are placed with directions beyond those of the model.
     """
 
-    learn: Callable[..., tuple[Labeller, np.ndarray]]
+    learn: Callable[..., Learned]
     uses: str
     per_cluster: int = 1
     further: int = 0
@@ -659,7 +689,7 @@ LABELLERS: dict[str, type[Labeller]] = {
 
 
 @one_blas_thread
-def fit_labels(
+def learn_labels(
     method: str,
     rows: Array,
     n_clusters: int,
@@ -668,7 +698,7 @@ def fit_labels(
     n_init: int = 10,
     rng: np.random.Generator,
     cuts: Sequence[slice] | None = None,
-) -> Labeller:
+) -> Learned:
     """Learn to label samples from their points or from their mixing weights.
 
     Labels are numbered by decreasing size of the clusters, then by their first sample. On the
@@ -681,8 +711,7 @@ def fit_labels(
         "graph": groups of the neighbour graph of the points. "subspace": k-means on the points.
         "memberships": k-means on the weights. "argmax": the largest weight.
     rows : array of shape (n_samples, n_features)
-        Points of unit length, see `normalize_rows`, for the first two; mixing weights for the
-        others.
+        Points of unit length, see `Model.place`, for the first two; mixing weights for the others.
     n_clusters : int
         The number of labels.
     n_neighbors : int, default=15
@@ -692,22 +721,20 @@ def fit_labels(
     rng : numpy.random.Generator
         The source of random numbers.
     cuts : sequence of slice or None, default=None
-        The blocks in which the labels of these same rows will be asked for: "graph" then notes who
-        votes on them, see `VOTERS`.
+        The blocks in which the labels of these same rows will be asked for: "graph" then says who
+        votes on them.
 
     Returns
     -------
-    labeller : Labeller
-        What labels these and other samples.
+    learned : Learned
+        What labels these and other samples, and the labels of these.
     """
     check_option(method, "method", "fit_labels", LABELLINGS)
     if rows.shape[0] < n_clusters:
         raise ValueError(f"n_samples={rows.shape[0]} must be >= n_clusters={n_clusters}.")
     learn = LABELLINGS[method].learn
-    options: dict[str, Any] = {"n_neighbors": n_neighbors, "n_init": n_init, "rng": rng}
-    if method == GRAPH:
-        options["cuts"] = cuts
-    labeller, labels = learn(rows, n_clusters, **options)
+    learned = learn(rows, n_clusters, n_neighbors=n_neighbors, n_init=n_init, rng=rng, cuts=cuts)
+    labels = learned.labels
     sizes = np.bincount(labels, minlength=n_clusters)
     first = np.full(n_clusters, len(labels))
     names, places = np.unique(labels, return_index=True)
@@ -717,9 +744,16 @@ def fit_labels(
             f"Only {len(names)} of n_clusters={n_clusters} clusters have samples: there are not "
             "that many distinct ones. Lower n_clusters, or look for duplicates in X.",
             ConvergenceWarning,
-            stacklevel=3,
+            stacklevel=4,
         )
-    return labeller.renumbered(np.lexsort((first, -sizes)))
+    order = np.lexsort((first, -sizes))
+    labeller = learned.labeller.renumbered(order)
+    return Learned(labeller, np.argsort(order)[labels], learned.voters)
+
+
+def fit_labels(method: str, rows: Array, n_clusters: int, **options: Any) -> Labeller:
+    """Learn to label samples; return the labeller of `learn_labels`, which takes the same."""
+    return learn_labels(method, rows, n_clusters, **options).labeller
 
 
 def labeller_from_arrays(kind: str, arrays: dict[str, Any]) -> Labeller:

@@ -7,21 +7,7 @@ import math
 from tuckermix._array_api import Array, get_namespace
 from tuckermix.manifolds.rows import row_sums
 
-__all__ = ["POINT", "FisherMetric"]
-
-POINT = """
-Parameters
-----------
-U : array of shape (n_samples, n_components)
-    The point.
-xi : array of shape (n_samples, n_components)
-    A tangent vector at `U`.
-Z : array of shape (n_samples, n_components)
-    Any matrix.
-egrad : array of shape (n_samples, n_components)
-    The Euclidean gradient G at `U`.
-"""
-"""What methods at a point share."""
+__all__ = ["FisherMetric"]
 
 
 class FisherMetric:
