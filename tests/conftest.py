@@ -90,11 +90,6 @@ LIMITS = {
     # What is computed on the host although the samples lie on a device.
     "values_on_host": ("decomposition.exact.HOST_TENSOR",),
     "eigenproblem_on_host": ("numerics.linalg.HOST_EIGENPROBLEM",),
-    # How long each way to the eigenvectors of a graph is tried before the next.
-    "restarts": ("numerics.linalg.RESTARTS",),
-    "filters": ("numerics.linalg.MAX_FILTERS",),
-    "size_for_lapack": ("numerics.linalg.FALLBACK_SIZE",),
-    "band_work": ("numerics.linalg.MAX_BAND_WORK",),
     "graph_edges": ("labels.graph.MAX_EDGES",),
     # What is worked on at a time.
     "block_bytes": ("sources.source.HOST_BLOCK_BYTES",),

@@ -29,7 +29,8 @@ def declare(estimator: Class) -> Class:
     estimator : type
         The same class.
     """
-    return dataclass(eq=False, repr=False, match_args=False, kw_only=True)(estimator)
+    make: Any = dataclass(eq=False, repr=False, match_args=False, kw_only=True)
+    return make(estimator)
 
 
 def ruled(default: Any, rule: Rule) -> Any:

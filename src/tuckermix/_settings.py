@@ -12,9 +12,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import cache
 from typing import Self
 
 _chosen: ContextVar[dict[type, Settings]] = ContextVar("_chosen", default={})  # noqa: B039
+
+
+@cache
+def _defaults(kind: type[Settings]) -> Settings:
+    return kind()
 
 
 class Settings:
@@ -23,7 +29,7 @@ class Settings:
     @classmethod
     def current(cls) -> Self:
         """Return the settings in use: those of the innermost `use`, or the defaults."""
-        return _chosen.get().get(cls) or cls()  # type: ignore[return-value]
+        return _chosen.get().get(cls) or _defaults(cls)  # type: ignore[return-value]
 
     @contextmanager
     def use(self) -> Iterator[Self]:

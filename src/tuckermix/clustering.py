@@ -460,9 +460,10 @@ class TuckerClustering(
 
         The score is the largest of four parts: the distance to the nearest neighbours relative to
         theirs, the part of the sample outside the directions in which most samples vary, the part
-        that the model does not explain, and how much weaker or stronger it is than others. Each is compared with what is usual, learned from the
-        fitted samples that fit best, so that outliers in groups do not vouch for each other. Needs
-        ``assign_labels="graph"``; see :doc:`/outliers`.
+        that the model does not explain, and how much weaker or stronger it is than others. Each is
+        compared with what is usual, learned from the fitted samples that fit best, so that outliers
+        in groups do not vouch for each other. Needs ``assign_labels="graph"``; see
+        :doc:`/outliers`.
 
         Parameters
         ----------

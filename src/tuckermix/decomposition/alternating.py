@@ -33,16 +33,7 @@ from tuckermix.objectives import MembershipObjective
 from tuckermix.solvers import trust_region
 from tuckermix.sources import Source
 
-__all__ = [
-    "PAPER",
-    "Alternation",
-    "Recipe",
-    "alternate",
-    "gap_if_cheap",
-    "projected",
-    "solve_alternating",
-    "subspace_of",
-]
+__all__ = ["projected"]
 
 GRADIENT_SHARE = 1e-8
 """The trust region stops at a gradient of this share of the energy of the samples: the gap is

@@ -39,8 +39,6 @@ from tuckermix.numerics.linalg import (
 from tuckermix.numerics.tensor import mode_dot, multi_mode_dot, unfold
 from tuckermix.sources import Measure, Source
 
-__all__ = ["certify"]
-
 PROBES = 16
 """Random directions beside those of the solver, where no Gram matrix can be formed: a leading
 direction that the solver missed has a part in all of them."""

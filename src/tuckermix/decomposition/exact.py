@@ -61,7 +61,7 @@ from tuckermix.numerics.tensor import mode_dot, mode_gram, multi_mode_dot, squar
 from tuckermix.sources import Source
 from tuckermix.sources.source import SKETCH_FLOOR
 
-__all__ = ["closed_form", "overstep", "settle", "solve_exact", "sweep", "update_factors", "widened"]
+__all__ = ["closed_form", "settle", "sweep", "update_factors"]
 
 MIN_OVERSAMPLING = 8
 OVERSAMPLING, MAX_OVERSAMPLING = 1.0, 16

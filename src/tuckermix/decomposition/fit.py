@@ -37,18 +37,7 @@ from tuckermix.numerics.linalg import leading_eigenvectors, random_basis
 from tuckermix.numerics.tensor import mode_gram
 from tuckermix.sources import Source, SpanSettings, as_source
 
-__all__ = [
-    "DEFAULT_ENERGY",
-    "INITS",
-    "SOLVERS",
-    "Solver",
-    "decompose",
-    "decompose_source",
-    "hosvd",
-    "noise_floor",
-    "ranks_from_energy",
-    "start_factors",
-]
+__all__ = ["INITS", "SOLVERS", "Solver", "decompose", "decompose_source", "hosvd"]
 
 SAMPLES_LOOPS = 3
 """Rounds of the second initialisation; its factors hardly move after the second."""

@@ -28,8 +28,6 @@ from tuckermix.objectives import MembershipObjective, TuckerObjective
 from tuckermix.solvers import TrustRegionRecord, trust_region
 from tuckermix.sources import Source
 
-__all__ = ["enclosing_memberships", "product_manifold", "solve_joint"]
-
 ROOM = 2.0
 """How much wider the first simplex is than it must be: room to turn before a weight gets small."""
 

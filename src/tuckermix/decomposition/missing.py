@@ -42,15 +42,7 @@ from tuckermix.numerics.tensor import multi_mode_dot, squared_norm
 from tuckermix.sources import as_source
 from tuckermix.sources.source import scale_if_extreme
 
-__all__ = [
-    "Filling",
-    "Imputation",
-    "fill_chunks",
-    "fill_gaps",
-    "filling_of",
-    "impute",
-    "split_gaps",
-]
+__all__ = ["impute"]
 
 HIDDEN_SHARE = 0.1
 """Share of the samples of which entries are hidden to judge the model."""

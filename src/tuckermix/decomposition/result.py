@@ -14,18 +14,7 @@ from tuckermix._array_api import Array, asarray_like, device, epsilon, get_names
 from tuckermix._records import Record, StopReason
 from tuckermix.sources import Measure, Source
 
-__all__ = [
-    "Callback",
-    "Course",
-    "Decomposition",
-    "Start",
-    "Subspace",
-    "SweepRecord",
-    "assemble",
-    "cost_of",
-    "relative_error",
-    "with_constant",
-]
+__all__ = ["Course", "Decomposition", "Start", "SweepRecord", "assemble", "relative_error"]
 
 
 logger = logging.getLogger("tuckermix")

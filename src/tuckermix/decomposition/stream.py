@@ -33,8 +33,6 @@ from tuckermix.numerics.tensor import mode_gram, multi_mode_dot, squared_norm
 from tuckermix.sources import SpanSettings, as_source
 from tuckermix.sources.source import scale_if_extreme
 
-__all__ = ["StreamSettings", "Summary", "decompose_summary"]
-
 
 @dataclass(frozen=True)
 class StreamSettings(Settings):

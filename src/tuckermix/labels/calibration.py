@@ -35,7 +35,7 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 from sklearn.isotonic import IsotonicRegression
 
-__all__ = ["N_SPLITS", "learn_agreement", "matched", "ranks_in"]
+__all__ = ["matched"]
 
 N_SPLITS = 8
 """Ways to divide the samples into parts: each gives as many votes as there are samples, and the

@@ -12,18 +12,10 @@ from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.sparse.csgraph import connected_components
 
 from tuckermix._array_api import Array, asarray_like, device, get_namespace, is_numpy, to_numpy
-from tuckermix.numerics.linalg import improved_eigenvectors, leading_eigenvectors, on_the_host
+from tuckermix.numerics.graph_eigen import graph_eigenvectors, improved_eigenvectors, on_the_host
 from tuckermix.numerics.points import kmeans, nearest_neighbors
 
-__all__ = [
-    "adjacency",
-    "cut_graph",
-    "distinct_rows",
-    "graph_partition",
-    "graph_vectors",
-    "modularity",
-    "rank_weights",
-]
+__all__ = ["modularity"]
 
 DECAY = 6.0
 """The weight of the last of many neighbours is about exp(-6), far below a hundredth: it makes no
@@ -249,7 +241,7 @@ def graph_vectors(
     N, count = _normalized(A), _with_more(n_clusters, A.shape[0])
     if guess is not None and guess.shape[1] == count:
         return improved_eigenvectors(N, guess)
-    return leading_eigenvectors(N, count)
+    return graph_eigenvectors(N, count)
 
 
 def cut_graph(
@@ -291,7 +283,7 @@ def cut_graph(
             return _cut_parts(host, _normalized(host), part, n_clusters, n_init, rng)
     if n_clusters == 1:
         return np.zeros(A.shape[0], dtype=np.int64)
-    pair = leading_eigenvectors(_normalized(A), _with_more(n_clusters, A.shape[0]))
+    pair = graph_eigenvectors(_normalized(A), _with_more(n_clusters, A.shape[0]))
     return to_numpy(_cut_connected(A, pair, n_clusters, n_init, rng))
 
 
@@ -355,7 +347,7 @@ def _cut_parts(
             pairs.append((np.ones(1), np.ones((len(rows), 1))))
         else:
             count = _with_more(min(most, len(rows)), len(rows))
-            pairs.append(leading_eigenvectors(N[rows, :][:, rows], count))
+            pairs.append(graph_eigenvectors(N[rows, :][:, rows], count))
     counts = _allot([values[:most] for values, _ in pairs], n_clusters)
     labels = np.empty(len(part), dtype=np.int64)
     for rows, pair, count, offset in zip(

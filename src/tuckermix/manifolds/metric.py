@@ -7,8 +7,6 @@ import math
 from tuckermix._array_api import Array, get_namespace
 from tuckermix.manifolds.rows import row_sums
 
-__all__ = ["FisherMetric"]
-
 
 class FisherMetric:
     r"""Lengths, tangent spaces, gradients and Hessians at a point.

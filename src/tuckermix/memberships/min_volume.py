@@ -31,7 +31,7 @@ from tuckermix._array_api import Array, asarray_like, get_namespace, to_numpy
 from tuckermix.numerics.simplex import regular_simplex
 from tuckermix.sources import Blocks, as_blocks
 
-__all__ = ["extreme_samples", "in_order", "smallest_simplex", "spread_samples"]
+__all__ = ["smallest_simplex"]
 
 SAMPLES = 4096
 """Samples with which the search begins; of the others only those left outside join it."""

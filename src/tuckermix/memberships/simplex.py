@@ -36,7 +36,7 @@ from tuckermix.numerics.simplex import regular_simplex, simplex_least_squares
 from tuckermix.numerics.tensor import squared_norm
 from tuckermix.sources import add_parts, as_blocks
 
-__all__ = ["SIMPLICES", "Simplex", "anchored_simplex", "archetype_simplex", "smallest_enclosing"]
+__all__ = ["SIMPLICES", "Simplex", "anchored_simplex"]
 
 MARGIN = 1.05
 """Growth beyond the least factor that holds all samples: it keeps the smallest weight at about a

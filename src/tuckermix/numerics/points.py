@@ -32,14 +32,7 @@ from tuckermix._array_api import (
 from tuckermix._records import Record
 from tuckermix._threads import in_threads, one_blas_thread
 
-__all__ = [
-    "MANY_QUERIES",
-    "KMeansResult",
-    "NearestPoints",
-    "kmeans",
-    "nearest_neighbors",
-    "smallest",
-]
+__all__ = ["KMeansResult", "kmeans", "nearest_neighbors", "smallest"]
 
 MAX_ITER = 300
 """Lloyd's iteration ends by itself, after some tens of steps; this only stops a cycle that

@@ -19,8 +19,6 @@ from tuckermix._threads import one_blas_thread
 from tuckermix._validation import check_dask
 from tuckermix.sources.source import Blocks, MemoryBlocks
 
-__all__ = ["DaskBlocks"]
-
 FAN_IN = 8
 """How many partial results one task of the tree of sums takes."""
 
