@@ -29,7 +29,7 @@ class Settings:
     @classmethod
     def current(cls) -> Self:
         """Return the settings in use: those of the innermost `use`, or the defaults."""
-        return _chosen.get().get(cls) or _defaults(cls)  # type: ignore[return-value]
+        return _chosen.get().get(cls) or _defaults(cls)  # type: ignore[return-value, arg-type]
 
     @contextmanager
     def use(self) -> Iterator[Self]:

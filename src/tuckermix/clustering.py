@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -34,6 +34,7 @@ from tuckermix._estimators import declare
 from tuckermix._names import MISSING
 from tuckermix._records import StopReason
 from tuckermix._resources import all_or_nothing, explain_shortage
+from tuckermix._settings import Settings
 from tuckermix._threads import count_threads, one_blas_thread
 from tuckermix._validation import (
     check_integer,
@@ -77,17 +78,27 @@ DEVICE_LANDMARKS = 20_000
 MNIST one in twenty more gets the label of its class, and on a processor the fit takes twice the
 time."""
 
-QUARTILES = (0.5, 0.75)
-"""What is kept of how much of the samples lies outside the view: of outliers a few per cent may be
-among them."""
 
-TENTHS = (0.1, 0.5, 0.9)
-"""What is kept of how strong samples are. A tenth that is weaker or stronger is a cluster, and no
-group of outliers."""
+@dataclass(frozen=True)
+class FitSettings(Settings):
+    """What a fit remembers of the samples.
 
-RENUMBERINGS = 3
-"""Rounds of numbering clusters by size. Other numbers break ties of votes otherwise, which may
-change the sizes; one round is nearly always enough."""
+    Attributes
+    ----------
+    quartiles : tuple
+        What is kept of how much of the samples lies outside the view: of outliers a few per cent
+        may be among them.
+    tenths : tuple
+        What is kept of how strong samples are. A tenth that is weaker or stronger is a cluster, and
+        no group of outliers.
+    renumberings : int
+        Rounds of numbering clusters by size. Other numbers break ties of votes otherwise, which may
+        change the sizes; one round is nearly always enough.
+    """
+
+    quartiles: tuple[float, ...] = (0.5, 0.75)
+    tenths: tuple[float, ...] = (0.1, 0.5, 0.9)
+    renumberings: int = 3
 
 
 @declare
@@ -707,6 +718,7 @@ class TuckerClustering(
 
         Projections are None where labels look at nothing beyond the directions of the model.
         """
+        use = FitSettings.current()
         way, marks = LABELLINGS[self.assign_labels], as_blocks(landmarks)
         if not way.looks_beyond:
             return model, marks.map(model.place if way.uses == "points" else model.weigh), None
@@ -715,8 +727,8 @@ class TuckerClustering(
         model = model.looking_beyond(projected, edge, self.ridge_power, axes)
         beyond, strength = to_numpy(marks.map(model.amounts, projected)).T
         usual: dict[str, Any] = {
-            "leftover": tuple(map(float, np.quantile(beyond, QUARTILES))),
-            "strengths": tuple(map(float, np.quantile(strength, TENTHS))),
+            "leftover": tuple(map(float, np.quantile(beyond, use.quartiles))),
+            "strengths": tuple(map(float, np.quantile(strength, use.tenths))),
         }
         model = replace(model, **usual)
         return model, marks.map(model.place, projected), projected
@@ -918,6 +930,7 @@ def number_clusters(
     means : array of shape (n_clusters, n_directions)
         The mean offset of each cluster along the directions of the model.
     """
+    use = FitSettings.current()
     xp = get_namespace(samples.like)
     rows = () if projected is None else (projected,)
 
@@ -929,7 +942,7 @@ def number_clusters(
     labels = labels_by(model)
     count = partial(model.cluster_sums, n_clusters=n_clusters)
     sums, counts = samples.reduce(count, add_parts, labels, *rows)
-    for _ in range(RENUMBERINGS):
+    for _ in range(use.renumberings):
         order = np.argsort(-to_numpy(counts), kind="stable")
         if np.all(order[1:] > order[:-1]):
             break

@@ -22,12 +22,13 @@ contracted with `Q` and the other factors, relative to the same centred energy.
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from tuckermix._array_api import Array, double, epsilon, get_namespace, is_dask, to_numpy
+from tuckermix._settings import Settings
 from tuckermix.decomposition.result import Decomposition
 from tuckermix.numerics.linalg import (
     DENSE_SIDE,
@@ -39,13 +40,23 @@ from tuckermix.numerics.linalg import (
 from tuckermix.numerics.tensor import mode_dot, multi_mode_dot, unfold
 from tuckermix.sources import Measure, Source
 
-PROBES = 16
-"""Random directions beside those of the solver, where no Gram matrix can be formed: a leading
-direction that the solver missed has a part in all of them."""
 
-PROBE_STEPS = 6
-"""Rounds of power iteration on them. A direction twice as energetic as the rest stands out by a
-factor of 2^12 in the energy after six."""
+@dataclass(frozen=True)
+class ProbeSettings(Settings):
+    """How large problems are judged.
+
+    Attributes
+    ----------
+    probes : int
+        Random directions beside those of the solver, where no Gram matrix can be formed: a leading
+        direction that the solver missed has a part in all of them.
+    probe_steps : int
+        Rounds of power iteration on them. A direction twice as energetic as the rest stands out by
+        a factor of 2^12 in the energy after six.
+    """
+
+    probes: int = 16
+    probe_steps: int = 6
 
 
 def certify(source: Source, fit: Decomposition, n_directions: int) -> Decomposition:
@@ -132,14 +143,15 @@ def _smaller_gram(source: Source, factors: list[Array], cross: Array) -> Array:
     that the solver found (`cross` holds its rows) and a random block, iterated outside it. Its
     eigenvalues are then lower bounds.
     """
+    use = ProbeSettings.current()
     xp = get_namespace(source.mean)
     if source.n_samples <= DENSE_SIDE:
         B: Any = source.centred(factors)[0]
         B = double(B.compute() if is_dask(B) else B)
         return xp.matmul(B, B.T)
     found = orthonormal_basis(cross.T)
-    probe = random_basis(cross.shape[1], PROBES, np.random.default_rng(PROBES), source.mean)
-    for _ in range(PROBE_STEPS):
+    probe = random_basis(cross.shape[1], use.probes, np.random.default_rng(use.probes), source.mean)
+    for _ in range(use.probe_steps):
         probe = probe - xp.matmul(found, xp.matmul(found.T, probe))
         image = source.sketch(factors, orthonormal_basis(probe)).cross
         rows = multi_mode_dot(image, [double(factor) for factor in factors], transpose=True)

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -31,6 +32,7 @@ from tuckermix._array_api import (
     to_numpy,
 )
 from tuckermix._records import StopReason
+from tuckermix._settings import Settings
 from tuckermix.decomposition.result import (
     Callback,
     Course,
@@ -82,19 +84,31 @@ LEAST_OVERSTEP, MOST_OVERSTEP = 0.05, 1.0
 """How much further than it went a sweep may go, relative to its step: a smaller part is not worth
 looking at, and more would trust too much in two steps."""
 
-INNER_LIMIT = 12
-"""Most rounds on the contracted tensor: after that the extra directions are the limit."""
+
+@dataclass(frozen=True)
+class ExactSettings(Settings):
+    """How the exact solver sweeps.
+
+    Attributes
+    ----------
+    inner_limit : int
+        Most rounds on the contracted tensor: after that the extra directions are the limit.
+    few_projected : int
+        Up to as many projected features LAPACK takes no longer than ten milliseconds for all
+        principal directions, and hardly less for a part of them: labels look at all of them later
+        on.
+    resolved : float
+        Relative growth of the captured energy at which passes with a narrow basis have converged.
+    """
+
+    inner_limit: int = 12
+    few_projected: int = 384
+    resolved: float = 1e-13
+
 
 HOST_TENSOR = 2**18
 """A contracted tensor of an accelerator with at most this many entries is worked on by the host:
 its rounds are dozens of tiny operations, and launching them takes longer than doing them."""
-
-FEW_PROJECTED = 384
-"""Up to as many projected features LAPACK takes no longer than ten milliseconds for all principal
-directions, and hardly less for a part of them: labels look at all of them later on."""
-
-RESOLVED = 1e-13
-"""Relative growth of the captured energy at which passes with a narrow basis have converged."""
 
 
 def solve_exact(
@@ -261,6 +275,7 @@ def settle(
     error : float
         The relative error that the directions of `T` and the factors reach.
     """
+    use = ExactSettings.current()
     if not is_numpy(T) and math.prod(T.shape) <= HOST_TENSOR:
         host = [to_numpy(factor) for factor in factors]
         found, basis, error = settle(to_numpy(T), host, n_directions, total, tol)
@@ -268,14 +283,14 @@ def settle(
     xp = get_namespace(T)
     constant, moving = T[:1, ...], T[1:, ...]
     error = math.inf
-    for round_ in range(INNER_LIMIT + 1):
+    for round_ in range(use.inner_limit + 1):
         small = multi_mode_dot(T, factors, transpose=True)
         projected = xp.reshape(small, (T.shape[0], math.prod(small.shape[1:])))
         gram = xp.matmul(projected[1:, :], projected[1:, :].T)
         values, vectors = leading_eigenvectors(gram, gram.shape[0])
         explained = squared_norm(projected[0, :]) + float(xp.sum(values[:n_directions]))
         gain, error = error - relative_error(total, explained), relative_error(total, explained)
-        if gain <= tol or round_ == INNER_LIMIT:
+        if gain <= tol or round_ == use.inner_limit:
             break
         chosen = mode_dot(moving, vectors[:, :n_directions].T, 0)
         factors = update_factors(xp.concat([constant, chosen], axis=0), factors)
@@ -405,10 +420,11 @@ def _best_subspace(
 
     With `every`, all principal directions come along where they are found as soon as a few.
     """
+    use = ExactSettings.current()
     xp, (n_samples, n_projected) = get_namespace(B), B.shape
     fixed = n_samples * float(xp.vecdot(mean, mean))
     axes = None
-    if every and n_projected <= min(FEW_PROJECTED, n_samples):
+    if every and n_projected <= min(use.few_projected, n_samples):
         axes = leading_directions(B, n_projected)
         basis = axes[:, : min(n_directions + EXTRA_DIRECTIONS, axes.shape[1])]
     else:
@@ -453,6 +469,7 @@ def subspace_by_passes(
     subspace : Subspace
         The optimum.
     """
+    use = ExactSettings.current()
     xp = get_namespace(source.mean)
     n_features = math.prod(factor.shape[1] for factor in factors)
     if n_features <= DENSE_SIDE:
@@ -462,7 +479,7 @@ def subspace_by_passes(
         basis, captured = start, 0.0
         for _ in range(KRYLOV_LIMIT):
             T, energies = source.contracted(factors, basis)
-            if float(np.sum(energies[:n_directions])) <= captured * (1 + RESOLVED):
+            if float(np.sum(energies[:n_directions])) <= captured * (1 + use.resolved):
                 break
             captured = float(np.sum(energies[:n_directions]))
             rows = multi_mode_dot(T[1:, ...], list(factors), transpose=True)

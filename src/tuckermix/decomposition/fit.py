@@ -20,6 +20,7 @@ from tuckermix._names import EXACT, INITS, JOINT, TRUST_REGION
 from tuckermix._optional import require
 from tuckermix._records import Record
 from tuckermix._resources import explain_shortage
+from tuckermix._settings import Settings
 from tuckermix._threads import one_blas_thread
 from tuckermix._validation import (
     as_tensor,
@@ -39,30 +40,49 @@ from tuckermix.sources import Source, SpanSettings, as_source
 
 __all__ = ["INITS", "SOLVERS", "Solver", "decompose", "decompose_source", "hosvd"]
 
-SAMPLES_LOOPS = 3
-"""Rounds of the second initialisation; its factors hardly move after the second."""
 
-DEFAULT_ENERGY = 0.98
-"""Share of the centred energy of each mode, above the noise, that is kept when no ranks are given.
-With 97 %, faces and digits in noise of one or two standard deviations fall behind fixed ranks of 12
-to 14; with 99 %, digits without noise do."""
+@dataclass(frozen=True)
+class RankSettings(Settings):
+    """How ranks are chosen, and where solvers start.
+
+    Attributes
+    ----------
+    samples_loops : int
+        Rounds of the second initialisation; its factors hardly move after the second.
+    default_energy : float
+        Share of the centred energy of each mode, above the noise, that is kept when no ranks are
+        given. With 97 %, faces and digits in noise of one or two standard deviations fall behind
+        fixed ranks of 12 to 14; with 99 %, digits without noise do.
+    short_mode : int
+        A shorter mode has no tail to speak of: its last eighth is a single direction.
+    wide : int
+        An unfolding with that many columns for each row spreads white noise evenly, see
+        `noise_floor`; with fewer, the tail says too little of the rest of the noise.
+    flat : float
+        Where less than this share of the energy is above the floor, the spectrum is flat: nothing
+        tells the signal from the noise, and the share is that of all energy.
+    small_mode : int
+        A mode of at most this size is kept whole: cutting it saves nothing and may cut a feature.
+    part_tol : float
+        Tolerance on the part, whose solution is only a start, and differs more from that of all.
+    least_kept : float
+        The share of the centred energy that a single direction of a mode must keep, lest it be that
+        of the mean and samples that differ look the same.
+    """
+
+    samples_loops: int = 3
+    default_energy: float = 0.98
+    short_mode: int = 16
+    wide: int = 16
+    flat: float = 0.01
+    small_mode: int = 4
+    part_tol: float = 0.001
+    least_kept: float = 0.5
+
 
 TAIL = 8
 """The last eighth of a spectrum tells the noise: few signals reach that far."""
 
-SHORT_MODE = 16
-"""A shorter mode has no tail to speak of: its last eighth is a single direction."""
-
-WIDE = 16
-"""An unfolding with that many columns for each row spreads white noise evenly, see `noise_floor`;
-with fewer, the tail says too little of the rest of the noise."""
-
-FLAT = 0.01
-"""Where less than this share of the energy is above the floor, the spectrum is flat: nothing tells
-the signal from the noise, and the share is that of all energy."""
-
-SMALL_MODE = 4
-"""A mode of at most this size is kept whole: cutting it saves nothing and may cut a feature."""
 
 MANY_SAMPLES = 16384
 """From this many samples on, the exact solver starts from the solution for a random part of them:
@@ -71,9 +91,6 @@ the start then costs next to nothing and one or two sweeps over all samples are 
 PART = 2048
 """How many samples that part has: enough to fix the leading directions of any data to within what
 one sweep over all samples repairs."""
-
-PART_TOL = 1e-3
-"""Tolerance on the part, whose solution is only a start, and differs more from that of all."""
 
 
 @dataclass(frozen=True)
@@ -203,6 +220,7 @@ def decompose_source(
     callback: Callback | None = None,
 ) -> Decomposition:
     """Fit the model to a source with parameters that are already checked; see `decompose`."""
+    use = RankSettings.current()
     choice = SOLVERS[solver]
     if choice.package:
         require(choice.package, f'solver="{solver}"', choice.package)
@@ -236,7 +254,9 @@ def decompose_source(
     for _ in range(n_init if init == "random" else 1):
         start = Start(start_factors(begin, ranks, init, rng, grams), rng)
         if begin is not source:  # its solution is a start for all samples
-            found = sweep(Course(part), start, n_components - 1, max_iter=max_iter, tol=PART_TOL)
+            found = sweep(
+                Course(part), start, n_components - 1, max_iter=max_iter, tol=use.part_tol
+            )
             start = Start(found[0], rng, found[1])
         result = solve(source, start, n_components, max_iter=max_iter, tol=tol, callback=callback)
         if best is None or result.cost < best.cost:
@@ -303,11 +323,6 @@ def strongest_spans(
     return bases
 
 
-LEAST_KEPT = 0.5
-"""The share of the centred energy that a single direction of a mode must keep, lest it be that of
-the mean and samples that differ look the same."""
-
-
 def noise_floor(energy: np.ndarray, n_columns: int) -> float:
     """Estimate how much white noise adds to each eigenvalue of an unfolding.
 
@@ -329,8 +344,9 @@ def noise_floor(energy: np.ndarray, n_columns: int) -> float:
     floor : float
         The estimate; 0 for short modes and narrow unfoldings, which do not tell.
     """
+    use = RankSettings.current()
     size = len(energy)
-    if size < SHORT_MODE or n_columns < WIDE * size:
+    if size < use.short_mode or n_columns < use.wide * size:
         return 0.0
     return float(energy[-(size // TAIL) :].mean()) / (1.0 - (size / n_columns) ** 0.5) ** 2
 
@@ -353,10 +369,11 @@ def ranks_from_energy(source: Source, grams: list[Array], share: float | None) -
     ranks : tuple of int
         One rank for each feature mode.
     """
+    use = RankSettings.current()
     ranks = []
     n_entries, spans = source.n_samples * math.prod(source.sample_shape), SpanSettings.current()
     for mode, gram in enumerate(grams):
-        if gram.shape[0] <= SMALL_MODE:
+        if gram.shape[0] <= use.small_mode:
             ranks.append(int(gram.shape[0]))
             continue
         shift = source.n_samples * mode_gram(source.mean[None, ...], mode + 1)
@@ -369,10 +386,10 @@ def ranks_from_energy(source: Source, grams: list[Array], share: float | None) -
         if share is None:
             floor = noise_floor(energy, n_entries // len(energy))
             above = np.clip(energy - floor, 0.0, None)
-            if above.sum() > FLAT * total:
+            if above.sum() > use.flat * total:
                 energy, total = above, above.sum()
         kept = np.cumsum(energy) / total
-        wanted = DEFAULT_ENERGY if share is None else share
+        wanted = use.default_energy if share is None else share
         most = gram.shape[0]
         if share is None and most > spans.many_entries and len(grams) > 1:
             most = spans.most_directions
@@ -380,7 +397,7 @@ def ranks_from_energy(source: Source, grams: list[Array], share: float | None) -
         if rank == 1:
             # The one direction must not be spent on the mean, where all samples are the same.
             vector = to_numpy(leading_eigenvectors(gram, 1)[1])[:, 0]
-            rank = 1 if vector @ centred @ vector > LEAST_KEPT * total else 2
+            rank = 1 if vector @ centred @ vector > use.least_kept * total else 2
         ranks.append(rank)
     return tuple(ranks)
 
@@ -443,13 +460,14 @@ def start_factors(
     factors : list of arrays of shape (d_n, r_n)
         Orthonormal columns, in float64.
     """
+    use = RankSettings.current()
     if init == "random":
         shapes = zip(source.sample_shape, ranks, strict=True)
         return [random_basis(size, rank, rng, source.mean) for size, rank in shapes]
     grams = source.mode_grams() if grams is None else grams
     factors = [leading_eigenvectors(g, rank)[1] for g, rank in zip(grams, ranks, strict=True)]
     if init == "hosvd-samples" and len(ranks) > 1:
-        for _ in range(SAMPLES_LOOPS):
+        for _ in range(use.samples_loops):
             for mode, rank in enumerate(ranks):
                 gram = source.projected_gram(factors, mode)
                 factors[mode] = leading_eigenvectors(gram, rank)[1]

@@ -34,6 +34,7 @@ from tuckermix._array_api import (
     to_numpy,
 )
 from tuckermix._records import Record
+from tuckermix._settings import Settings
 from tuckermix.decomposition.fit import hosvd
 from tuckermix.decomposition.result import Decomposition
 from tuckermix.numerics.linalg import leading_eigenvectors, random_basis
@@ -44,58 +45,69 @@ from tuckermix.sources.source import scale_if_extreme
 
 __all__ = ["impute"]
 
-HIDDEN_SHARE = 0.1
-"""Share of the samples of which entries are hidden to judge the model."""
 
-HIDDEN_ENTRIES = 0.05
-"""Share of entries hidden where all samples have the same gaps, and no pattern can be borrowed."""
+@dataclass(frozen=True)
+class MissingSettings(Settings):
+    """How gaps are filled.
 
-FIRST_DIRECTIONS = 4
-GROWTH = 4
-"""Directions at first, and by how much their number grows: in between a few turns suffice, because
-what is missing of the leading directions was filled before."""
+    Attributes
+    ----------
+    hidden_share : float
+        Share of the samples of which entries are hidden to judge the model.
+    hidden_entries : float
+        Share of entries hidden where all samples have the same gaps, and no pattern can be
+        borrowed.
+    first_directions, growth : int
+        Directions at first, and by how much their number grows: in between a few turns suffice,
+        because what is missing of the leading directions was filled before.
+    max_step : float
+        Steps are lengthened by the inverse of the share of known entries: a filled gap holds its
+        place in the next fit, which therefore goes only that share of the way. Below 2 all
+        directions converge, however little the known entries say of them.
+    spare : int
+        Directions carried beyond those of the model, so that a single product a turn keeps up with
+        how the model changes.
+    max_turns : int
+        Most turns for one number of directions.
+    gain : float
+        A number of directions is left when a turn lowers the error by less than this share.
+    worse : float
+        More directions are not tried when the error is this much above the least.
+    last_turns : int
+        Turns at the end, with the hidden entries given back.
+    shares : tuple
+        How much of its own offsets a sample may keep beside those of its neighbours.
+    n_neighbors : int
+        How many neighbours are averaged: about half of those that the graph of the labels has,
+        because here all of them should be of one kind.
+    rounds : int
+        How often neighbours are looked up: they change little once gaps are filled by them.
+    max_references : int
+        Most samples among which neighbours are looked up, for time and for the size of model files.
+    max_solver_steps, solved : float
+        Limits of the conjugate gradients that fill new samples: steps, and the share of the first
+        residual that may be left. With half of the entries observed they converge in a dozen steps.
+    least_likeness : float
+        Weight of a neighbour that is not alike at all, so that weights never vanish together.
+    """
 
-MAX_STEP = 1.8
-"""Steps are lengthened by the inverse of the share of known entries: a filled gap holds its place
-in the next fit, which therefore goes only that share of the way. Below 2 all directions converge,
-however little the known entries say of them."""
-
-SPARE = 8
-"""Directions carried beyond those of the model, so that a single product a turn keeps up with how
-the model changes."""
-
-MAX_TURNS = 20
-"""Most turns for one number of directions."""
-
-GAIN = 0.02
-"""A number of directions is left when a turn lowers the error by less than this share."""
-
-WORSE = 1.02
-"""More directions are not tried when the error is this much above the least."""
-
-LAST_TURNS = 1
-"""Turns at the end, with the hidden entries given back."""
-
-SHARES = (0.75, 0.5, 0.25)
-"""How much of its own offsets a sample may keep beside those of its neighbours."""
-
-N_NEIGHBORS = 6
-"""How many neighbours are averaged: about half of those that the graph of the labels has, because
-here all of them should be of one kind."""
-
-ROUNDS = 2
-"""How often neighbours are looked up: they change little once gaps are filled by them."""
-
-MAX_REFERENCES = 4096
-"""Most samples among which neighbours are looked up, for time and for the size of model files."""
-
-MAX_SOLVER_STEPS = 60
-SOLVED = 1e-8
-"""Limits of the conjugate gradients that fill new samples: steps, and the share of the first
-residual that may be left. With half of the entries observed they converge in a dozen steps."""
-
-LEAST_LIKENESS = 1e-9
-"""Weight of a neighbour that is not alike at all, so that weights never vanish together."""
+    hidden_share: float = 0.1
+    hidden_entries: float = 0.05
+    first_directions: int = 4
+    growth: int = 4
+    max_step: float = 1.8
+    spare: int = 8
+    max_turns: int = 20
+    gain: float = 0.02
+    worse: float = 1.02
+    last_turns: int = 1
+    shares: tuple[float, ...] = (0.75, 0.5, 0.25)
+    n_neighbors: int = 6
+    rounds: int = 2
+    max_references: int = 4096
+    max_solver_steps: int = 60
+    solved: float = 1e-08
+    least_likeness: float = 1e-09
 
 
 @dataclass(frozen=True)
@@ -256,6 +268,7 @@ def impute(
     filling : Filling
         What fills gaps of new samples in the same way.
     """
+    use = MissingSettings.current()
     xp = get_namespace(X)
     scale = scale_if_extreme(_peak(X), X)
     if scale != 1.0:
@@ -272,25 +285,25 @@ def impute(
     if not isinstance(ranks, tuple):
         ranks, _ = hosvd(as_source(xp.reshape(turns.whole(), X.shape)), ranks)
     most = max(1, min(n_components - 1, X.shape[0] - 1, turns.filled.shape[1]))
-    n_directions = min(FIRST_DIRECTIONS, most)
+    n_directions = min(use.first_directions, most)
     best, best_directions, best_state = math.inf, n_directions, turns.state
     while True:
         error = turns.run(n_directions)
         if error < best:
             best, best_directions, best_state = error, n_directions, turns.state
-        if n_directions == most or error > WORSE * best:
+        if n_directions == most or error > use.worse * best:
             break
-        n_directions = min(GROWTH * n_directions, most)
+        n_directions = min(use.growth * n_directions, most)
     turns.state, own_share = best_state, 1.0
-    if X.shape[0] > N_NEIGHBORS:
+    if X.shape[0] > use.n_neighbors:
         for share, error in turns.errors_with_neighbours(best_directions):
             if error < best:
                 best, own_share = error, share
     # The hidden entries are observed after all: a few turns more use them.
     turns.give_back(observed)
-    for _ in range(LAST_TURNS):
+    for _ in range(use.last_turns):
         turns.turn(best_directions)
-    for _ in range(ROUNDS if own_share < 1.0 else 0):
+    for _ in range(use.rounds if own_share < 1.0 else 0):
         turns.average(best_directions, own_share)
     count = int(xp.sum(xp.astype(observed, xp.int64)))
     imputation = Imputation(
@@ -309,14 +322,15 @@ def impute(
 
 def _hidden(observed: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """Choose observed entries to hide, by the gaps of other samples."""
+    use = MissingSettings.current()
     n_samples = observed.shape[0]
-    some = rng.choice(n_samples, max(1, int(HIDDEN_SHARE * n_samples)), replace=False)
+    some = rng.choice(n_samples, max(1, int(use.hidden_share * n_samples)), replace=False)
     hidden = np.zeros(observed.shape, dtype=bool)
     hidden[some] = observed[some] & ~observed[rng.permutation(n_samples)[: len(some)]]
     left = np.sum(observed & ~hidden, axis=tuple(range(1, observed.ndim)))
     hidden[left == 0] = False  # a sample keeps something to be judged by
     if not hidden.any():
-        hidden = observed & (rng.random(observed.shape) < HIDDEN_ENTRIES)
+        hidden = observed & (rng.random(observed.shape) < use.hidden_entries)
         left = np.sum(observed & ~hidden, axis=tuple(range(1, observed.ndim)))
         hidden[left == 0] = False
     return hidden
@@ -337,10 +351,11 @@ class _Turns:
     """Samples that are filled in turns, as rows with the mean of the observed entries taken off."""
 
     def __init__(self, X: Array, known: Array, hidden: np.ndarray, rng: np.random.Generator):
+        use = MissingSettings.current()
         xp = get_namespace(X)
         self.xp, self.rng, self.count = xp, rng, 0
         share = float(xp.sum(xp.astype(known, xp.float64))) / math.prod(X.shape)
-        self.step = min(1.0 / share, MAX_STEP)
+        self.step = min(1.0 / share, use.max_step)
         rows = xp.reshape(X, (X.shape[0], -1))
         self.known = xp.reshape(known, rows.shape)
         self.centre = _means(rows, self.known)
@@ -385,10 +400,11 @@ class _Turns:
 
     def turn(self, n_directions: int) -> None:
         """Find mean and directions of the filled samples, and fill the gaps by them."""
+        use = MissingSettings.current()
         xp, F = self.xp, self.filled
         n_samples, n_features = F.shape
         basis = self.state.directions
-        width = min(n_directions + SPARE, n_samples - 1, n_features)
+        width = min(n_directions + use.spare, n_samples - 1, n_features)
         further = width - basis.shape[1]
         if further > 0:
             basis = xp.concat([basis, random_basis(n_features, further, self.rng, F)], axis=1)
@@ -427,11 +443,12 @@ class _Turns:
 
     def run(self, n_directions: int) -> float:
         """Take turns with a number of directions; return the least error at hidden entries."""
+        use = MissingSettings.current()
         best, best_state = math.inf, self.state
-        for _ in range(MAX_TURNS):
+        for _ in range(use.max_turns):
             self.turn(n_directions)
             error = self.error(self.filled)
-            slow = error > (1.0 - GAIN) * best
+            slow = error > (1.0 - use.gain) * best
             if error < best:
                 best, best_state = error, self.state
             if slow:
@@ -462,6 +479,7 @@ class _Turns:
 
     def errors_with_neighbours(self, n_directions: int) -> list[tuple[float, float]]:
         """Return shares of own offsets with the error at hidden entries that each leads to."""
+        use = MissingSettings.current()
         xp, state = self.xp, self.state
         own, near = self._with_neighbours(n_directions)
         n_features = self.rows.shape[1]
@@ -470,7 +488,7 @@ class _Turns:
         own, near = (xp.sum(xp.take(each, which, axis=0) * lines, axis=1) for each in (own, near))
         off = xp.take(state.mean, column, axis=0) - self.truth
         errors = []
-        for share in SHARES:
+        for share in use.shares:
             wrong = double(share * own + (1.0 - share) * near + off)
             errors.append((share, float(xp.mean(wrong * wrong)) ** 0.5))
         return errors
@@ -485,10 +503,11 @@ class _Turns:
 
     def _references(self) -> Array | None:
         """Choose samples among which to look for neighbours; None for all."""
+        use = MissingSettings.current()
         n_samples = self.rows.shape[0]
-        if n_samples <= MAX_REFERENCES:
+        if n_samples <= use.max_references:
             return None
-        some = np.random.default_rng(n_samples).choice(n_samples, MAX_REFERENCES, replace=False)
+        some = np.random.default_rng(n_samples).choice(n_samples, use.max_references, replace=False)
         return asarray_like(np.sort(some), self.rows, dtype=self.xp.int64)
 
     def filling(self, n_directions: int, own_share: float) -> Filling:
@@ -534,6 +553,7 @@ def _neighbour_means(
     offsets: Array, references: Array, weights: Array, *, exclude_self: bool
 ) -> Array:
     """Average the offsets of the references most like each sample, by likeness."""
+    use = MissingSettings.current()
     xp = get_namespace(offsets)
 
     def unit(rows: Array) -> Array:
@@ -541,12 +561,12 @@ def _neighbour_means(
         lengths = xp.sqrt(xp.sum(rows * rows, axis=1))
         return rows / xp.where(lengths > 0, lengths, xp.ones_like(lengths))[:, None]
 
-    count = min(N_NEIGHBORS, references.shape[0] - exclude_self)
+    count = min(use.n_neighbors, references.shape[0] - exclude_self)
     near, distances = nearest_neighbors(
         unit(offsets), unit(references), count, exclude_self=exclude_self
     )
     # Of unit vectors the cosine is 1 - |a - b|² / 2; those at right angles count next to nothing.
-    likeness = asarray_like(xp.clip(1.0 - 0.5 * distances, LEAST_LIKENESS, None), offsets)
+    likeness = asarray_like(xp.clip(1.0 - 0.5 * distances, use.least_likeness, None), offsets)
     chosen = xp.reshape(
         xp.take(references, xp.reshape(near, (-1,)), axis=0), (*near.shape, offsets.shape[1])
     )
@@ -616,6 +636,7 @@ def fill_gaps(X: Array, observed: Array, filling: Filling) -> Array:
     filled : array of shape (n_samples, d_1, ...)
         The samples, with entries of the model in the gaps.
     """
+    use = MissingSettings.current()
     xp = get_namespace(X)
     scale = scale_if_extreme(max(_peak(X), _peak(filling.mean)), X)
     if scale != 1.0:
@@ -634,8 +655,8 @@ def fill_gaps(X: Array, observed: Array, filling: Filling) -> Array:
     residual = gather(X - mean)
     step = residual
     energy = xp.sum(residual**2, axis=1)
-    enough = SOLVED**2 * energy
-    for _ in range(min(MAX_SOLVER_STEPS, 2 * directions.shape[1])):
+    enough = use.solved**2 * energy
+    for _ in range(min(use.max_solver_steps, 2 * directions.shape[1])):
         going = energy > enough
         if not bool(xp.any(going)):
             break

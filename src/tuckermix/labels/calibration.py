@@ -28,12 +28,15 @@ has less of, and disagree more. It matters where halves are hardly better than q
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from itertools import combinations, product
 from typing import TypeAlias
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 from sklearn.isotonic import IsotonicRegression
+
+from tuckermix._settings import Settings
 
 __all__ = ["matched"]
 
@@ -49,11 +52,22 @@ USUAL_RATIO = 0.7
 """By how much disagreement falls where quarters are too small to tell, as for ten pictures each of
 twenty persons."""
 
-LEAST_EACH = 2
-"""The least samples for each cluster in a quarter that tells."""
 
-N_KNOTS = 33
-"""Steps of the stored function: finer than samples of any usual number support."""
+@dataclass(frozen=True)
+class CalibrationSettings(Settings):
+    """How votes become probabilities.
+
+    Attributes
+    ----------
+    least_each : int
+        The least samples for each cluster in a quarter that tells.
+    n_knots : int
+        Steps of the stored function: finer than samples of any usual number support.
+    """
+
+    least_each: int = 2
+    n_knots: int = 33
+
 
 Pair: TypeAlias = tuple[tuple[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
 """Two disjoint parts: the places of their samples, and the labels that each gives to all."""
@@ -111,15 +125,16 @@ def learn_agreement(
     knots : ndarray of shape (2, n_knots)
         Scores of `GraphLabels.scores`, rising, and the agreement at each; linear between them.
     """
+    use = CalibrationSettings.current()
     scores, agreed, pairs = _compare(fit_part, n_samples, 2, n_clusters, rng)
     apart, ratio = 1.0 - agreed.mean(), USUAL_RATIO
-    if n_samples >= 4 * LEAST_EACH * n_clusters:
+    if n_samples >= 4 * use.least_each * n_clusters:
         _, before, _ = _compare(fit_part, n_samples, 4, n_clusters, rng)
         ratio = min(1.0, apart / max(1.0 - before.mean(), CERTAIN))
     in_none, in_one = _apart_across(pairs, n_clusters)
     ratio *= max(1.0, in_none / max(in_one, CERTAIN))
     ratio = min(ratio, in_none / max(apart, CERTAIN))
-    at = np.linspace(0.0, 1.0, N_KNOTS)
+    at = np.linspace(0.0, 1.0, use.n_knots)
     ends = (min((1.0 + CERTAIN) / n_clusters, 1.0 - CERTAIN), 1.0 - CERTAIN)
     values = _rising(ranks_in(scores, scores), agreed, ranks_in(whole, at), ends)
     values = np.clip(1.0 - ratio * (1.0 - values), *ends)

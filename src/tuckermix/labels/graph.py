@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import array_api_compat
@@ -12,41 +13,54 @@ from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.sparse.csgraph import connected_components
 
 from tuckermix._array_api import Array, asarray_like, device, get_namespace, is_numpy, to_numpy
+from tuckermix._settings import Settings
 from tuckermix.numerics.graph_eigen import graph_eigenvectors, improved_eigenvectors, on_the_host
 from tuckermix.numerics.points import kmeans, nearest_neighbors
 
 __all__ = ["modularity"]
 
-DECAY = 6.0
-"""The weight of the last of many neighbours is about exp(-6), far below a hundredth: it makes no
-difference whether there is one more."""
 
-MUTUAL = 2.0
-"""How many times more an edge counts for being wanted from both ends. A small group has few mutual
-edges with a large one from which it has to borrow neighbours."""
+@dataclass(frozen=True)
+class GraphSettings(Settings):
+    """How a graph of neighbours is built and cut.
 
-DENSEST = 1e-2
-"""Samples nearer to each other than this part of the median spacing count as that near: weights
-must not differ by more than the arithmetic of eigenvectors bears."""
+    Attributes
+    ----------
+    decay : float
+        The weight of the last of many neighbours is about exp(-6), far below a hundredth: it makes
+        no difference whether there is one more.
+    mutual : float
+        How many times more an edge counts for being wanted from both ends. A small group has few
+        mutual edges with a large one from which it has to borrow neighbours.
+    densest : float
+        Samples nearer to each other than this part of the median spacing count as that near:
+        weights must not differ by more than the arithmetic of eigenvectors bears.
+    steps : int
+        Eigenvectors count by ``((1 + eigenvalue) / 2)^8``, as after eight steps of a random walk
+        that stays where it is every other time: those of small eigenvalues hold more noise.
+    more : float
+        A second embedding has this part more eigenvectors than there are clusters. It finds groups
+        of even size where the first splits off small ones.
+    least_more : int
+        The least number of further eigenvectors: one or two may show a single odd group only.
+    cut_allowance : float
+        The partition of the second embedding may cut that much more than that of the first. Without
+        a limit, an even split through a cloud would be preferred to a small group that stands
+        alone.
+    fewest : int
+        With fewer samples than this for each eigenvector, eigenvectors tell single samples apart:
+        all of them are needed, with equal weights, and no more than there are clusters.
+    """
 
-STEPS = 8
-"""Eigenvectors count by ``((1 + eigenvalue) / 2)^8``, as after eight steps of a random walk that
-stays where it is every other time: those of small eigenvalues hold more noise."""
+    decay: float = 6.0
+    mutual: float = 2.0
+    densest: float = 0.01
+    steps: int = 8
+    more: float = 0.5
+    least_more: int = 3
+    cut_allowance: float = 1.5
+    fewest: int = 5
 
-MORE = 0.5
-"""A second embedding has this part more eigenvectors than there are clusters. It finds groups of
-even size where the first splits off small ones."""
-
-LEAST_MORE = 3
-"""The least number of further eigenvectors: one or two may show a single odd group only."""
-
-CUT_ALLOWANCE = 1.5
-"""The partition of the second embedding may cut that much more than that of the first. Without a
-limit, an even split through a cloud would be preferred to a small group that stands alone."""
-
-FEWEST = 5
-"""With fewer samples than this for each eigenvector, eigenvectors tell single samples apart: all of
-them are needed, with equal weights, and no more than there are clusters."""
 
 STRIDE, MOST_STRIDES = 4, 16
 """Steps from neighbour to neighbour on a device between two questions of how far they have come,
@@ -65,7 +79,8 @@ copies: wider than the rounding of equal samples, narrower than the spacing of o
 
 def rank_weights(n_neighbors: int) -> np.ndarray:
     """Return the weights ``exp(-6 (r - 1) / n)`` of the neighbours r = 1, …, n."""
-    return np.exp(-DECAY * np.arange(n_neighbors) / max(1, n_neighbors))
+    use = GraphSettings.current()
+    return np.exp(-use.decay * np.arange(n_neighbors) / max(1, n_neighbors))
 
 
 def distinct_rows(
@@ -129,15 +144,16 @@ def adjacency(indices: Array, squares: Array, n_directions: int) -> Any:
     A : scipy.sparse.csr_array or sparse tensor of PyTorch, of shape (n_samples, n_samples)
         Symmetric, nonnegative, without loops.
     """
+    use = GraphSettings.current()
     xp = get_namespace(indices, squares)
     n_samples, n_neighbors = indices.shape
     flat = xp.reshape(indices, (-1,))
     spacing = xp.sqrt(squares[:, (n_neighbors - 1) // 2])
-    spacing = xp.maximum(spacing, DENSEST * xp.quantile(spacing, 0.5))
+    spacing = xp.maximum(spacing, use.densest * xp.quantile(spacing, 0.5))
     spacings = spacing[:, None] * xp.reshape(xp.take(spacing, flat, axis=0), indices.shape)
     spacings = xp.clip(spacings, np.finfo(float).tiny, None)
     middle = xp.quantile(xp.reshape(spacings, (-1,)), 0.5)
-    relative = xp.clip(spacings / middle, DENSEST**2, None)
+    relative = xp.clip(spacings / middle, use.densest**2, None)
     weights = asarray_like(rank_weights(n_neighbors), squares)
     weights = weights / relative ** (0.5 / max(1, n_directions))
     if is_numpy(indices):
@@ -146,13 +162,13 @@ def adjacency(indices: Array, squares: Array, n_directions: int) -> Any:
         edges = (weights.ravel(), flat.astype(np.int32), pointers)
         W = sparse.csr_array(edges, shape=(n_samples,) * 2)
         back = W.T.tocsr()
-        return (W + back + MUTUAL * W.minimum(back)).tocsr()
+        return (W + back + use.mutual * W.minimum(back)).tocsr()
     # A = M + Mᵀ, where M has the edges of W, and half of what counts more for mutual ones.
     cube = (n_samples, n_neighbors, n_neighbors)
     every = xp.arange(n_samples, device=device(indices))
     mutual = xp.reshape(xp.take(indices, flat, axis=0), cube) == every[:, None, None]
     back = xp.where(mutual, xp.reshape(xp.take(weights, flat, axis=0), cube), 0.0)
-    weights = weights + 0.5 * MUTUAL * xp.minimum(weights, xp.sum(back, axis=2))
+    weights = weights + 0.5 * use.mutual * xp.minimum(weights, xp.sum(back, axis=2))
     ends = xp.stack([xp.repeat(every, n_neighbors), flat])
     ends, weights = xp.concat([ends, xp.flip(ends, axis=0)], axis=1), xp.reshape(weights, (-1,))
     weights, shape = xp.concat([weights, weights]), (n_samples, n_samples)
@@ -361,8 +377,9 @@ def _cut_parts(
 
 def _with_more(n_clusters: int, n_samples: int) -> int:
     """Return how many eigenvectors both embeddings take: for few samples the first one only."""
-    n_more = n_clusters + max(LEAST_MORE, math.ceil(MORE * n_clusters))
-    return n_more if n_more * FEWEST <= n_samples else n_clusters
+    use = GraphSettings.current()
+    n_more = n_clusters + max(use.least_more, math.ceil(use.more * n_clusters))
+    return n_more if n_more * use.fewest <= n_samples else n_clusters
 
 
 def _cut_connected(
@@ -378,13 +395,14 @@ def _cut_connected(
     The partition by `n_clusters` eigenvectors is kept, unless one by half as many more, and at
     least three, has a larger modularity at a normalised cut that is not much larger.
     """
+    use = GraphSettings.current()
     values, vectors = pair
     xp, n_samples = get_namespace(vectors), len(vectors)
-    allowance = CUT_ALLOWANCE if allowance is None else allowance
+    allowance = use.cut_allowance if allowance is None else allowance
     best, cut, modularity = None, math.inf, -math.inf
     # A set of one where there are too few samples for more eigenvectors.
     for n_vectors in sorted({n_clusters, _with_more(n_clusters, n_samples)}):
-        steps = STEPS if FEWEST * n_vectors <= n_samples else 0
+        steps = use.steps if use.fewest * n_vectors <= n_samples else 0
         embedding = vectors[:, :n_vectors] * ((1 + values[:n_vectors]) / 2) ** steps
         lengths = xp.sqrt(xp.sum(embedding * embedding, axis=1, keepdims=True))
         embedding = embedding / xp.where(lengths > 0, lengths, 1.0)

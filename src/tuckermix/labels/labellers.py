@@ -30,6 +30,7 @@ from tuckermix._array_api import (
 )
 from tuckermix._names import ARGMAX, GRAPH, MEMBERSHIPS, SUBSPACE
 from tuckermix._records import Record
+from tuckermix._settings import Settings
 from tuckermix._threads import in_threads, one_blas_thread
 from tuckermix._validation import check_integer, check_option, check_real, check_stored
 from tuckermix.labels.graph import COPY_POWER, distinct_rows, graph_partition, rank_weights
@@ -47,23 +48,33 @@ __all__ = [
     "labeller_from_arrays",
 ]
 
-FAINT = 1e-4
-"""What a label without any vote counts as: nothing is impossible."""
 
-MAX_RAISES = 20
-"""Rounds, per component, in which components without a sample are raised. Few are ever needed."""
+@dataclass(frozen=True)
+class LabelSettings(Settings):
+    """How labels are learned.
 
-CLEAR = 8
-"""A raised component exceeds the others by this many times the rounding of the rows at least: less
-would be a tie again in soft labels, which have their type. Distances to centres count as equal
-within as many times their own rounding."""
+    Attributes
+    ----------
+    faint : float
+        What a label without any vote counts as: nothing is impossible.
+    max_raises : int
+        Rounds, per component, in which components without a sample are raised. Few are ever needed.
+    clear : int
+        A raised component exceeds the others by this many times the rounding of the rows at least:
+        less would be a tie again in soft labels, which have their type. Distances to centres count
+        as equal within as many times their own rounding.
+    told_apart : float
+        Centres nearer to each other than this part of their size are one: the distances of samples
+        to them come from products, whose rounding is the square of a tenth of it.
+    least_raise : float
+        A raised component exceeds the others by this part where the rounding is finer.
+    """
 
-TOLD_APART = 1e-7
-"""Centres nearer to each other than this part of their size are one: the distances of samples to
-them come from products, whose rounding is the square of a tenth of it."""
-
-LEAST_RAISE = 1e-9
-"""A raised component exceeds the others by this part where the rounding is finer."""
+    faint: float = 0.0001
+    max_raises: int = 20
+    clear: int = 8
+    told_apart: float = 1e-07
+    least_raise: float = 1e-09
 
 
 class Labeller(Record, ABC):
@@ -330,6 +341,7 @@ def calibrated(votes: Array, scores: Array, knots: Array) -> Array:
     P : array of shape (n_samples, n_clusters)
         Rows that sum to 1, the largest entry where it was, no entry 0.
     """
+    use = LabelSettings.current()
     xp, n_clusters = get_namespace(votes), int(votes.shape[1])
     if n_clusters == 1:
         return votes
@@ -337,12 +349,12 @@ def calibrated(votes: Array, scores: Array, knots: Array) -> Array:
     p = asarray_like(np.interp(to_numpy(scores), at, values), votes, dtype=xp.float64)[:, None]
     names = xp.arange(n_clusters, device=device(votes))
     first = xp.argmax(votes, axis=1)[:, None] == names[None, :]
-    others = xp.where(first, 0.0, double(votes) + FAINT)
+    others = xp.where(first, 0.0, double(votes) + use.faint)
     others = others / xp.sum(others, axis=1, keepdims=True)
     # Mix with even shares until the largest of the others is below p, by a margin.
     even = 1.0 / (n_clusters - 1)
     largest = xp.max(others, axis=1, keepdims=True)
-    allowed = (1.0 - FAINT) * p / (1.0 - p)
+    allowed = (1.0 - use.faint) * p / (1.0 - p)
     excess = xp.where(largest > even, largest - even, 1.0)
     mix = xp.clip((largest - allowed) / excess, 0.0, 1.0)
     shares = (1.0 - p) * xp.where(first, 0.0, (1.0 - mix) * others + mix * even)
@@ -383,6 +395,7 @@ class CenterLabels(Labeller):
 
     def predict_proba(self, rows: Array) -> Array:
         """Return the soft labels of rows, see `Labeller.predict_proba`."""
+        use = LabelSettings.current()
         xp = get_namespace(rows, self.centers)
         absent = xp.isnan(self.centers[:, 0])
         center = self.centers[0, :]  # the largest cluster, which is never absent
@@ -397,7 +410,7 @@ class CenterLabels(Labeller):
             gaps = scores - xp.min(scores, axis=1, keepdims=True)
             # Centres that rounding alone tells apart are equally near, and the first has the
             # sample: the numbers of the clusters enter the rounding, and must not enter the labels.
-            rounding = CLEAR * epsilon(products) * (largest + xp.max(xp.abs(products), axis=1))
+            rounding = use.clear * epsilon(products) * (largest + xp.max(xp.abs(products), axis=1))
             nearest = xp.argmax(xp.astype(gaps <= rounding[:, None], products.dtype), axis=1)
             sharp = self.scale <= 0
             shares = xp.zeros_like(gaps) if sharp else xp.exp(-gaps / (2.0 * self.scale))
@@ -594,12 +607,13 @@ def _fit_centers(
     rows: Array, n_clusters: int, *, n_init: int, rng: np.random.Generator, uses: str, **others: Any
 ) -> Learned:
     """Take the means of k-means as clusters."""
+    use = LabelSettings.current()
     result = kmeans(rows, n_clusters, n_init=n_init, rng=rng)
     centers = np.array(to_numpy(result.centers))
     # Which of two equal centres is nearer is a matter of rounding: one of them has to go.
     gaps = np.linalg.norm(centers[:, None, :] - centers[None, :, :], axis=2)
     size = np.abs(centers).max(initial=0.0)
-    equal = gaps <= max(TOLD_APART, epsilon(rows) ** COPY_POWER) * size
+    equal = gaps <= max(use.told_apart, epsilon(rows) ** COPY_POWER) * size
     centers[np.triu(equal, 1).any(axis=0)] = np.nan
     scale = result.inertia / (int(rows.shape[0]) * max(1, int(rows.shape[1])))
     labeller = CenterLabels(asarray_like(centers, result.centers), scale, uses)
@@ -614,6 +628,7 @@ def _fit_argmax(rows: Array, n_clusters: int, **options: Any) -> Learned:
     samples of one are those of another, the largest weight cannot give every label: k-means on the
     weights does, as far as there are distinct samples.
     """
+    use = LabelSettings.current()
     xp = get_namespace(rows)
     n_components = int(rows.shape[1])
     if n_components > n_clusters:
@@ -625,8 +640,8 @@ def _fit_argmax(rows: Array, n_clusters: int, **options: Any) -> Learned:
     if n_components < n_clusters or not np.all(to_numpy(xp.max(weights, axis=0)) > 0):
         return _fit_centers(rows, n_clusters, uses="weights", **options)
     scale = np.ones(n_components)
-    margin = max(LEAST_RAISE, CLEAR * epsilon(rows))
-    for _ in range(MAX_RAISES * n_components):
+    margin = max(use.least_raise, use.clear * epsilon(rows))
+    for _ in range(use.max_raises * n_components):
         scaled = weights * asarray_like(scale, weights)
         owner = to_numpy(xp.argmax(scaled, axis=1))
         empty = np.flatnonzero(np.bincount(owner, minlength=n_components) == 0)

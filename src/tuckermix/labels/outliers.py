@@ -35,6 +35,7 @@ from tuckermix._array_api import (
 )
 from tuckermix._names import OUTLIERS
 from tuckermix._records import Record
+from tuckermix._settings import Settings
 from tuckermix._validation import check_option, check_real
 from tuckermix.labels.graph import COPY_POWER
 from tuckermix.numerics.points import NearestPoints
@@ -45,38 +46,50 @@ CORE = 0.85
 """The share of the samples in the core. With 5 to 10 % outliers none is left in it; with a smaller
 core whole clusters fall out of it."""
 
-ROUNDS = 2
-"""How often the core is chosen anew. A third round changes it by little, and at the cost of small
-clusters."""
 
-ENERGY = 0.95
-"""The share of the energy of the core that its directions hold."""
+@dataclass(frozen=True)
+class OutlierSettings(Settings):
+    """How unusual samples are told.
 
-LEAST_PART = 1e-3
-"""A part of a sample below this share of the usual energy does not make it an outlier, however
-small it is among the others: it may be rounding."""
+    Attributes
+    ----------
+    rounds : int
+        How often the core is chosen anew. A third round changes it by little, and at the cost of
+        small clusters.
+    energy : float
+        The share of the energy of the core that its directions hold.
+    least_part : float
+        A part of a sample below this share of the usual energy does not make it an outlier, however
+        small it is among the others: it may be rounding.
+    upper : float
+        The unit of the scores: from the median of a part to this quantile of it, among the core.
+    least_spread : float
+        The least unit, on the logarithmic scale, where a part is the same in all samples.
+    quartile_units : float
+        From the median to the quantile 0.9 it is that many times as far as to the upper quartile,
+        in a normal distribution. What is outside the view is known of all samples only, of which a
+        few per cent may be outliers, and quartiles do not mind them.
+    most_leverage : float
+        A bound on the leverage of a sample, lest its part outside be divided by nothing.
+    low, high : float
+        Quantiles of scores from which their upper tail is foreseen.
+    beyond_doubt : float
+        Scores that so few would exceed by chance, if their tail were that of an exponential
+        distribution, are those of outliers: they do not count where the threshold is set. With
+        0.001 a fifth of some groups was missed, with 0.01 up to 9 % of ordinary samples are beyond
+        one of 5 %.
+    """
 
-UPPER = 0.9
-"""The unit of the scores: from the median of a part to this quantile of it, among the core."""
-
-LEAST_SPREAD = 1e-3
-"""The least unit, on the logarithmic scale, where a part is the same in all samples."""
-
-QUARTILE_UNITS = 1.9
-"""From the median to the quantile 0.9 it is that many times as far as to the upper quartile, in a
-normal distribution. What is outside the view is known of all samples only, of which a few per cent
-may be outliers, and quartiles do not mind them."""
-
-MOST_LEVERAGE = 0.9
-"""A bound on the leverage of a sample, lest its part outside be divided by nothing."""
-
-LOW, HIGH = 0.5, 0.8
-"""Quantiles of scores from which their upper tail is foreseen."""
-
-BEYOND_DOUBT = 3e-3
-"""Scores that so few would exceed by chance, if their tail were that of an exponential
-distribution, are those of outliers: they do not count where the threshold is set. With 0.001 a
-fifth of some groups was missed, with 0.01 up to 9 % of ordinary samples are beyond one of 5 %."""
+    rounds: int = 2
+    energy: float = 0.95
+    least_part: float = 0.001
+    upper: float = 0.9
+    least_spread: float = 0.001
+    quartile_units: float = 1.9
+    most_leverage: float = 0.9
+    low: float = 0.5
+    high: float = 0.8
+    beyond_doubt: float = 0.003
 
 
 @dataclass(frozen=True)
@@ -135,15 +148,16 @@ class Reference(Record):
         scores : array of shape (n_samples,)
             The largest of the four parts. 0 is usual, 1 is what one in ten of the core exceeds.
         """
+        use = OutlierSettings.current()
         xp = get_namespace(points)
         rest = xp.log(double(leftover) + self.floor)
         scores = self._largest([*self._inside(points, coordinates), rest])
         if self.strengths is not None:
-            least = max(LEAST_PART * self.strengths[1], float(np.finfo(np.float64).tiny))
+            least = max(use.least_part * self.strengths[1], float(np.finfo(np.float64).tiny))
             low, middle, high = (math.log(part + least) for part in self.strengths)
             above = xp.log(double(strength) + least) - middle
-            scores = xp.maximum(scores, above / max(high - middle, LEAST_SPREAD))
-            scores = xp.maximum(scores, -above / max(middle - low, LEAST_SPREAD))
+            scores = xp.maximum(scores, above / max(high - middle, use.least_spread))
+            scores = xp.maximum(scores, -above / max(middle - low, use.least_spread))
         return xp.astype(scores, points.dtype)
 
     def _largest(self, parts: list[Array]) -> Array:
@@ -163,6 +177,7 @@ class Reference(Record):
 
     def _inside(self, points: Array, coordinates: Array) -> tuple[Array, Array]:
         """Return the logarithms of the relative distance and of the part within the view."""
+        use = OutlierSettings.current()
         xp = get_namespace(points)
         count = min(self.n_neighbors + 1, int(self.points.shape[0]))
         indices, squares = self._near.find(points, count)
@@ -177,7 +192,7 @@ class Reference(Record):
         rows = double(coordinates) - self.mean
         along = xp.matmul(rows, self.directions)
         # As if the sample had had no part in the directions.
-        leverage = xp.clip(xp.sum(along**2 / self.energies, axis=1), 0.0, MOST_LEVERAGE)
+        leverage = xp.clip(xp.sum(along**2 / self.energies, axis=1), 0.0, use.most_leverage)
         leverage = xp.where(own, leverage, 0.0)
         outside = xp.clip(xp.sum(rows**2, axis=1) - xp.sum(along**2, axis=1), 0.0, None)
         return near, xp.log(outside / (1.0 - leverage) ** 2 + self.floor)
@@ -221,14 +236,15 @@ def learn_reference(
     reference : Reference
         What `score` needs.
     """
+    use = OutlierSettings.current()
     q = to_numpy(coordinates).astype(np.float64)
-    floor = LEAST_PART * float(np.median(np.sum(q * q, axis=1)))
+    floor = use.least_part * float(np.median(np.sum(q * q, axis=1)))
     floor = max(floor, float(np.finfo(np.float64).tiny))
     others = np.log(_outside_other_clusters(q, labels) + floor)
     everything = _reference_of(points, q, np.arange(len(q)), leftover, n_neighbors, floor)
     near = to_numpy(everything._inside(points, double(coordinates))[0])
     scores = np.maximum(_in_units(others), _in_units(near))
-    for _ in range(ROUNDS):
+    for _ in range(use.rounds):
         size = math.ceil(CORE * len(q))
         core = np.sort(np.argsort(scores, kind="stable")[:size])
         found = _reference_of(points, q, core, leftover, n_neighbors, floor)
@@ -239,8 +255,9 @@ def learn_reference(
 
 def _in_units(values: np.ndarray) -> np.ndarray:
     """Return how far values are above their median, in units of the quantile 0.9."""
-    low, high = np.quantile(values, [0.5, UPPER])
-    return (values - low) / max(float(high - low), LEAST_SPREAD)
+    use = OutlierSettings.current()
+    low, high = np.quantile(values, [0.5, use.upper])
+    return (values - low) / max(float(high - low), use.least_spread)
 
 
 def _outside_other_clusters(q: np.ndarray, labels: np.ndarray) -> np.ndarray:
@@ -262,12 +279,13 @@ def _outside_other_clusters(q: np.ndarray, labels: np.ndarray) -> np.ndarray:
 
 def _leading(gram: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the eigenvectors of a Gram matrix that hold 95 % of its trace, and their values."""
+    use = OutlierSettings.current()
     values, vectors = np.linalg.eigh(gram)
     values, vectors = np.clip(values[::-1], 0.0, None), vectors[:, ::-1]
     shares = np.cumsum(values)
     if len(values) == 0 or shares[-1] == 0.0:
         return vectors[:, :0], values[:0]
-    rank = int(np.searchsorted(shares, ENERGY * shares[-1])) + 1
+    rank = int(np.searchsorted(shares, use.energy * shares[-1])) + 1
     return vectors[:, :rank], values[:rank]
 
 
@@ -280,6 +298,7 @@ def _reference_of(
     floor: float,
 ) -> Reference:
     """Gather what is usual in a core."""
+    use = OutlierSettings.current()
     xp = get_namespace(points)
     inside = xp.take(points, asarray_like(core, points, dtype=xp.int64), axis=0)
     count = min(n_neighbors, len(core) - 1)
@@ -292,7 +311,7 @@ def _reference_of(
     directions, energies = _leading(rows.T @ rows)
     # What little there may be outside the view, in data that fill it, is no ground for a judgement.
     low, high = (math.log(part + floor) for part in leftover)
-    last = QUARTILE_UNITS * (high - low)
+    last = use.quartile_units * (high - low)
     found = Reference(
         points=inside,
         spacing=spacing,
@@ -302,13 +321,13 @@ def _reference_of(
         energies=asarray_like(energies, spacing),
         floor=floor,
         medians=np.array([0.0, 0.0, low]),
-        units=np.array([1.0, 1.0, max(last, LEAST_SPREAD)]),
+        units=np.array([1.0, 1.0, max(last, use.least_spread)]),
     )
     parts = found._inside(inside, asarray_like(q[core], spacing))
     medians, units = found.medians.copy(), found.units.copy()
     for place, part in enumerate(parts):
-        middle, upper = np.quantile(to_numpy(part), [0.5, UPPER])
-        medians[place], units[place] = middle, max(float(upper - middle), LEAST_SPREAD)
+        middle, upper = np.quantile(to_numpy(part), [0.5, use.upper])
+        medians[place], units[place] = middle, max(float(upper - middle), use.least_spread)
     return Reference(**{**found.to_dict(), "medians": medians, "units": units})
 
 
@@ -337,8 +356,9 @@ def threshold_at(scores: np.ndarray, false_alarms: float) -> float:
     threshold : float
         The quantile of those scores that are not beyond doubt.
     """
-    low, high = np.quantile(scores, [LOW, HIGH])
-    rate = math.log((1 - LOW) / BEYOND_DOUBT) / math.log((1 - LOW) / (1 - HIGH))
+    use = OutlierSettings.current()
+    low, high = np.quantile(scores, [use.low, use.high])
+    rate = math.log((1 - use.low) / use.beyond_doubt) / math.log((1 - use.low) / (1 - use.high))
     doubtful = scores[scores <= low + rate * (high - low)]
     return float(np.quantile(doubtful, 1.0 - false_alarms))
 

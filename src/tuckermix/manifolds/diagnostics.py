@@ -15,29 +15,42 @@ import numpy as np
 
 from tuckermix._optional import require
 from tuckermix._records import Record
+from tuckermix._settings import Settings
 from tuckermix._validation import check_option, check_random_state
 
 __all__ = ["SlopeCheck", "check_gradient", "check_hessian", "check_retraction"]
 
-N_STEPS = 51
-"""Steps from 1e-8 to 1: six in each decade."""
 
-WINDOW = 10
-"""Neighbouring steps over which the slope is measured: a decade and a half."""
+@dataclass(frozen=True)
+class CheckSettings(Settings):
+    """How slopes are compared.
 
-STRAIGHT = 0.02
-"""Decades by which the errors of a straight window may miss their line, 5 %. The first straight
-window above rounding counts: further up, the next power of the step can hide a small mistake."""
+    Attributes
+    ----------
+    n_steps : int
+        Steps from 1e-8 to 1: six in each decade.
+    window : int
+        Neighbouring steps over which the slope is measured: a decade and a half.
+    straight : float
+        Decades by which the errors of a straight window may miss their line, 5 %. The first
+        straight window above rounding counts: further up, the next power of the step can hide a
+        small mistake.
+    slope_tolerance : float
+        A slope may miss the expected one by this much. The orders to tell apart are integers.
+    symmetry_tolerance : float
+        Relative difference of ⟨Hξ, ζ⟩ and ⟨ξ, Hζ⟩ that passes: far above rounding, far below a
+        mistake.
+    """
+
+    n_steps: int = 51
+    window: int = 10
+    straight: float = 0.02
+    slope_tolerance: float = 0.1
+    symmetry_tolerance: float = 1e-06
+
 
 NOISE = 1e3
 """Errors below this many rounding errors of the values compared are rounding."""
-
-SLOPE_TOLERANCE = 0.1
-"""A slope may miss the expected one by this much. The orders to tell apart are integers."""
-
-SYMMETRY_TOLERANCE = 1e-6
-"""Relative difference of ⟨Hξ, ζ⟩ and ⟨ξ, Hζ⟩ that passes: far above rounding, far below a
-mistake."""
 
 
 @dataclass(frozen=True)
@@ -273,13 +286,14 @@ def _measure(
     asymmetry: float = 0.0,
 ) -> SlopeCheck:
     """Evaluate the errors and find the slope of their first straight stretch."""
-    steps = np.logspace(-8, 0, N_STEPS)
+    use = CheckSettings.current()
+    steps = np.logspace(-8, 0, use.n_steps)
     errors = np.array([error(float(t)) for t in steps])
     noise = NOISE * float(np.finfo(float).eps) * scale
     usable = np.isfinite(errors) & (errors > noise)
     best, slope, window = np.inf, np.nan, steps[:0]
-    for start in range(N_STEPS - WINDOW + 1):
-        part = slice(start, start + WINDOW)
+    for start in range(use.n_steps - use.window + 1):
+        part = slice(start, start + use.window)
         if not usable[part].all():
             continue
         x, y = np.log10(steps[part]), np.log10(errors[part])
@@ -287,10 +301,10 @@ def _measure(
         misfit = float(np.max(np.abs(y - fit * x - intercept)))
         if misfit < best:
             best, slope, window = misfit, float(fit), steps[part]
-        if misfit <= STRAIGHT:
+        if misfit <= use.straight:
             break
     # A higher order than needed is right as well: the derivative one higher happens to vanish.
     no_error = bool(np.isfinite(errors).all() and not usable.any())
-    passed = no_error or bool(slope >= expected - SLOPE_TOLERANCE)
-    passed = passed and asymmetry <= SYMMETRY_TOLERANCE
+    passed = no_error or bool(slope >= expected - use.slope_tolerance)
+    passed = passed and asymmetry <= use.symmetry_tolerance
     return SlopeCheck(name, slope, expected, passed, steps, errors, window, asymmetry)

@@ -12,10 +12,13 @@ in the direction wanted.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from scipy.optimize import nnls
 
 from tuckermix._array_api import Array, to_numpy
+from tuckermix._settings import Settings
 from tuckermix.memberships.min_volume import extreme_samples, in_order, spread_samples
 from tuckermix.numerics.simplex import simplex_least_squares
 from tuckermix.sources import as_blocks
@@ -25,29 +28,39 @@ __all__ = ["find_archetypes"]
 SAMPLES = 2048
 """Samples on which the error is measured. The extreme ones of all samples join them."""
 
-STARTS = 3
-"""Sets of well-spread samples to start from. The problem is not convex; on samples that fill a
-simplex all starts agree, on clouds the best of a few is some tenths better than the worst."""
 
-MAX_ROUNDS = 200
-"""Most rounds over weights and archetypes."""
+@dataclass(frozen=True)
+class ArchetypeSettings(Settings):
+    """How archetypes are sought.
 
-TOL = 1e-5
-"""Stop when a round lowers the error by less than this share of it."""
+    Attributes
+    ----------
+    starts : int
+        Sets of well-spread samples to start from. The problem is not convex; on samples that fill a
+        simplex all starts agree, on clouds the best of a few is some tenths better than the worst.
+    max_rounds : int
+        Most rounds over weights and archetypes.
+    tol : float
+        Stop when a round lowers the error by less than this share of it.
+    inner : int
+        Rounds over all archetypes for the same weights.
+    weight_steps : int
+        Steps of the accelerated gradient for the weights in a round, from the last ones.
+    together : float
+        Weight of the equation that mixtures sum to one, relative to the size of the points: errors
+        in the sum are below the square of its inverse, and are divided out.
+    worst_condition : float
+        Beyond this condition number archetypes lie nearly in a hyperplane, and weights with respect
+        to them would be noise: well-spread samples take their place.
+    """
 
-INNER = 5
-"""Rounds over all archetypes for the same weights."""
-
-WEIGHT_STEPS = 10
-"""Steps of the accelerated gradient for the weights in a round, from the last ones."""
-
-TOGETHER = 1e3
-"""Weight of the equation that mixtures sum to one, relative to the size of the points: errors in
-the sum are below the square of its inverse, and are divided out."""
-
-WORST_CONDITION = 1e8
-"""Beyond this condition number archetypes lie nearly in a hyperplane, and weights with respect to
-them would be noise: well-spread samples take their place."""
+    starts: int = 3
+    max_rounds: int = 200
+    tol: float = 1e-05
+    inner: int = 5
+    weight_steps: int = 10
+    together: float = 1000.0
+    worst_condition: float = 100000000.0
 
 
 def find_archetypes(points: Array, rng: np.random.Generator) -> np.ndarray:
@@ -65,6 +78,7 @@ def find_archetypes(points: Array, rng: np.random.Generator) -> np.ndarray:
     vertices : numpy.ndarray of shape (d + 1, d)
         Affinely independent convex mixtures of the samples.
     """
+    use = ArchetypeSettings.current()
     rows = as_blocks(points)
     n_samples, n_directions = rows.n_samples, rows.sample_shape[0]
     if n_directions == 0:
@@ -77,10 +91,13 @@ def find_archetypes(points: Array, rng: np.random.Generator) -> np.ndarray:
     unit = float(np.max(np.abs(candidates)))
     sample, candidates = sample / unit, candidates / unit
     best, least = None, np.inf
-    for _ in range(STARTS):
+    for _ in range(use.starts):
         start = candidates[spread_samples(candidates, rng)]
         vertices, error = _improve(sample, candidates, start.copy())
-        if np.linalg.cond(np.column_stack([np.ones(n_directions + 1), vertices])) > WORST_CONDITION:
+        if (
+            np.linalg.cond(np.column_stack([np.ones(n_directions + 1), vertices]))
+            > use.worst_condition
+        ):
             vertices, error = start, np.inf
         if best is None or error < least:
             best, least = vertices, error
@@ -92,21 +109,22 @@ def _improve(
     sample: np.ndarray, candidates: np.ndarray, vertices: np.ndarray
 ) -> tuple[np.ndarray, float]:
     """Improve weights and archetypes in turn until the error settles."""
+    use = ArchetypeSettings.current()
     pool = np.vstack([candidates, sample])
     chosen = np.arange(candidates.shape[0])
     weights = simplex_least_squares(sample, vertices)
     error = np.sum((sample - weights @ vertices) ** 2)
-    floor = TOL**2 * np.sum(sample**2)
-    for _ in range(MAX_ROUNDS):
+    floor = use.tol**2 * np.sum(sample**2)
+    for _ in range(use.max_rounds):
         before = error
         gram, pull = weights.T @ weights, weights.T @ sample
-        for _ in range(INNER):
+        for _ in range(use.inner):
             for k in np.flatnonzero(np.diagonal(gram) > 0):
                 wanted = vertices[k] + (pull[k] - gram[k] @ vertices) / gram[k, k]
                 vertices[k], chosen = _nearest_mixture(wanted, pool, chosen)
         weights = _better_weights(sample, vertices, weights)
         error = np.sum((sample - weights @ vertices) ** 2)
-        if before - error <= TOL * error + floor:
+        if before - error <= use.tol * error + floor:
             break
     return vertices, float(error)
 
@@ -115,7 +133,8 @@ def _nearest_mixture(
     wanted: np.ndarray, pool: np.ndarray, chosen: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the point of the hull of the pool next to one wanted, and the candidates then."""
-    scale = TOGETHER * float(np.max(np.abs(pool)))
+    use = ArchetypeSettings.current()
+    scale = use.together * float(np.max(np.abs(pool)))
     right = np.append(wanted, scale)
     while True:
         part = pool[chosen]
@@ -125,19 +144,20 @@ def _nearest_mixture(
         farthest = int(np.argmax(pool @ direction))
         gain = float((pool[farthest] - found) @ direction)
         # Gain is the duality gap of the distance: what is left to win by any sample.
-        if gain <= TOL * float(direction @ direction) or farthest in chosen:
+        if gain <= use.tol * float(direction @ direction) or farthest in chosen:
             return found, chosen
         chosen = np.append(chosen, farthest)
 
 
 def _better_weights(sample: np.ndarray, vertices: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Take a few accelerated projected gradient steps towards the best weights."""
+    use = ArchetypeSettings.current()
     gram, pull = vertices @ vertices.T, sample @ vertices.T
     # Constants drop out of the rows of the gradient, so the centred matrix bounds the curvature.
     centred = vertices - vertices.mean(axis=0)
     curvature = max(float(np.linalg.norm(centred, ord=2)) ** 2, np.finfo(float).tiny)
     trial, momentum = weights, 1.0
-    for _ in range(WEIGHT_STEPS):
+    for _ in range(use.weight_steps):
         new = project_rows(trial - (trial @ gram - pull) / curvature)
         following = 0.5 * (1.0 + (1.0 + 4.0 * momentum**2) ** 0.5)
         trial = new + (momentum - 1.0) / following * (new - weights)

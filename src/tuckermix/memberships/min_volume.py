@@ -12,7 +12,7 @@ makes the iteration independent of the coordinates:
 
 The Hessian of the barrier has one block of size L × L for each facet. The determinant's is
 indefinite and bounded by the identity, which stands in for it. The barrier starts strong, when all
-samples push, and is relaxed until the volume is known to `LOG_VOLUME` in its logarithm.
+samples push, and is relaxed until the volume is known to `log_volume` in its logarithm.
 
 Of the known roads (MVES: cyclic linear programs; MVSA: sequential quadratic programs; SISAL: a
 hinge in place of the constraints) none keeps all constraints and is fast; the command
@@ -22,12 +22,14 @@ hinge in place of the constraints) none keeps all constraints and is fast; the c
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 from scipy.special import expit
 
 from tuckermix._array_api import Array, asarray_like, get_namespace, to_numpy
+from tuckermix._settings import Settings
 from tuckermix.numerics.simplex import regular_simplex
 from tuckermix.sources import Blocks, as_blocks
 
@@ -36,62 +38,72 @@ __all__ = ["smallest_simplex"]
 SAMPLES = 4096
 """Samples with which the search begins; of the others only those left outside join it."""
 
-PER_FACET = 8
-"""Samples outside that join the search for each facet and round: the farthest ones."""
 
-EXTREMES = 10
-"""Random directions for each component along which extreme samples are looked for."""
+@dataclass(frozen=True)
+class VolumeSettings(Settings):
+    """How the smallest simplex is sought.
 
-MAX_ROUNDS = 20
-"""Most rounds in which samples join. What is still outside then is enclosed by growing."""
+    Attributes
+    ----------
+    per_facet : int
+        Samples outside that join the search for each facet and round: the farthest ones.
+    extremes : int
+        Random directions for each component along which extreme samples are looked for.
+    max_rounds : int
+        Most rounds in which samples join. What is still outside then is enclosed by growing.
+    worst_condition : float
+        Beyond this condition number the samples chosen as a start lie nearly in a hyperplane.
+    start_growth : float
+        Growth of the start beyond the least that holds all samples: the barrier needs room.
+    tau_factor : float
+        By how much the barrier is relaxed at a time: a Newton step or two for each value suffice.
+    log_volume : float
+        Accuracy of the logarithm of the volume. It bounds the barrier's part in the optimality
+        conditions, which is the barrier's weight times the number of constraints.
+    centring : float
+        A barrier value is left when Newton's decrement is below this share of the barrier's weight.
+    max_steps : int
+        Most Newton steps for one value of the barrier; a handful is usual.
+    first_width, last_width : float
+        Weights over which the hinge is smoothed, at first and at last.
+    hinge_decrement : float
+        Decrement at which a width is left; the logarithm of the volume is of the order of one.
+    to_boundary : float
+        Share of the way to the nearest facet that one step may go.
+    armijo, shortest : float
+        Sufficient decrease, and the step at which rounding has the last word.
+    first_shares, tries : tuple
+        Shares left outside at first by the robust form, and starts for each. Gross outliers pull
+        every simplex that must hold them; beginning with the middle of the samples leaves them out,
+        and the smallest of the results is kept.
+    gross : float
+        A sample with a weight below minus a tenth lies farther outside than noise explains.
+    trim_steps : int
+        Steps from the first share to the one asked for.
+    max_trims : int
+        Most rounds of leaving out the farthest samples; the set settles after about five.
+    """
 
-WORST_CONDITION = 1e8
-"""Beyond this condition number the samples chosen as a start lie nearly in a hyperplane."""
-
-START_GROWTH = 1.05
-"""Growth of the start beyond the least that holds all samples: the barrier needs room."""
-
-TAU_FACTOR = 0.2
-"""By how much the barrier is relaxed at a time: a Newton step or two for each value suffice."""
-
-LOG_VOLUME = 1e-6
-"""Accuracy of the logarithm of the volume. It bounds the barrier's part in the optimality
-conditions, which is the barrier's weight times the number of constraints."""
-
-CENTRING = 1e-3
-"""A barrier value is left when Newton's decrement is below this share of the barrier's weight."""
-
-MAX_STEPS = 50
-"""Most Newton steps for one value of the barrier; a handful is usual."""
-
-FIRST_WIDTH = 0.1
-LAST_WIDTH = 1e-6
-"""Weights over which the hinge is smoothed, at first and at last."""
-
-HINGE_DECREMENT = 1e-4
-"""Decrement at which a width is left; the logarithm of the volume is of the order of one."""
-
-TO_BOUNDARY = 0.95
-"""Share of the way to the nearest facet that one step may go."""
-
-ARMIJO = 1e-4
-SHORTEST = 1e-10
-"""Sufficient decrease, and the step at which rounding has the last word."""
-
-FIRST_SHARES = (0.3, 0.5)
-TRIES = 2
-"""Shares left outside at first by the robust form, and starts for each. Gross outliers pull every
-simplex that must hold them; beginning with the middle of the samples leaves them out, and the
-smallest of the results is kept."""
-
-GROSS = 0.1
-"""A sample with a weight below minus a tenth lies farther outside than noise explains."""
-
-TRIM_STEPS = 6
-"""Steps from the first share to the one asked for."""
-
-MAX_TRIMS = 20
-"""Most rounds of leaving out the farthest samples; the set settles after about five."""
+    per_facet: int = 8
+    extremes: int = 10
+    max_rounds: int = 20
+    worst_condition: float = 100000000.0
+    start_growth: float = 1.05
+    tau_factor: float = 0.2
+    log_volume: float = 1e-06
+    centring: float = 0.001
+    max_steps: int = 50
+    first_width: float = 0.1
+    last_width: float = 1e-06
+    hinge_decrement: float = 0.0001
+    to_boundary: float = 0.95
+    armijo: float = 0.0001
+    shortest: float = 1e-10
+    first_shares: tuple[float, ...] = (0.3, 0.5)
+    tries: int = 2
+    gross: float = 0.1
+    trim_steps: int = 6
+    max_trims: int = 20
 
 
 def smallest_simplex(
@@ -152,28 +164,31 @@ def shrink(points: np.ndarray, vertices: np.ndarray) -> np.ndarray:
     Q : numpy.ndarray of shape (d + 1, d + 1)
         The inverse of [1 | vertices]: barycentric coordinates are [1 | points] Q.
     """
+    use = VolumeSettings.current()
     n_points, n_vertices = points.shape[0], vertices.shape[0]
     ones = np.column_stack([np.ones(n_points), points])
     Q = _inverse(vertices)
     lowest = float(np.min(ones @ Q))
-    Q = _inverse(_about_barycentre(vertices, START_GROWTH * max(1.0, 1.0 - n_vertices * lowest)))
+    Q = _inverse(
+        _about_barycentre(vertices, use.start_growth * max(1.0, 1.0 - n_vertices * lowest))
+    )
     W = ones @ Q
     tau = n_vertices / n_points
-    last = LOG_VOLUME / (n_points * n_vertices)
+    last = use.log_volume / (n_points * n_vertices)
     while tau > last:
-        for _ in range(MAX_STEPS):
+        for _ in range(use.max_steps):
             reciprocal = 1.0 / W
             D, decrement = _newton(W, -tau * reciprocal, tau * reciprocal**2)
             change = (W @ D) * reciprocal
-            longest = min(1.0, TO_BOUNDARY / max(-float(change.min()), np.finfo(float).tiny))
+            longest = min(1.0, use.to_boundary / max(-float(change.min()), np.finfo(float).tiny))
             step = _step_length(D, decrement, longest, partial(_barrier_change, change, tau))
             if step == 0.0:
                 break
             Q = Q + step * (Q @ D)
             W = ones @ Q
-            if decrement < CENTRING * tau * n_points:
+            if decrement < use.centring * tau * n_points:
                 break
-        tau *= TAU_FACTOR
+        tau *= use.tau_factor
     return Q
 
 
@@ -202,13 +217,14 @@ def shrink_softly(points: np.ndarray, vertices: np.ndarray, n_outside: int) -> n
     Q : numpy.ndarray of shape (d + 1, d + 1)
         As for `shrink`.
     """
+    use = VolumeSettings.current()
     n_vertices = vertices.shape[0]
     ones = np.column_stack([np.ones(points.shape[0]), points])
     price = n_vertices * (n_vertices - 1) / n_outside
     Q = _inverse(vertices)
-    width = FIRST_WIDTH
-    while width > LAST_WIDTH:
-        for _ in range(MAX_STEPS):
+    width = use.first_width
+    while width > use.last_width:
+        for _ in range(use.max_steps):
             W = ones @ Q
             beyond = expit(-W / width)
             slopes, curvatures = -price * beyond, price / width * beyond * (1.0 - beyond)
@@ -216,9 +232,9 @@ def shrink_softly(points: np.ndarray, vertices: np.ndarray, n_outside: int) -> n
             change = partial(_hinge_change, W, W @ D, width, price)
             step = _step_length(D, decrement, 1.0, change)
             Q = Q + step * (Q @ D)
-            if step == 0.0 or decrement < HINGE_DECREMENT:
+            if step == 0.0 or decrement < use.hinge_decrement:
                 break
-        width *= TAU_FACTOR
+        width *= use.tau_factor
     return Q
 
 
@@ -254,12 +270,13 @@ def _step_length(
 
     `change` tells by how much a step changes the sum of functions of the weights.
     """
+    use = VolumeSettings.current()
     if decrement <= 0.0:
         return 0.0
     step, identity = longest, np.eye(D.shape[0])
-    while step > SHORTEST:
+    while step > use.shortest:
         sign, logarithm = np.linalg.slogdet(identity + step * D)
-        if sign > 0 and change(step) - logarithm <= -ARMIJO * step * decrement:
+        if sign > 0 and change(step) - logarithm <= -use.armijo * step * decrement:
             return step
         step *= 0.5
     return 0.0
@@ -267,7 +284,8 @@ def _step_length(
 
 def _with_those_outside(rows: Blocks, points: np.ndarray, Q: np.ndarray, unit: float) -> np.ndarray:
     """Let samples outside join the search until none is left; each round reads all samples."""
-    for _ in range(MAX_ROUNDS):
+    use = VolumeSettings.current()
+    for _ in range(use.max_rounds):
         joining = rows.reduce(partial(_farthest, inverse=_scaled(Q, unit)), _stacked)
         if joining.shape[0] == 0:
             break
@@ -278,10 +296,11 @@ def _with_those_outside(rows: Blocks, points: np.ndarray, Q: np.ndarray, unit: f
 
 def _farthest(block: Array, inverse: np.ndarray) -> np.ndarray:
     """Return the samples of a block that lie farthest outside each facet."""
+    use = VolumeSettings.current()
     weights = to_numpy(_weights(block, inverse))
-    outside = np.argsort(weights, axis=0)[:PER_FACET]
+    outside = np.argsort(weights, axis=0)[: use.per_facet]
     columns = np.arange(weights.shape[1])
-    chosen = np.unique(outside[weights[outside, columns] < -LOG_VOLUME])
+    chosen = np.unique(outside[weights[outside, columns] < -use.log_volume])
     xp = get_namespace(block)
     taken = xp.take(block, asarray_like(chosen, block, dtype=xp.int64), axis=0)
     return to_numpy(taken).astype(np.float64)
@@ -315,8 +334,9 @@ def extreme_samples(rows: Blocks, rng: np.random.Generator) -> np.ndarray:
     points : numpy.ndarray of shape (n, d)
         Different samples on the boundary of the convex hull.
     """
+    use = VolumeSettings.current()
     n_directions = rows.sample_shape[0]
-    random = rng.standard_normal((n_directions, EXTREMES * (n_directions + 1)))
+    random = rng.standard_normal((n_directions, use.extremes * (n_directions + 1)))
     directions = np.column_stack([np.eye(n_directions), random])
     _, points = rows.reduce(partial(_extremes, directions=directions), _more_extreme)
     return np.unique(points, axis=0)
@@ -341,9 +361,10 @@ def _more_extreme(
 
 def _spread_vertices(points: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """Return well-spread points, or a regular simplex where they lie nearly in a hyperplane."""
+    use = VolumeSettings.current()
     vertices = points[spread_samples(points, rng)]
     lifted = np.column_stack([np.ones(vertices.shape[0]), vertices])
-    if np.linalg.cond(lifted) > WORST_CONDITION:
+    if np.linalg.cond(lifted) > use.worst_condition:
         return regular_simplex(points.shape[1])
     return vertices
 
@@ -384,10 +405,11 @@ def _robust(points: np.ndarray, share: float, rng: np.random.Generator) -> np.nd
     Few samples far away would outweigh many near a facet in any sum of distances, so they are told
     apart first. Where most of those left out are gross, the others beside them are no noise either.
     """
+    use = VolumeSettings.current()
     n_outside = int(share * points.shape[0])
     Q = _trimmed(points, share, rng)
     lowest = np.min(Q[0] + points @ Q[1:], axis=1)
-    gross = lowest < -GROSS
+    gross = lowest < -use.gross
     n_left = n_outside - int(np.sum(gross))
     if n_left < max(Q.shape[0], n_outside // 2):  # each facet needs at least one
         return Q
@@ -397,9 +419,10 @@ def _robust(points: np.ndarray, share: float, rng: np.random.Generator) -> np.nd
 
 def _trimmed(points: np.ndarray, share: float, rng: np.random.Generator) -> np.ndarray:
     """Find a small simplex that holds all points but a share, from several starts."""
+    use = VolumeSettings.current()
     best, least = None, np.inf
-    for first in FIRST_SHARES:
-        for _ in range(TRIES):
+    for first in use.first_shares:
+        for _ in range(use.tries):
             Q = _trimmed_once(points, share, max(first, share), rng)
             volume = -np.linalg.slogdet(Q)[1]
             if volume < least:
@@ -412,12 +435,13 @@ def _trimmed_once(
     points: np.ndarray, share: float, first: float, rng: np.random.Generator
 ) -> np.ndarray:
     """Leave out `first` of the points, then fewer and fewer down to `share`."""
+    use = VolumeSettings.current()
     n_points = points.shape[0]
     middle = points[_middle(points, int(first * n_points))]
     Q = shrink(middle, _spread_vertices(middle, rng))
-    for present in np.geomspace(first, share, TRIM_STEPS)[1:]:
+    for present in np.geomspace(first, share, use.trim_steps)[1:]:
         kept = None
-        for _ in range(MAX_TRIMS if present == share else 2):
+        for _ in range(use.max_trims if present == share else 2):
             lowest = np.min(Q[0] + points @ Q[1:], axis=1)
             inside = np.sort(np.argsort(lowest)[int(present * n_points) :])
             if kept is not None and np.array_equal(inside, kept):
@@ -433,13 +457,14 @@ def _middle(points: np.ndarray, n_outside: int) -> np.ndarray:
     The half is found by turns of choosing it and of measuring distances with its covariance, as in
     the minimum covariance determinant.
     """
+    use = VolumeSettings.current()
     n_points, n_directions = points.shape
     half = min(n_points, (n_points + n_directions + 2) // 2)
     centred = points - np.median(points, axis=0)
     spread = np.median(np.abs(centred), axis=0)
     distance = np.sum((centred / np.where(spread > 0, spread, 1.0)) ** 2, axis=1)
     nearest = None
-    for _ in range(MAX_TRIMS):
+    for _ in range(use.max_trims):
         chosen = np.sort(np.argsort(distance)[:half])
         if nearest is not None and np.array_equal(chosen, nearest):
             break

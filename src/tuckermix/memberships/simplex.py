@@ -30,6 +30,7 @@ from tuckermix._array_api import (
 )
 from tuckermix._names import ANCHORED, ARCHETYPES, MIN_VOLUME
 from tuckermix._records import Record
+from tuckermix._settings import Settings
 from tuckermix.memberships.archetypes import find_archetypes
 from tuckermix.memberships.min_volume import smallest_simplex
 from tuckermix.numerics.simplex import regular_simplex, simplex_least_squares
@@ -42,16 +43,28 @@ MARGIN = 1.05
 """Growth beyond the least factor that holds all samples: it keeps the smallest weight at about a
 twentieth of the mean weight 1/L, away from zero, where logarithms and divisions are safe."""
 
-ROOM = 10.0
-"""Growth of the smallest simplex beyond one, in units of the root of the rounding: the smallest
-weights are about 1e-7 in float64 and 1e-3 in float32, divided by the number of components."""
+
+@dataclass(frozen=True)
+class AnchorSettings(Settings):
+    """How a simplex is grown around samples.
+
+    Attributes
+    ----------
+    room : float
+        Growth of the smallest simplex beyond one, in units of the root of the rounding: the
+        smallest weights are about 1e-7 in float64 and 1e-3 in float32, divided by the number of
+        components.
+    worst_condition : float
+        Beyond this condition number the anchors lie nearly in a hyperplane, and weights with
+        respect to them would be noise: a regular simplex serves instead.
+    """
+
+    room: float = 10.0
+    worst_condition: float = 100000.0
+
 
 ANCHOR_SAMPLES = 4096
 """Samples among which the anchors are sought: the simplex is grown to hold all others."""
-
-WORST_CONDITION = 1e5
-"""Beyond this condition number the anchors lie nearly in a hyperplane, and weights with respect to
-them would be noise: a regular simplex serves instead."""
 
 
 @dataclass(frozen=True)
@@ -100,6 +113,7 @@ def anchored_simplex(coordinates: Array, rng: np.random.Generator, **_: Any) -> 
     simplex : Simplex
         Vertices and weights.
     """
+    use = AnchorSettings.current()
     rows = as_blocks(coordinates)
     n_samples, n_directions = coordinates.shape
     n_components = n_directions + 1
@@ -114,7 +128,7 @@ def anchored_simplex(coordinates: Array, rng: np.random.Generator, **_: Any) -> 
     anchors = found[order[:n_components]]
     spread = np.column_stack([np.ones(n_components), anchors * n_samples**0.5])
     # They lie nearly in a hyperplane where there are too few distinct samples.
-    if not np.all(np.isfinite(spread)) or np.linalg.cond(spread) > WORST_CONDITION:
+    if not np.all(np.isfinite(spread)) or np.linalg.cond(spread) > use.worst_condition:
         anchors = regular_simplex(n_directions) * n_samples**-0.5
     inverse = np.linalg.inv(np.column_stack([np.ones(n_components), anchors]))
     xp = get_namespace(rows.like)
@@ -150,12 +164,13 @@ def smallest_enclosing(
     simplex : Simplex
         Vertices and weights.
     """
+    use = AnchorSettings.current()
     rows = as_blocks(coordinates)
     vertices = smallest_simplex(coordinates, rng, outside=outside)
     if outside:
         return _projected(coordinates, vertices, scales)
     # A little room keeps the weights positive where rounding would not.
-    growth = 1.0 + ROOM * epsilon(rows.like) ** 0.5
+    growth = 1.0 + use.room * epsilon(rows.like) ** 0.5
     centre = vertices.mean(axis=0)
     vertices = centre + growth * (vertices - centre)
     inverse = np.linalg.inv(np.column_stack([np.ones(vertices.shape[0]), vertices]))

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial, reduce
 from typing import Any
 
@@ -27,6 +28,7 @@ from tuckermix._array_api import (
     is_numpy,
     to_numpy,
 )
+from tuckermix._settings import Settings
 from tuckermix._threads import gather_rows, in_threads
 
 __all__ = [
@@ -48,8 +50,26 @@ WHOLE_EIGENPROBLEM = 128
 """Up to this size all eigenpairs are computed even if few are wanted: the routine for a part is
 no faster there."""
 
-PART_WANTED = 6
-"""The routine for a part of the eigenpairs is faster where that is less than a sixth of them."""
+
+@dataclass(frozen=True)
+class BlockSettings(Settings):
+    """How large matrices are cut into blocks.
+
+    Attributes
+    ----------
+    part_wanted : int
+        The routine for a part of the eigenpairs is faster where that is less than a sixth of them.
+    rough : float
+        Relative growth of the captured energy at which a rough start is good enough.
+    gram_range : float
+        Eigenvalues of a Gram matrix are good to about eight digits down to this share of the
+        largest; below, the singular values come from a decomposition that does not square them.
+    """
+
+    part_wanted: int = 6
+    rough: float = 0.001
+    gram_range: float = 1e-08
+
 
 DENSE_SIDE = 2048
 """Up to this size of the smaller side, the Gram matrix is solved outright; beyond, a block Krylov
@@ -62,15 +82,10 @@ KRYLOV_LIMIT = 60
 """Most block steps of the iteration; each one multiplies the accuracy, so this is never reached
 unless the singular values do not fall at all, in which case any subspace is as good."""
 
-ROUGH = 1e-3
-"""Relative growth of the captured energy at which a rough start is good enough."""
 
 RANK_FACTOR = 10.0
 """Singular values below this many roundings of the norm are noise, see `rank_of`."""
 
-GRAM_RANGE = 1e-8
-"""Eigenvalues of a Gram matrix are good to about eight digits down to this share of the largest;
-below, the singular values come from a decomposition that does not square them."""
 
 GRAM_BLOCK = 4 * 2**20
 """Most bytes in float64 of the rows that are worked on at a time in NumPy, by one thread; the sum
@@ -92,7 +107,8 @@ time does not matter."""
 
 def part_of_eigenpairs(size: int, n_vectors: int) -> tuple[int, int] | None:
     """Return the places of the leading pairs where the routine for a part of them is faster."""
-    if size > WHOLE_EIGENPROBLEM and 0 < PART_WANTED * n_vectors < size:
+    use = BlockSettings.current()
+    if size > WHOLE_EIGENPROBLEM and 0 < use.part_wanted * n_vectors < size:
         return size - n_vectors, size - 1
     return None
 
@@ -463,6 +479,7 @@ def tall_factors(A: Array, gram: Array) -> tuple[Array, Array, Array, Array, Arr
     right : array of shape (d, r)
         Right singular vectors, in float64.
     """
+    use = BlockSettings.current()
     xp = get_namespace(A)
     if A.shape[1] == 0:
         none = xp.zeros((0,), dtype=gram.dtype, device=device(A))
@@ -480,7 +497,7 @@ def tall_factors(A: Array, gram: Array) -> tuple[Array, Array, Array, Array, Arr
     polish = xp.matmul(vectors / xp.sqrt(weights), vectors.T)
     factor = xp.matmul(xp.matmul(whiten, polish).T, gram)  # A = (rows @ polish) @ factor
     weights, rotation = leading_eigenvectors(xp.matmul(factor, factor.T), keep)
-    if keep and float(weights[-1]) > GRAM_RANGE * float(weights[0]):
+    if keep and float(weights[-1]) > use.gram_range * float(weights[0]):
         values = xp.sqrt(weights)
         right = xp.matmul(factor.T, rotation) / values
     else:
@@ -521,6 +538,7 @@ def leading_directions(
         Orthonormal columns in the order of their singular values, in float64: `width` of them or a
         few more, fewer where there are not as many, none where all rows are zero.
     """
+    use = BlockSettings.current()
     xp = get_namespace(B)
     n_samples, n_features = B.shape
     width = min(width, n_samples - 1, n_features)
@@ -530,7 +548,7 @@ def leading_directions(
     if min(B.shape) > max(DENSE_SIDE, 3 * width):
         if not bool(xp.any(B != 0)):
             return none
-        return _krylov_basis(B, width, start, ROUGH if rough else 4 * epsilon(B))
+        return _krylov_basis(B, width, start, use.rough if rough else 4 * epsilon(B))
     tall = n_features <= n_samples
     exact = not tall or 2.0 * n_samples * n_features**2 < UPCAST_FLOPS
     gram = gram_of_columns(B if tall else B.T, exact=exact)

@@ -30,6 +30,7 @@ from tuckermix._array_api import (
     to_numpy,
 )
 from tuckermix._records import Record
+from tuckermix._settings import Settings
 from tuckermix._threads import in_threads, one_blas_thread
 
 __all__ = ["KMeansResult", "kmeans", "nearest_neighbors", "smallest"]
@@ -38,19 +39,48 @@ MAX_ITER = 300
 """Lloyd's iteration ends by itself, after some tens of steps; this only stops a cycle that
 rounding might make."""
 
-STILL = 1e-14
-"""Centres that move less than this, relative to the largest sample, stand still: labels may go on
-changing between clusters whose centres coincide."""
 
-SAME_INERTIA = 1e-9
-"""Starts whose inertia agrees to this relative accuracy count as equal and the first one is kept,
-so that rounding, which differs between libraries, does not decide which start wins."""
+@dataclass(frozen=True)
+class PointSettings(Settings):
+    """How neighbours and means are found.
+
+    Attributes
+    ----------
+    still : float
+        Centres that move less than this, relative to the largest sample, stand still: labels may go
+        on changing between clusters whose centres coincide.
+    same_inertia : float
+        Starts whose inertia agrees to this relative accuracy count as equal and the first one is
+        kept, so that rounding, which differs between libraries, does not decide which start wins.
+    group : int
+        Points are first compared in groups of this size: the k nearest points lie in the k groups
+        whose nearest members are nearest, so that the slow selection sees ``n / 16 + 16 k`` values
+        and not n.
+    device_step : int
+        The same elsewhere, where a step of k-means takes less time than its calls.
+    device_block : int
+        Bytes of a block of distances elsewhere: enough work for each of the few calls of a block,
+        and little beside the samples that fill such a device.
+    drowned : int
+        Scores are rounded by some machine epsilons of the squared distance |x|² of a query from the
+        mean of the points. Neighbours whose squared distance is below 64 of them are sought with
+        more digits.
+    query_share : int
+        Elsewhere many queries come with many samples, and blocks may grow with them: up to so many
+        times the size of the queries, which are a small part of the samples.
+    """
+
+    still: float = 1e-14
+    same_inertia: float = 1e-09
+    group: int = 16
+    device_step: int = 128 * 2**20
+    device_block: int = 352 * 2**20
+    drowned: int = 64
+    query_share: int = 32
+
 
 _BYTES = 8  # all sums are taken in float64
 
-GROUP = 16
-"""Points are first compared in groups of this size: the k nearest points lie in the k groups whose
-nearest members are nearest, so that the slow selection sees ``n / 16 + 16 k`` values and not n."""
 
 HOST_BLOCK = 48 * 2**20
 """Most bytes of a block of distances on a CPU."""
@@ -65,20 +95,6 @@ STEP_BLOCK = 2 * 2**20
 """Bytes of a block of a step of k-means on NumPy: a few blocks for each thread even of the some
 thousand samples that are met most."""
 
-DEVICE_STEP = 128 * 2**20
-"""The same elsewhere, where a step of k-means takes less time than its calls."""
-
-DEVICE_BLOCK = 352 * 2**20
-"""Bytes of a block of distances elsewhere: enough work for each of the few calls of a block, and
-little beside the samples that fill such a device."""
-
-DROWNED = 64
-"""Scores are rounded by some machine epsilons of the squared distance |x|² of a query from the mean
-of the points. Neighbours whose squared distance is below 64 of them are sought with more digits."""
-
-QUERY_SHARE = 32
-"""Elsewhere many queries come with many samples, and blocks may grow with them: up to so many times
-the size of the queries, which are a small part of the samples."""
 
 _COPIES = 3  # arrays of the size of a block of distances that exist at once
 
@@ -143,6 +159,7 @@ def kmeans(
         Centres, labels, inertia. All labels occur, even where there are fewer distinct samples
         than clusters: equal samples are then split between clusters whose centres coincide.
     """
+    use = PointSettings.current()
     n_samples = int(X.shape[0])
     if n_samples < n_clusters:
         raise ValueError(f"n_samples={n_samples} must be >= n_clusters={n_clusters}.")
@@ -163,14 +180,14 @@ def kmeans(
     every = xp.reshape(centers, (n_starts * n_clusters, centers.shape[2]))
     first = xp.arange(n_starts, dtype=xp.int64, device=device(X)) * n_clusters
     squares = xp.zeros((n_starts,), dtype=xp.float64, device=device(X))
-    budget = STEP_BLOCK if is_numpy(X) else DEVICE_STEP
+    budget = STEP_BLOCK if is_numpy(X) else use.device_step
     for cut in blocks(n_samples, 2 * n_starts * int(X.shape[1]) * _BYTES, budget):
         own = xp.take(every, xp.reshape(labels[cut, :] + first, (-1,)), axis=0)
         own = xp.reshape(own, (cut.stop - cut.start, n_starts, X.shape[1]))
         gaps = X[cut, :][:, None, :] - own
         squares += xp.sum(gaps * gaps, axis=(0, 2))
     inertias = to_numpy(squares)
-    best = int(np.flatnonzero(inertias <= inertias.min() * (1 + SAME_INERTIA))[0])
+    best = int(np.flatnonzero(inertias <= inertias.min() * (1 + use.same_inertia))[0])
     return KMeansResult(
         centers=centers[best, :, :] + mean,
         labels=labels[:, best],
@@ -243,6 +260,7 @@ def _plus_plus(X: Array, n_clusters: int, n_init: int, rng: np.random.Generator)
 
 def _lloyd(X: Array, centers: Array, max_iter: int) -> tuple[Array, Array, np.ndarray]:
     """Iterate all starts until their labels stand still; return labels (n_samples, n_init)."""
+    use = PointSettings.current()
     xp = get_namespace(X)
     n_samples, n_init, n_clusters = int(X.shape[0]), int(centers.shape[0]), int(centers.shape[1])
     ones = xp.ones((n_samples, 1), dtype=X.dtype, device=device(X))
@@ -250,7 +268,7 @@ def _lloyd(X: Array, centers: Array, max_iter: int) -> tuple[Array, Array, np.nd
     n_iter = np.zeros(n_init, dtype=np.int64)
     done: dict[int, tuple[Array, Array]] = {}
     active = np.arange(n_init)
-    limit = STILL**2 * xp.max(xp.sum(X * X, axis=1))
+    limit = use.still**2 * xp.max(xp.sum(X * X, axis=1))
     labels: Any = None
     for iteration in range(1, max_iter + 1):
         previous, old = labels, centers
@@ -294,6 +312,7 @@ def _step(data: Array, centers: Array, n_clusters: int) -> tuple[Array, Array]:
     `data` has a last column of ones, so that the products with ``[-2c, |c|²]`` are the squared
     distances less ``|x|²``, and the sums of the rows of a cluster hold its size.
     """
+    use = PointSettings.current()
     xp = get_namespace(data)
     n_samples, n_init = int(data.shape[0]), int(centers.shape[0])
     squares = xp.sum(centers * centers, axis=2, keepdims=True)
@@ -307,7 +326,7 @@ def _step(data: Array, centers: Array, n_clusters: int) -> tuple[Array, Array]:
         marks = xp.astype(nearest[:, :, None] == names, data.dtype)
         return nearest, xp.matmul(xp.reshape(marks, (-1, n_init * n_clusters)).T, block)
 
-    budget = STEP_BLOCK if is_numpy(data) else DEVICE_STEP
+    budget = STEP_BLOCK if is_numpy(data) else use.device_step
     cuts = list(blocks(n_samples, 3 * n_init * n_clusters * _BYTES, budget))
     parts: list[tuple[Array, Array]] = []
     in_threads(assign, cuts, data, parts.append)
@@ -324,9 +343,10 @@ def _reseed(data: Array, centers: Array, labels: Array, sums: Array) -> tuple[Ar
     A sample that is alone in its cluster stays; as ``n_samples >= n_clusters`` there is always
     another one. The bookkeeping is on the host: it is rare and small.
     """
+    use = PointSettings.current()
     xp = get_namespace(data)
     n_clusters = int(centers.shape[1])
-    limit = STILL**2 * float(xp.max(xp.sum(data[:, :-1] ** 2, axis=1)))
+    limit = use.still**2 * float(xp.max(xp.sum(data[:, :-1] ** 2, axis=1)))
     new_labels, new_sums = [], []
     for start in range(int(centers.shape[0])):
         own, total = labels[:, start], sums[start, :, :]
@@ -389,11 +409,12 @@ class NearestPoints:
     """
 
     def __init__(self, points: Array):
+        use = PointSettings.current()
         xp = get_namespace(points)
         self._center = xp.mean(points, axis=0)
         self._points = points = points - self._center
         n_points = int(points.shape[0])
-        self._n_groups = -(-n_points // GROUP)
+        self._n_groups = -(-n_points // use.group)
         # The columns [-2y, |y|²] give the scores; more of them, which no query comes near, fill
         # groups.
         squares = xp.sum(double(points) * double(points), axis=1)
@@ -401,7 +422,7 @@ class NearestPoints:
         far = float(xp.finfo(points.dtype).max) / 4
         last = xp.full((1, 1), far, dtype=points.dtype, device=device(points))
         column = xp.concat([xp.zeros_like(lines[:-1, :1]), last], axis=0)
-        filling = (lines.shape[0], self._n_groups * GROUP - n_points)
+        filling = (lines.shape[0], self._n_groups * use.group - n_points)
         self._lines = xp.concat([lines, xp.broadcast_to(column, filling)], axis=1)
 
     def find(
@@ -437,6 +458,7 @@ class NearestPoints:
         indices, distances : arrays of shape (n_queries, n_neighbors)
             See `nearest_neighbors`.
         """
+        use = PointSettings.current()
         xp = get_namespace(queries, self._points)
         n_points = int(self._points.shape[0])
         n_found = n_neighbors + exclude_self
@@ -446,7 +468,7 @@ class NearestPoints:
                 "points to choose from."
             )
         # With few groups nothing is saved by comparing them first.
-        grouped = n_points > 4 * GROUP and self._n_groups > 2 * n_found
+        grouped = n_points > 4 * use.group and self._n_groups > 2 * n_found
         lines = self._lines if grouped else self._lines[:, :n_points]
         on_numpy = is_numpy(queries)
         scratch = threading.local()  # fresh memory for all scores of a block costs as much as they
@@ -477,7 +499,7 @@ class NearestPoints:
             else:  # elsewhere that is a product of matrices of one row for every pair
                 gaps *= gaps
                 squares = xp.sum(gaps, axis=2)
-            level = DROWNED * epsilon(block) * xp.sum(double(block) * double(block), axis=1)
+            level = use.drowned * epsilon(block) * xp.sum(double(block) * double(block), axis=1)
             reach = xp.max(squares, axis=1)
             drowned = (reach > 0) & (reach < level)
             which = np.flatnonzero(to_numpy(drowned) if careful else [])
@@ -498,7 +520,7 @@ class NearestPoints:
         per_query += 16 * n_found * int(self._points.shape[1])
         budget = min(HOST_BLOCK, at_once * per_query)
         if "cpu" not in str(device(queries)).lower():
-            budget = max(DEVICE_BLOCK, QUERY_SHARE * itemsize * math.prod(queries.shape))
+            budget = max(use.device_block, use.query_share * itemsize * math.prod(queries.shape))
         found: list[tuple[Array, Array, Array]] = []
         cuts = list(blocks(int(queries.shape[0]), per_query, budget))
         # A device works on one block while the next is prepared, as long as nobody asks it for an
@@ -571,11 +593,12 @@ def _smallest_grouped(scores: Array, count: int, n_groups: int) -> Array:
     Group q holds the places q, q + n_groups, q + 2·n_groups, …, so that the smallest members come
     from comparing long contiguous rows.
     """
+    use = PointSettings.current()
     xp = get_namespace(scores)
     n_rows = int(scores.shape[0])
-    heads = xp.min(xp.reshape(scores, (n_rows, GROUP, n_groups)), axis=1)
+    heads = xp.min(xp.reshape(scores, (n_rows, use.group, n_groups)), axis=1)
     groups = xp.astype(smallest(heads, count), xp.int64, copy=False)
-    steps = n_groups * xp.arange(GROUP, dtype=xp.int64, device=device(scores))
-    members = xp.reshape(steps[None, :, None] + groups[:, None, :], (n_rows, GROUP * count))
+    steps = n_groups * xp.arange(use.group, dtype=xp.int64, device=device(scores))
+    members = xp.reshape(steps[None, :, None] + groups[:, None, :], (n_rows, use.group * count))
     picks = smallest(xp.take_along_axis(scores, members, axis=1), count)
     return xp.take_along_axis(members, picks, axis=1)

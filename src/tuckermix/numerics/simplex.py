@@ -8,22 +8,36 @@ For the others a primal active-set method finds it in finitely many steps, all s
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from tuckermix._array_api import Array, blocks, device, double, get_namespace
+from tuckermix._settings import Settings
 from tuckermix._threads import gather_rows
 
 __all__ = ["regular_simplex", "simplex_least_squares"]
 
-STEPS_PER_COMPONENT = 10
-"""Most steps of the active-set method for each component; it needs about one."""
 
-ZERO = 1e-12
-"""Weights and multipliers of this size are rounding."""
+@dataclass(frozen=True)
+class SimplexSettings(Settings):
+    """How mixtures are found.
 
-FAR = 2.0**26
-"""Distance, in sizes of the simplex, from which points are drawn nearer. The weights then have half
-of the digits of double precision; much further, none is left and a face can lose its vertices."""
+    Attributes
+    ----------
+    steps_per_component : int
+        Most steps of the active-set method for each component; it needs about one.
+    zero : float
+        Weights and multipliers of this size are rounding.
+    far : float
+        Distance, in sizes of the simplex, from which points are drawn nearer. The weights then have
+        half of the digits of double precision; much further, none is left and a face can lose its
+        vertices.
+    """
+
+    steps_per_component: int = 10
+    zero: float = 1e-12
+    far: float = 2.0**26
 
 
 def simplex_least_squares(targets: Array, vertices: Array) -> Array:
@@ -41,6 +55,7 @@ def simplex_least_squares(targets: Array, vertices: Array) -> Array:
     weights : array of shape (n_samples, d + 1)
         Nonnegative rows that sum to one, in the floating type of `targets`.
     """
+    use = SimplexSettings.current()
     xp = get_namespace(targets, vertices)
     vertices = double(vertices)
     n_vertices, n_directions = vertices.shape
@@ -50,7 +65,7 @@ def simplex_least_squares(targets: Array, vertices: Array) -> Array:
     unit = float(xp.max(xp.abs(vertices)))
     unit = unit if unit > 0 else 1.0
     vertices = vertices / unit
-    far = min(FAR * unit, float(xp.finfo(xp.float64).max))
+    far = min(use.far * unit, float(xp.finfo(xp.float64).max))
     far = xp.asarray(far, dtype=xp.float64, device=device(vertices))
     ones = xp.ones((n_vertices, 1), dtype=vertices.dtype, device=device(vertices))
     inverse = xp.linalg.inv(xp.concat([ones, vertices], axis=1))
@@ -73,6 +88,7 @@ def simplex_least_squares(targets: Array, vertices: Array) -> Array:
 
 def _active_set(points: Array, vertices: Array) -> Array:
     """Solve for points outside the simplex; see the module's text."""
+    use = SimplexSettings.current()
     xp = get_namespace(points)
     n_points, n_vertices = points.shape[0], vertices.shape[0]
     gram = xp.matmul(vertices, vertices.T)
@@ -84,12 +100,12 @@ def _active_set(points: Array, vertices: Array) -> Array:
     free = columns[None, :] == nearest[:, None]
     weights = xp.astype(free, xp.float64)
     pending = xp.arange(n_points, device=device(points))
-    for _ in range(STEPS_PER_COMPONENT * n_vertices):
+    for _ in range(use.steps_per_component * n_vertices):
         now_weights = xp.take(weights, pending, axis=0)
         now_free = xp.take(free, pending, axis=0)
         now_pull = xp.take(pull, pending, axis=0)
         best, multiplier = _equality_solution(gram, now_pull, now_free)
-        negative = now_free & (best <= ZERO)
+        negative = now_free & (best <= use.zero)
         blocked = xp.any(negative, axis=1)
         # Step towards the best point on the free face, as far as all weights stay nonnegative.
         drop = now_weights - best
@@ -107,7 +123,7 @@ def _active_set(points: Array, vertices: Array) -> Array:
         slope = xp.matmul(moved, gram) - now_pull + multiplier[:, None]
         slope = xp.where(next_free, xp.zeros_like(slope), slope)
         entering = xp.argmin(slope, axis=1)
-        improves = ~blocked & (xp.min(slope, axis=1) < -ZERO)
+        improves = ~blocked & (xp.min(slope, axis=1) < -use.zero)
         next_free = next_free | (improves[:, None] & (columns[None, :] == entering[:, None]))
         weights = _replace_rows(weights, pending, moved)
         free = _replace_rows(free, pending, next_free)

@@ -13,6 +13,7 @@ import numpy as np
 
 from tuckermix._array_api import epsilon, is_array
 from tuckermix._records import Record, SolverResult, StopReason
+from tuckermix._settings import Settings
 from tuckermix._validation import check_integer, check_random_state, check_real
 from tuckermix.solvers._problem import Problem
 from tuckermix.solvers._tcg import SHRINK, InnerStop, Step, TruncatedCG
@@ -21,22 +22,33 @@ logger = logging.getLogger(__name__)
 
 OWNER = "trust_region"
 
-GROW = 2.0
-"""Factor on the radius after a good step that reached the boundary (Manopt's, as below)."""
 
-POOR, GOOD = 0.25, 0.75
-"""Quality ρ below which the radius shrinks, and above which it may grow."""
+@dataclass(frozen=True)
+class TrustRegionSettings(Settings):
+    """How a trust region grows and shrinks.
 
-FIRST_RADIUS = 1.0 / 8.0
-"""The first radius as a share of the largest one."""
+    Attributes
+    ----------
+    grow : float
+        Factor on the radius after a good step that reached the boundary (Manopt's, as below).
+    poor, good : float
+        Quality ρ below which the radius shrinks, and above which it may grow.
+    first_radius : float
+        The first radius as a share of the largest one.
+    random_start : float
+        Norm of the random vector from which the inner iteration starts when randomised.
+    stall_iterations : int
+        Iterations in a row without a lower gradient and with changes of the cost that the
+        regularisation of ρ covers, after which the run is called stalled. Newton steps converge
+        quadratically, so even two would do; a few more let some badly rounded gradients pass.
+    """
 
-RANDOM_START = 1e-6
-"""Norm of the random vector from which the inner iteration starts when randomised."""
-
-STALL_ITERATIONS = 10
-"""Iterations in a row without a lower gradient and with changes of the cost that the
-regularisation of ρ covers, after which the run is called stalled. Newton steps converge
-quadratically, so even two would do; a few more let some badly rounded gradients pass."""
+    grow: float = 2.0
+    poor: float = 0.25
+    good: float = 0.75
+    first_radius: float = 1.0 / 8.0
+    random_start: float = 1e-06
+    stall_iterations: int = 10
 
 
 @dataclass(frozen=True)
@@ -183,17 +195,18 @@ def trust_region(
     >>> bool(np.isclose(result.cost, objective.optimum(n_components=3)))
     True
     """
+    use = TrustRegionSettings.current()
     max_iter = check_integer(max_iter, "max_iter", OWNER, minimum=0)
     min_inner = check_integer(min_inner, "min_inner", OWNER, minimum=0)
     tol = check_real(tol, "tol", OWNER)
     kappa, theta = check_real(kappa, "kappa", OWNER), check_real(theta, "theta", OWNER)
     if max_time is not None:
         max_time = check_real(max_time, "max_time", OWNER)
-    if not 0.0 <= check_real(rho_prime, "rho_prime", OWNER) < POOR:
-        raise ValueError(f"rho_prime={rho_prime!r} must be < {POOR}: a poor step may not pass.")
+    if not 0.0 <= check_real(rho_prime, "rho_prime", OWNER) < use.poor:
+        raise ValueError(f"rho_prime={rho_prime!r} must be < {use.poor}: a poor step may not pass.")
     dim = int(getattr(manifold, "dim", 0))
     max_radius = _radius(max_radius, "max_radius", getattr(manifold, "typical_dist", None), dim)
-    initial_radius = _radius(initial_radius, "initial_radius", FIRST_RADIUS * max_radius, dim)
+    initial_radius = _radius(initial_radius, "initial_radius", use.first_radius * max_radius, dim)
     if initial_radius > max_radius:
         raise ValueError(f"initial_radius={initial_radius:g} must be <= max_radius={max_radius:g}.")
     rng = check_random_state(random_state)
@@ -274,12 +287,13 @@ class _Run:
         return SolverResult(self.point, self.cost, n_iter, reason, self.history)
 
     def _reason(self, max_iter: int, tol: float, max_time: float) -> StopReason | None:
+        use = TrustRegionSettings.current()
         last = self.history[-1]
         if not (math.isfinite(self.cost) and math.isfinite(self.grad_norm)):
             return StopReason.FAILED
         if self.grad_norm < tol or self.grad_norm == 0.0:
             return StopReason.GRADIENT
-        if self.flat >= STALL_ITERATIONS or self.radius <= self._resolution():
+        if self.flat >= use.stall_iterations or self.radius <= self._resolution():
             return StopReason.STALLED
         if last.iteration >= max_iter:
             return StopReason.MAX_ITER
@@ -323,6 +337,7 @@ class _Run:
 
     def _iterate(self) -> None:
         """Do one trial step."""
+        use = TrustRegionSettings.current()
         problem = self.problem
         step = self._step()
         trial = problem.manifold.retraction(self.point, step.eta)
@@ -335,10 +350,10 @@ class _Run:
         if predicted + rounding != 0.0:
             rho = (change + rounding) / (predicted + rounding)
         decreased = predicted + rounding >= 0.0
-        if not (decreased and rho >= POOR):  # NaN shrinks the radius too
+        if not (decreased and rho >= use.poor):  # NaN shrinks the radius too
             self.radius *= SHRINK
-        elif rho > GOOD and step.stop.at_boundary:
-            self.radius = min(GROW * self.radius, self.max_radius)
+        elif rho > use.good and step.stop.at_boundary:
+            self.radius = min(use.grow * self.radius, self.max_radius)
         accepted = decreased and rho > self.rho_prime
         if accepted:
             self.point, self.cost = trial, trial_cost
@@ -350,12 +365,13 @@ class _Run:
 
     def _step(self) -> Step:
         """Solve the subproblem; when randomised, fall back on the Cauchy step if it is better."""
+        use = TrustRegionSettings.current()
         assert self.inner is not None
         if self.rng is None:
             return self.inner.solve(self.radius)
         problem = self.problem
         start = problem.manifold.random_tangent(self.point, self.rng)
-        start = start * min(RANDOM_START, 0.5 * self.radius)
+        start = start * min(use.random_start, 0.5 * self.radius)
         step = self.inner.solve(self.radius, start)
         gradient = problem.gradient
         Hg = problem.hessian(gradient)

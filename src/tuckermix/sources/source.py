@@ -65,13 +65,30 @@ HOST_BLOCK_BYTES = 2 * 2**20
 """The least size of a block on a processor: what is done with a smaller one takes so little time
 that its calls of Python, one thread at a time, would be the most of it."""
 
-HOST_BLOCKS, WIDE_BLOCK_BYTES = 32, 8 * 2**20
-"""Many samples make as many blocks, two for each of sixteen threads, or more where a block would be
-larger than the second figure. More blocks are more calls of Python between which threads wait: with
-three for each of sixteen, a model of 70,000 digits takes a quarter longer."""
 
-TOGETHER = 64
-"""Samples in float32 that are added up in float32; their sums are added up in float64."""
+@dataclass(frozen=True)
+class ReadingSettings(Settings):
+    """How samples are cut into blocks.
+
+    Attributes
+    ----------
+    host_blocks, wide_block_bytes : int
+        Many samples make as many blocks, two for each of sixteen threads, or more where a block
+        would be larger than the second figure. More blocks are more calls of Python between which
+        threads wait: with three for each of sixteen, a model of 70,000 digits takes a quarter
+        longer.
+    together : int
+        Samples in float32 that are added up in float32; their sums are added up in float64.
+    safe_exponent : float
+        Squares of squares must stay within the range of the floating type, so the largest entry may
+        use a quarter of its exponents.
+    """
+
+    host_blocks: int = 32
+    wide_block_bytes: int = 8 * 2**20
+    together: int = 64
+    safe_exponent: float = 0.25
+
 
 HOST_BLOCK_SAMPLES = 128
 LARGE_HOST_BLOCK_BYTES = 64 * 2**20
@@ -89,10 +106,6 @@ well below the size of the samples."""
 SKETCH_FLOOR = 1e-11
 """Directions of a sketch with less than this share of the energy of the first are dropped: they are
 known to few digits only, and what they could add is at the level of rounding."""
-
-SAFE_EXPONENT = 0.25
-"""Squares of squares must stay within the range of the floating type, so the largest entry may
-use a quarter of its exponents."""
 
 
 class Blocks(ABC):
@@ -173,6 +186,7 @@ class MemoryBlocks(Blocks):
     """
 
     def __init__(self, X: Array):
+        use = ReadingSettings.current()
         self._X = X
         self.n_samples = int(X.shape[0])
         self.sample_shape = tuple(int(size) for size in X.shape[1:])
@@ -180,7 +194,7 @@ class MemoryBlocks(Blocks):
         size = math.prod(self.sample_shape) * (8 if is_double(X) else 4)
         total = self.n_samples * size
         if is_numpy(X):
-            budget = min(-(-self.n_samples // HOST_BLOCKS) * size, WIDE_BLOCK_BYTES)
+            budget = min(-(-self.n_samples // use.host_blocks) * size, use.wide_block_bytes)
             budget = max(budget, HOST_BLOCK_BYTES)
             budget = max(budget, min(HOST_BLOCK_SAMPLES * size, LARGE_HOST_BLOCK_BYTES))
         else:
@@ -396,6 +410,7 @@ class Source:
     """
 
     def __init__(self, samples: Blocks):
+        use = ReadingSettings.current()
         self.n_samples = samples.n_samples
         self.sample_shape = samples.sample_shape
         self.like = samples.like
@@ -405,7 +420,7 @@ class Source:
         # Squares of squares must stay within the range of the floating type, and the square of
         # a gradient, which is their square again over small weights, within that of doubles.
         limit = float(get_namespace(self.like).finfo(self.like.dtype).max)
-        largest = min(limit ** (2 * SAFE_EXPONENT), sys.float_info.max**SAFE_EXPONENT)
+        largest = min(limit ** (2 * use.safe_exponent), sys.float_info.max**use.safe_exponent)
         if not 1.0 / largest < total < largest:
             self.scale = choose_scale(samples.reduce(_peak, _larger), self.like)
             samples = ScaledBlocks(samples, self.scale)
@@ -680,7 +695,8 @@ def choose_scale(peak: float, like: Array) -> float:
 
 def scale_if_extreme(peak: float, like: Array) -> float:
     """Return the scale of `choose_scale` where fourth powers would leave the range, else 1."""
-    most = float(get_namespace(like).finfo(like.dtype).max) ** SAFE_EXPONENT
+    use = ReadingSettings.current()
+    most = float(get_namespace(like).finfo(like.dtype).max) ** use.safe_exponent
     return 1.0 if peak == 0.0 or 1.0 / most < peak < most else choose_scale(peak, like)
 
 
@@ -756,13 +772,16 @@ class Projection:
 
 def _moments(block: Array) -> tuple[float, Array]:
     """Return the sum of squares and the sum of the samples of a block."""
+    use = ReadingSettings.current()
     xp = get_namespace(block)
     squares = squared_norm(block)
     if is_double(block) or not is_numpy(block):
         return squares, double(xp.sum(block, axis=0))  # others sum float32 in trees
     # NumPy adds one sample after the other. A cast of all of them would take longer.
-    end = block.shape[0] - block.shape[0] % TOGETHER
-    groups = block[:end, ...].reshape(end // TOGETHER, TOGETHER, *block.shape[1:]).sum(axis=1)
+    end = block.shape[0] - block.shape[0] % use.together
+    groups = (
+        block[:end, ...].reshape(end // use.together, use.together, *block.shape[1:]).sum(axis=1)
+    )
     total = groups.sum(axis=0, dtype=np.float64) + block[end:, ...].sum(axis=0, dtype=np.float64)
     return squares, total
 
