@@ -156,7 +156,7 @@ def stages(model: TuckerClustering, X: torch.Tensor) -> dict[str, float]:
         (Source, "contracted", "decompose: wide passes"),
         (Source, "measure", "decompose: narrow passes"),
         (Model, "from_decomposition", "simplex"),
-        (Model, "looking_beyond", "view"),
+        (Model, "with_wide_view", "view"),
         (Model, "amounts", "amounts for outliers"),
         (clustering, "fit_labels", "labels"),
         (labellers, "distinct_rows", "labels: copies"),

@@ -42,7 +42,7 @@ def test_points_are_the_rows_of_q_on_a_sphere(fitted):
 
 def test_a_wider_view_keeps_the_model_and_its_directions(fitted):
     X, _, model, memberships, _ = fitted
-    wider = model.looking_beyond(model.project(X), 8)
+    wider = model.with_wide_view(model.project(X), 8)
     assert model.view.shape == (12, 4)
     assert 4 < wider.view.shape[1] <= 12
     assert wider.core is model.core
@@ -53,8 +53,8 @@ def test_a_wider_view_keeps_the_model_and_its_directions(fitted):
 
 def test_a_view_from_known_directions_is_the_same(fitted):
     X, fit, model, _, _ = fitted
-    wider = model.looking_beyond(model.project(X), 8)
-    known = model.looking_beyond(model.project(X), 8, axes=fit.axes)
+    wider = model.with_wide_view(model.project(X), 8)
+    known = model.with_wide_view(model.project(X), 8, axes=fit.axes)
     np.testing.assert_allclose(np.abs(known.place(X)), np.abs(wider.place(X)), atol=1e-9)
 
 
@@ -64,7 +64,7 @@ def test_the_view_does_not_depend_on_units(fitted):
     for factor in (1.0, 1e-160, 1e150):
         fit = decompose(X * factor, 5, (3, 4))
         model, _, _, _ = Model.from_decomposition(fit, "anchored", np.random.default_rng(0))
-        wider = model.looking_beyond(model.project(X * factor), 8)
+        wider = model.with_wide_view(model.project(X * factor), 8)
         views.append(np.abs(wider.place(X * factor)))
     np.testing.assert_allclose(views[1], views[0], atol=1e-6)
     np.testing.assert_allclose(views[2], views[0], atol=1e-6)
@@ -106,9 +106,9 @@ def test_labels_come_from_what_the_labeller_looks_at(fitted, way):
 
 def test_outliers_are_judged_with_one_projection(fitted, monkeypatch):
     X, _, model, _, _ = fitted
-    model = model.looking_beyond(model.project(X), 6)
+    model = model.with_wide_view(model.project(X), 6)
     labeller = fit_labels("graph", model.place(X), 3, rng=np.random.default_rng(0))
-    low, high = np.quantile(model.amounts(X)[:, 0], (0.5, 0.75))
+    low, high = np.quantile(model.outside_and_strength(X)[:, 0], (0.5, 0.75))
     model = replace(model, labeller=labeller, leftover=(float(low), float(high)))
     plain, scores = model.soft_labels(X), model.outlier_scores(X)
     limit = float(np.quantile(scores, 0.8))
@@ -157,7 +157,7 @@ def view_of(rows, n_directions, edge=None, power=1.0):
     core = xp.zeros((n_directions + 1, size), dtype=rows.dtype)
     identity = xp.eye(size, dtype=rows.dtype)
     model = Model([identity], core, rows[0, :], nothing, nothing, 1.0, nothing)
-    wider = model.looking_beyond(rows, n_directions if edge is None else edge, power)
+    wider = model.with_wide_view(rows, n_directions if edge is None else edge, power)
     return None if wider is model else wider.view
 
 

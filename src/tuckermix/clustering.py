@@ -724,8 +724,8 @@ class TuckerClustering(
             return model, marks.map(model.place if way.uses == "points" else model.weigh), None
         projected = marks.map(model.project)
         edge = round(self.ridge_edge * self.n_clusters)
-        model = model.looking_beyond(projected, edge, self.ridge_power, axes)
-        beyond, strength = to_numpy(marks.map(model.amounts, projected)).T
+        model = model.with_wide_view(projected, edge, self.ridge_power, axes)
+        beyond, strength = to_numpy(marks.map(model.outside_and_strength, projected)).T
         usual: dict[str, Any] = {
             "leftover": tuple(map(float, np.quantile(beyond, use.quartiles))),
             "strengths": tuple(map(float, np.quantile(strength, use.tenths))),
@@ -777,7 +777,7 @@ class TuckerClustering(
             some = xp.take(X, asarray_like(indices, X, dtype=xp.int64), axis=0)
             parts = as_blocks(some)
             rows = parts.map(model.project)
-            view = model.looking_beyond(rows, edge, self.ridge_power)
+            view = model.with_wide_view(rows, edge, self.ridge_power)
             rows = parts.map(view.place, rows)
             part: Any = fit_labels(
                 self.assign_labels,

@@ -99,7 +99,7 @@ class Model(Record):
         The median and the upper quartile, over samples from which labels are learned, of the
         squares of their parts outside the view.
     strengths : tuple of (float, float, float) or None
-        The quantiles 0.1, 0.5 and 0.9, over the same samples, of their strengths, see `amounts`;
+        The quantiles 0.1, 0.5 and 0.9, over the same samples, of their strengths, see `outside_and_strength`;
         None in files of earlier versions, whose scores do not look at them.
     threshold : float or None
         The outlier score beyond which samples get the label -1; None where all samples have labels
@@ -230,7 +230,7 @@ class Model(Record):
         ):
             raise ValueError(f"its labeller takes no threshold such as {self.threshold!r}")
 
-    def looking_beyond(
+    def with_wide_view(
         self,
         projected: Array,
         edge: int,
@@ -363,7 +363,7 @@ class Model(Record):
             self.labeller.ready()
         return self
 
-    def amounts(self, X: Array, projected: Array | None = None) -> Array:
+    def outside_and_strength(self, X: Array, projected: Array | None = None) -> Array:
         """Return what outlier scores look at beside points, of shape (n_samples, 2).
 
         The square of the part of a sample outside the view, in units of `spread`, and its strength,
@@ -412,7 +412,7 @@ class Model(Record):
         return self._score(X, rows, self.place(X, rows))
 
     def _score(self, X: Array, projected: Array, points: Array) -> Array:
-        amounts = self.amounts(X, projected)
+        amounts = self.outside_and_strength(X, projected)
         along = self._along_view(points)
         return self.reference.score(points, along, amounts[:, 0], amounts[:, 1])
 

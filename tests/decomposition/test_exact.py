@@ -14,8 +14,8 @@ from tuckermix.datasets import make_tensor_clusters
 from tuckermix.decomposition import exact
 from tuckermix.decomposition.exact import (
     closed_form,
-    overstep,
-    settle,
+    extrapolate_factors,
+    improve_within,
     solve_exact,
     update_factors,
     widened,
@@ -379,7 +379,7 @@ def problem(seed):
 
 
 def contracted(xp, X, factors, basis):
-    """Contract the samples of a problem; return what `settle` takes, and the energies."""
+    """Contract the samples of a problem; return what `improve_within` takes, and the energies."""
     source = as_source(xp.asarray(X))
     moved = [xp.asarray(factor) for factor in factors]
     T, energies = source.contracted(moved, xp.asarray(basis))
@@ -404,7 +404,7 @@ def test_settling_gains_and_spans_the_projected_rows(xp, seed, limit, limits):
     T, *given, energies = contracted(xp, X, factors, basis)
     mean = multi_mode_dot(X.mean(axis=0)[None], factors, transpose=True)
     start = (1 - (50 * np.sum(mean**2) + energies[:2].sum()) / np.sum(X**2)) ** 0.5
-    found, space, error = settle(T, *given, 1e-12)
+    found, space, error = improve_within(T, *given, 1e-12)
     assert error <= start + 1e-12
     projected = np.einsum("kij,ia,jb->kab", to_numpy(T)[1:], *map(to_numpy, found)).reshape(-1, 9)
     space = to_numpy(space)
@@ -417,7 +417,7 @@ def test_without_a_tolerance_settling_only_looks(xp, seed, limit, limits):
     limits(values_on_host=limit)
     X, factors, basis = problem(seed)
     T, *given, _ = contracted(xp, X, factors, basis)
-    found, _, error = settle(T, *given, np.inf)
+    found, _, error = improve_within(T, *given, np.inf)
     for factor, before in zip(found, factors, strict=True):
         np.testing.assert_array_equal(to_numpy(factor), before)
     projected = np.einsum("kij,ia,jb->kab", to_numpy(T), *factors).reshape(-1, 9)
@@ -435,18 +435,20 @@ def test_an_overstep_goes_as_far_as_shrinking_steps_would(xp, seed):
     before, after = (
         [xp.asarray(a), xp.asarray(b)] for a, b in ((old, np.eye(4)), (turned, square))
     )
-    none, step = overstep(before, after, np.inf)
+    none, step = extrapolate_factors(before, after, np.inf)
     assert none is None
-    further, longer = overstep(before, after, 4 * step)  # ρ = ¼, and ρ / (1 - ρ) = ⅓
+    further, longer = extrapolate_factors(before, after, 4 * step)  # ρ = ¼, and ρ / (1 - ρ) = ⅓
     assert longer == pytest.approx(4 / 3 * step)
     further = [to_numpy(factor) for factor in further]
     np.testing.assert_allclose(further[0].T @ further[0], np.eye(3), atol=1e-14)
     np.testing.assert_allclose(np.abs(np.linalg.det(further[1])), 1.0)
     gap, ahead = (np.arcsin(np.linalg.norm(F - old @ (old.T @ F), 2)) for F in (new, further[0]))
     assert ahead == pytest.approx(4 / 3 * gap, rel=0.01)
-    assert overstep(before, after, 100 * step)[0] is None  # it converges fast as it is
-    assert overstep(before, before, 0.0)[0] is None
-    assert overstep(before, after, step / 9)[1] == pytest.approx(2 * step)  # never further
+    assert extrapolate_factors(before, after, 100 * step)[0] is None  # it converges fast as it is
+    assert extrapolate_factors(before, before, 0.0)[0] is None
+    assert extrapolate_factors(before, after, step / 9)[1] == pytest.approx(
+        2 * step
+    )  # never further
 
 
 def test_oversteps_never_raise_the_error_nor_take_more_sweeps(monkeypatch):

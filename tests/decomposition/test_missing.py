@@ -218,7 +218,7 @@ def test_a_model_with_something_else_to_fill_gaps_is_refused(tmp_path, with_gaps
     model.fit(np.where(observed, data.X, np.nan))
     model._filling_ = np.zeros(3)
     save(model, tmp_path / "model")
-    with pytest.raises(ValueError, match="what fills its gaps is none of that"):
+    with pytest.raises(ValueError, match="its filling of gaps is no Filling"):
         load(tmp_path / "model")
 
 

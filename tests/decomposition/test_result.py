@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tuckermix import decompose
-from tuckermix.decomposition.result import Course, cost_of, relative_error, with_constant
+from tuckermix.decomposition.result import Progress, cost_of, relative_error, with_constant
 from tuckermix.sources import as_source
 
 
@@ -44,14 +44,16 @@ def test_costs_are_in_the_units_of_the_samples():
 
 def test_a_course_counts_its_records_logs_them_and_asks_until_it_is_stopped(caplog):
     asked = []
-    course = Course(as_source(np.ones((3, 2))), lambda entry: asked.append(entry) or len(asked) > 1)
+    progress = Progress(
+        as_source(np.ones((3, 2))), lambda entry: asked.append(entry) or len(asked) > 1
+    )
     with caplog.at_level(logging.INFO, logger="tuckermix"):
-        assert [course.note(explained) for explained in (0.0, 3.0)] == [False, True]
-    course.stop = course.stop.CALLBACK
-    assert course.note(6.0) is False
-    assert [entry.iteration for entry in course.history] == [0, 1, 2]
-    np.testing.assert_allclose([entry.cost for entry in course.history], [3.0, 1.5, 0.0])
-    assert asked == course.history[:2]
+        assert [progress.record(explained) for explained in (0.0, 3.0)] == [False, True]
+    progress.stop = progress.stop.CALLBACK
+    assert progress.record(6.0) is False
+    assert [entry.iteration for entry in progress.history] == [0, 1, 2]
+    np.testing.assert_allclose([entry.cost for entry in progress.history], [3.0, 1.5, 0.0])
+    assert asked == progress.history[:2]
     assert "sweep 1: relative error 0.707" in caplog.text
 
 

@@ -19,7 +19,6 @@ from tuckermix.labels import (
     labeller_from_arrays,
 )
 from tuckermix.labels.graph import rank_weights
-from tuckermix.labels.labellers import elect
 
 
 def on_sphere(rows):
@@ -364,7 +363,7 @@ def test_weights_fall_with_rank_to_less_than_a_hundredth():
 def test_soft_labels_keep_library_and_type(xp, rng, dtype):
     Z = xp.asarray(rng.normal(size=(30, 3)), dtype=getattr(xp, dtype))
     labels = rng.integers(3, size=30)
-    labeller, *_ = elect(Z, labels, neighbors(to_numpy(Z), 5), 3)
+    labeller, *_ = voting_labeller(Z, labels, neighbors(to_numpy(Z), 5), 3)
     P = labeller.predict_proba(Z)
     assert P.dtype == Z.dtype
     assert type(P) is type(Z)
@@ -374,7 +373,7 @@ def test_soft_labels_keep_library_and_type(xp, rng, dtype):
 def test_what_is_elected_is_what_is_predicted(xp, seed):
     rng = np.random.default_rng(seed)
     Z, labels = rng.normal(size=(120, 3)), rng.integers(3, size=120)
-    labeller, won, _ = elect(xp.asarray(Z), labels, neighbors(Z, 20), 3)
+    labeller, won, _ = voting_labeller(xp.asarray(Z), labels, neighbors(Z, 20), 3)
     predicted = to_numpy(xp.argmax(labeller.predict_proba(xp.asarray(Z)), axis=1))
     np.testing.assert_array_equal(predicted, won)
 
@@ -384,10 +383,12 @@ def test_a_cluster_that_would_be_outvoted_keeps_a_sample(seed):
     Z, labels = rng.normal(size=(100, 2)), np.zeros(100, dtype=int)
     labels[[3, 50]] = 1, 2
     indices = neighbors(Z, 20)
-    labeller, won, _ = elect(Z, labels, indices, 3)
+    labeller, won, _ = voting_labeller(Z, labels, indices, 3)
     assert set(won) == {0, 1, 2}
     assert labeller.n_neighbors < 20
-    plain, won, _ = elect(Z, np.repeat([0, 1], 50)[np.argsort(np.argsort(Z[:, 0]))], indices, 3)
+    plain, won, _ = voting_labeller(
+        Z, np.repeat([0, 1], 50)[np.argsort(np.argsort(Z[:, 0]))], indices, 3
+    )
     assert plain.n_neighbors == 20
     assert set(won) == {0, 1}
 

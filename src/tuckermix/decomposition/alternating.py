@@ -19,8 +19,8 @@ from tuckermix._records import Record, StopReason
 from tuckermix.decomposition.exact import closed_form, update_factors
 from tuckermix.decomposition.result import (
     Callback,
-    Course,
     Decomposition,
+    Progress,
     Start,
     Subspace,
     SweepRecord,
@@ -95,24 +95,24 @@ class Alternation(Record):
         The factors, in float64.
     B : array of shape (n_samples, product of r_n)
         The samples projected on the factors, in float64 and in units of the source.
-    course : Course
+    progress : Progress
         One record a sweep, the start first, and why it ended.
     """
 
     memberships: Array
     factors: list[Array]
     B: Array
-    course: Course
+    progress: Progress
 
     @property
     def history(self) -> list[SweepRecord]:
         """One record a sweep, the start first."""
-        return self.course.history
+        return self.progress.history
 
     @property
     def stop_reason(self) -> StopReason:
         """Why it ended."""
-        return self.course.stop
+        return self.progress.stop
 
 
 def alternate(
@@ -155,7 +155,7 @@ def alternate(
     alternation : Alternation
         The last memberships and factors.
     """
-    course = Course(source, callback)
+    progress = Progress(source, callback)
     factors = list(factors)
     B = projected(source, factors)
     objective = MembershipObjective(B)
@@ -167,12 +167,12 @@ def alternate(
     max_radius = manifold.diameter if recipe.keeps_radius else None
     radius: float | None = None
     if recipe.starts_orthogonal:
-        asked = course.note(_explained_by_singular_vectors(objective, n_components))
+        asked = progress.record(_explained_by_singular_vectors(objective, n_components))
     else:
-        asked = course.note(-2.0 * objective.cost(U), gap_if_cheap(objective, U))
+        asked = progress.record(-2.0 * objective.cost(U), gap_if_cheap(objective, U))
     for sweep in range(max_iter):
         if asked:
-            course.stop = StopReason.CALLBACK
+            progress.stop = StopReason.CALLBACK
             break
         result = trust_region(
             objective,
@@ -193,17 +193,17 @@ def alternate(
             factors = update_factors(T, factors, n_loops=recipe.factor_loops)
             B = projected(source, factors)
             objective = MembershipObjective(B)
-        asked = course.note(-2.0 * objective.cost(U), gap_if_cheap(objective, U))
+        asked = progress.record(-2.0 * objective.cost(U), gap_if_cheap(objective, U))
         if result.stop_reason is StopReason.INTERRUPTED:
-            course.stop = StopReason.INTERRUPTED
+            progress.stop = StopReason.INTERRUPTED
             break
         # The orthonormal factor of the first record fits better than any memberships can.
         comparable = sweep > 0 or not recipe.starts_orthogonal
-        gain = course.history[-2].relative_error - course.history[-1].relative_error
+        gain = progress.history[-2].relative_error - progress.history[-1].relative_error
         if comparable and gain <= tol:
-            course.stop = StopReason.TOLERANCE
+            progress.stop = StopReason.TOLERANCE
             break
-    return Alternation(U, factors, B, course)
+    return Alternation(U, factors, B, progress)
 
 
 def solve_alternating(
@@ -257,7 +257,7 @@ def solve_alternating(
         source,
         reached.factors,
         subspace_of(U, B, source.like),
-        reached.course,
+        reached.progress,
         memberships=asarray_like(U, source.like),
     )
 

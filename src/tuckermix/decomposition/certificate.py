@@ -38,7 +38,7 @@ from tuckermix.numerics.linalg import (
     rank_of,
 )
 from tuckermix.numerics.tensor import mode_dot, multi_mode_dot, unfold
-from tuckermix.sources import Measure, Source
+from tuckermix.sources import Source
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ def certify(source: Source, fit: Decomposition, n_directions: int) -> Decomposit
     fit : Decomposition
         The same with `gap` and `stationarity` set.
     """
-    measured = fit.measured or _measure(source, fit)
+    measured = fit.measured or source.measure(fit.factors, fit.Q)
     # The first column of Q is constant: what it explains is the mean, which no solution misses.
     within, cross, gram = measured.within[1:, 1:], measured.cross[1:, :], measured.gram
     if gram is None:
@@ -108,17 +108,6 @@ def _explained(within: Array, cross: Array) -> float:
     # Columns that depend on others, as rounding may leave them, tell nothing more.
     along = xp.matmul(vectors[:, :keep].T, cross)
     return float(xp.sum(along * along / values[:keep, None]))
-
-
-def _measure(source: Source, fit: Decomposition) -> Measure:
-    """Read the samples; few samples of many projected features are projected once."""
-    n_projected = math.prod(int(factor.shape[1]) for factor in fit.factors)
-    if source.lazy or not source.n_samples <= min(DENSE_SIDE, n_projected - 1):
-        return source.measure(fit.factors, fit.Q)
-    xp = get_namespace(source.mean)
-    Q, B = double(fit.Q), double(source.centred(fit.factors)[0])
-    contracted, within = source.contract(fit.Q), xp.matmul(Q.T, Q)
-    return Measure(contracted, within, xp.matmul(Q.T, B), xp.matmul(B, B.T))
 
 
 def _slope(B: Array, factor: Array, mode: int) -> float:

@@ -35,8 +35,8 @@ from tuckermix._records import StopReason
 from tuckermix._settings import Settings
 from tuckermix.decomposition.result import (
     Callback,
-    Course,
     Decomposition,
+    Progress,
     Start,
     Subspace,
     assemble,
@@ -63,7 +63,7 @@ from tuckermix.numerics.tensor import mode_dot, mode_gram, multi_mode_dot, squar
 from tuckermix.sources import Source
 from tuckermix.sources.source import SKETCH_FLOOR
 
-__all__ = ["closed_form", "settle", "sweep", "update_factors"]
+__all__ = ["closed_form", "improve_within", "sweep", "update_factors"]
 
 MIN_OVERSAMPLING = 8
 OVERSAMPLING, MAX_OVERSAMPLING = 1.0, 16
@@ -140,48 +140,48 @@ def solve_exact(
     Returns
     -------
     decomposition : Decomposition
-        The factors, the subspace of the memberships, and the course of the iteration.
+        The factors, the subspace of the memberships, and the progress of the iteration.
     """
-    course = Course(source, callback)
+    progress = Progress(source, callback)
     n_directions = n_components - 1
     # What a part of the samples does not tell, one wide sweep repairs. From there on narrow ones
     # are as good, and the last of them is the solution.
     near = start.directions is not None and not source.lazy
     n_wide = 1 if near else max_iter
-    factors, basis = sweep(course, start, n_directions, max_iter=n_wide, tol=tol)
+    factors, basis = sweep(progress, start, n_directions, max_iter=n_wide, tol=tol)
     if source.lazy:
         subspace = subspace_by_passes(source, factors, n_directions, basis)
-        course.note(subspace.explained)
-        return assemble(source, factors, subspace, course)
+        progress.record(subspace.explained)
+        return assemble(source, factors, subspace, progress)
     measured = None
     while True:
         rows = source.centred(factors)
         subspace = _best_subspace(*rows, n_directions, start=basis, every=not near)
-        asked = course.note(subspace.explained)
-        if not near or course.stop is not StopReason.MAX_ITER or len(course.history) > max_iter:
+        asked = progress.record(subspace.explained)
+        if not near or progress.stop is not StopReason.MAX_ITER or len(progress.history) > max_iter:
             break
         if asked:
-            course.stop = StopReason.CALLBACK
+            progress.stop = StopReason.CALLBACK
             break
         # One reading tells whether the factors can be improved and, if not, how good they are.
         measured = source.measure(factors, subspace.Q)
         T, total = measured.contracted, source.squared_norm
-        better, basis, error = settle(T, factors, n_directions, total, tol)
-        if course.gains_little(error, tol):
-            course.stop = StopReason.TOLERANCE
+        better, basis, error = improve_within(T, factors, n_directions, total, tol)
+        if progress.gains_little(error, tol):
+            progress.stop = StopReason.TOLERANCE
             break
         factors, measured = better, None
-    return assemble(source, factors, subspace, course, measured=measured)
+    return assemble(source, factors, subspace, progress, measured=measured)
 
 
 def sweep(
-    course: Course, start: Start, n_directions: int, *, max_iter: int, tol: float
+    progress: Progress, start: Start, n_directions: int, *, max_iter: int, tol: float
 ) -> tuple[list[Array], Array]:
     """Alternate over all modes; return better factors and a basis of directions for them.
 
     Parameters
     ----------
-    course : Course
+    progress : Progress
         The samples, and where each reading of them is recorded.
     start : Start
         Factors, and perhaps directions, to start from.
@@ -199,7 +199,7 @@ def sweep(
     basis : array of shape (n_projected, k)
         Orthonormal directions of the projected samples, more than the model has.
     """
-    source = course.source
+    source = progress.source
     factors, basis = list(start.factors), start.directions
     width = widened(n_directions, source.lazy)
     if basis is None and source.lazy:
@@ -210,22 +210,22 @@ def sweep(
     for left in reversed(range(max_iter)):
         T, energies = source.contracted(factors, basis)
         constant = squared_norm(multi_mode_dot(T[:1, ...], factors, transpose=True))
-        if course.note(constant + float(np.sum(energies[:n_directions]))):
-            course.stop = StopReason.CALLBACK
+        if progress.record(constant + float(np.sum(energies[:n_directions]))):
+            progress.stop = StopReason.CALLBACK
             break
         before, total = factors, source.squared_norm
-        factors, basis, error = settle(T, before, n_directions, total, tol)
+        factors, basis, error = improve_within(T, before, n_directions, total, tol)
         # What the contracted tensor still yields is what another sweep would: no need to read the
         # samples once more to learn that it is little. In float32 the two errors differ by
         # rounding, so the gain over the last sweep's tensor counts as well.
-        if course.gains_little(error, tol, reached):
-            course.stop = StopReason.TOLERANCE
+        if progress.gains_little(error, tol, reached):
+            progress.stop = StopReason.TOLERANCE
             break
         reached = error
-        further, step = overstep(before, factors, step)
+        further, step = extrapolate_factors(before, factors, step)
         if left and further is not None:
-            ahead = settle(T, further, n_directions, total, math.inf)
-            if ahead[2] <= course.history[-1].relative_error:
+            ahead = improve_within(T, further, n_directions, total, math.inf)
+            if ahead[2] <= progress.history[-1].relative_error:
                 factors, basis, _ = ahead
     return factors, basis
 
@@ -248,7 +248,7 @@ def _first_basis(source: Source, factors: list[Array], width: int) -> Array:
     return subspace_by_passes(source, factors, width, None).directions
 
 
-def settle(
+def improve_within(
     T: Array, factors: list[Array], n_directions: int, total: float, tol: float
 ) -> tuple[list[Array], Array, float]:
     """Alternate on the contracted tensor until it gains no more.
@@ -278,7 +278,7 @@ def settle(
     use = ExactSettings.current()
     if not is_numpy(T) and math.prod(T.shape) <= HOST_TENSOR:
         host = [to_numpy(factor) for factor in factors]
-        found, basis, error = settle(to_numpy(T), host, n_directions, total, tol)
+        found, basis, error = improve_within(to_numpy(T), host, n_directions, total, tol)
         return [asarray_like(factor, T) for factor in found], asarray_like(basis, T), error
     xp = get_namespace(T)
     constant, moving = T[:1, ...], T[1:, ...]
@@ -300,7 +300,7 @@ def settle(
     return factors, basis, error
 
 
-def overstep(
+def extrapolate_factors(
     before: Sequence[Array], after: Sequence[Array], last: float
 ) -> tuple[list[Array] | None, float]:
     r"""Go on where factors went in a sweep, as far as later sweeps would.

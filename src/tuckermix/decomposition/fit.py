@@ -33,7 +33,7 @@ from tuckermix._validation import (
 )
 from tuckermix.decomposition.certificate import certify
 from tuckermix.decomposition.exact import sweep
-from tuckermix.decomposition.result import Callback, Course, Decomposition, Start
+from tuckermix.decomposition.result import Callback, Decomposition, Progress, Start
 from tuckermix.numerics.linalg import leading_eigenvectors, random_basis
 from tuckermix.numerics.tensor import mode_gram
 from tuckermix.sources import Source, SpanSettings, as_source
@@ -236,16 +236,13 @@ def decompose_source(
     if not isinstance(ranks, tuple):
         grams = part.mode_grams()
         ranks = ranks_from_energy(part, grams, ranks)
-    bases = [None] * len(ranks) if whole.lazy else strongest_spans(part, ranks, grams)
-    source, same = whole.within(bases), part is whole
-    part = source if same else part.within(bases)
-    if grams is not None:
-        grams = [
-            gram if basis is None else basis.T @ (gram @ basis)
-            for gram, basis in zip(grams, bases, strict=True)
-        ]
+    source, bases = whole, None
+    if not whole.lazy and max(whole.sample_shape) > SpanSettings.current().many_entries:
+        bases, grams = strongest_spans(part, ranks, grams)
+        source = whole.within(bases)
+        part = source if part is whole else part.within(bases)
     begin = source
-    if not same:
+    if part is not source:
         if init == "hosvd" and choice.from_part:
             begin = part
         else:
@@ -255,7 +252,7 @@ def decompose_source(
         start = Start(start_factors(begin, ranks, init, rng, grams), rng)
         if begin is not source:  # its solution is a start for all samples
             found = sweep(
-                Course(part), start, n_components - 1, max_iter=max_iter, tol=use.part_tol
+                Progress(part), start, n_components - 1, max_iter=max_iter, tol=use.part_tol
             )
             start = Start(found[0], rng, found[1])
         result = solve(source, start, n_components, max_iter=max_iter, tol=tol, callback=callback)
@@ -269,9 +266,11 @@ def decompose_source(
             RuntimeWarning,
             stacklevel=3,
         )
-    best = lifted(best, bases)
+    if bases is not None:
+        best = lifted(best, bases)
     if spans.exact:  # then the samples within the bases tell as much, in less memory
-        return lifted(certify(whole, best, n_components - 1), spans.bases)
+        best = certify(whole, best, n_components - 1)
+        return best if whole is given else lifted(best, spans.bases)
     return certify(given, lifted(best, spans.bases), n_components - 1)
 
 
@@ -291,7 +290,7 @@ def _lifted_factors(factors: Sequence[Array], bases: Sequence[Array | None]) -> 
 
 def strongest_spans(
     source: Source, ranks: tuple[int, ...], grams: list[Array] | None
-) -> list[Array | None]:
+) -> tuple[list[Array | None], list[Array] | None]:
     """Find the strongest directions of long modes, in which the solvers work.
 
     Of a mode of more than a thousand entries, such as the channels of a network, the solution needs
@@ -312,15 +311,18 @@ def strongest_spans(
     -------
     bases : list of arrays of shape (d_n, w_n) or None
         Orthonormal columns, in float64; None for modes that stay as they are.
+    grams : list of arrays of shape (w_n, w_n) or None
+        The Gram matrices within the bases, where they are known.
     """
     settings, shape = SpanSettings.current(), source.sample_shape
     bases: list[Array | None] = [None] * len(shape)
     for mode, (size, rank) in enumerate(zip(shape, ranks, strict=True)):
         width = round(settings.wider * rank) + settings.further
         if size > settings.many_entries and len(shape) > 1 and 2 * width <= size:
-            grams = source.mode_grams() if grams is None else grams
-            bases[mode] = leading_eigenvectors(grams[mode], width)[1]
-    return bases
+            grams = source.mode_grams() if grams is None else list(grams)
+            basis = leading_eigenvectors(grams[mode], width)[1]
+            bases[mode], grams[mode] = basis, basis.T @ (grams[mode] @ basis)
+    return bases, grams
 
 
 def noise_floor(energy: np.ndarray, n_columns: int) -> float:

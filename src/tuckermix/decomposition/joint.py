@@ -20,7 +20,7 @@ from tuckermix._optional import require
 from tuckermix._records import StopReason
 from tuckermix.decomposition.alternating import GRADIENT_SHARE, gap_if_cheap, subspace_of
 from tuckermix.decomposition.exact import closed_form
-from tuckermix.decomposition.result import Callback, Course, Decomposition, Start, assemble
+from tuckermix.decomposition.result import Callback, Decomposition, Progress, Start, assemble
 from tuckermix.manifolds import FromPymanopt, Multinomial, to_pymanopt
 from tuckermix.numerics.simplex import regular_simplex
 from tuckermix.numerics.tensor import multi_mode_dot
@@ -70,7 +70,7 @@ def solve_joint(
     decomposition : Decomposition
         The factors and memberships, with the distance of the latter from their optimum.
     """
-    course = Course(source, callback)
+    progress = Progress(source, callback)
     X = _samples(source)
     bases = [to_numpy(factor) for factor in start.factors]
     rows = multi_mode_dot(X, bases, transpose=True).reshape(X.shape[0], -1)
@@ -80,12 +80,12 @@ def solve_joint(
 
     def watch(entry: TrustRegionRecord) -> bool:
         nonlocal settled
-        if course.note(-2.0 * entry.cost):
+        if progress.record(-2.0 * entry.cost):
             return True
         # A rejected step, or one cut short by the radius, says nothing about what is left to gain.
         full = entry.inner_stop is not None and not entry.inner_stop.at_boundary
         if full and entry.accepted:
-            before, now = course.history[-2:]
+            before, now = progress.history[-2:]
             settled = before.relative_error - now.relative_error <= tol
         return settled
 
@@ -100,7 +100,7 @@ def solve_joint(
         preconditioner=objective.preconditioner,
         callback=watch,
     )
-    course.stop = StopReason.TOLERANCE if settled else result.stop_reason
+    progress.stop = StopReason.TOLERANCE if settled else result.stop_reason
     U, *bases = result.point
     B = multi_mode_dot(X, bases, transpose=True).reshape(X.shape[0], -1)
     gap = gap_if_cheap(MembershipObjective(B), U)
@@ -108,10 +108,10 @@ def solve_joint(
     U, B, *bases = (asarray_like(array, source.like, dtype=dtype) for array in (U, B, *bases))
     memberships = asarray_like(U, source.like)
     subspace = subspace_of(U, B, source.like)
-    if not course.history:  # interrupted before the start was looked at
-        course.note(subspace.explained)
-    course.history[-1] = replace(course.history[-1], gap=gap)
-    return assemble(source, bases, subspace, course, memberships=memberships)
+    if not progress.history:  # interrupted before the start was looked at
+        progress.record(subspace.explained)
+    progress.history[-1] = replace(progress.history[-1], gap=gap)
+    return assemble(source, bases, subspace, progress, memberships=memberships)
 
 
 def product_manifold(U: np.ndarray, factors: Sequence[np.ndarray]) -> FromPymanopt:

@@ -14,7 +14,7 @@ from tuckermix._array_api import Array, asarray_like, device, epsilon, get_names
 from tuckermix._records import Record, StopReason
 from tuckermix.sources import Measure, Source
 
-__all__ = ["Course", "Decomposition", "Start", "SweepRecord", "assemble", "relative_error"]
+__all__ = ["Progress", "Decomposition", "Start", "SweepRecord", "assemble", "relative_error"]
 
 
 logger = logging.getLogger("tuckermix")
@@ -70,8 +70,8 @@ class Start(Record):
 
 
 @dataclass
-class Course:
-    """The course of an iteration.
+class Progress:
+    """The progress of an iteration.
 
     Attributes
     ----------
@@ -93,7 +93,7 @@ class Course:
     stop: StopReason = StopReason.MAX_ITER
     began: float = field(default_factory=time.perf_counter)
 
-    def note(self, explained: float, gap: float = math.nan) -> bool:
+    def record(self, explained: float, gap: float = math.nan) -> bool:
         """Record what the present solution explains; return whether the callback asks to stop.
 
         A callback that has stopped the iteration is not asked again.
@@ -262,7 +262,7 @@ def assemble(
     source: Source,
     factors: list[Array],
     subspace: Subspace,
-    course: Course,
+    progress: Progress,
     *,
     memberships: Array | None = None,
     measured: Measure | None = None,
@@ -277,7 +277,7 @@ def assemble(
         The factors, in float64.
     subspace : Subspace
         The subspace of the memberships.
-    course : Course
+    progress : Progress
         How the solver came there; its last record is that of the solution.
     memberships : array of shape (n_samples, n_components) or None, default=None
         The mixing weights, where the solver determines them.
@@ -303,13 +303,13 @@ def assemble(
         directions=subspace.directions,
         singular_values=subspace.singular_values / source.scale,
         memberships=memberships,
-        cost=course.history[-1].cost,
-        relative_error=course.history[-1].relative_error,
+        cost=progress.history[-1].cost,
+        relative_error=progress.history[-1].relative_error,
         gap=math.nan,
         stationarity=math.nan,
-        history=course.history,
-        n_iter=max(1, len(course.history) - 1),
-        stop_reason=course.stop,
+        history=progress.history,
+        n_iter=max(1, len(progress.history) - 1),
+        stop_reason=progress.stop,
         axes=subspace.axes,
         measured=measured,
     )

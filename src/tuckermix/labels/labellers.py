@@ -553,14 +553,14 @@ def _fit_graph(
             break
         rows = xp.take(rows, asarray_like(first, rows, dtype=xp.int64), axis=0)
     labels = graph_partition(rows, indices, squares, n_clusters, n_init=n_init, rng=rng)
-    labeller, won, voters = elect(rows, labels, indices, n_clusters)
+    labeller, won, voters = voting_labeller(rows, labels, indices, n_clusters)
     labeller._known["nearest"] = nearest
     # Otherwise `predict_proba` may find other voters.
     same = cuts is not None and size == n_samples and labeller.n_neighbors == max(1, count)
     return Learned(labeller, won[member], voters if same else None)
 
 
-def elect(
+def voting_labeller(
     rows: Array, labels: np.ndarray, indices: Array, n_clusters: int
 ) -> tuple[GraphLabels, np.ndarray, Array]:
     """Let as many landmarks vote as leaves every label to at least one of them.

@@ -35,7 +35,7 @@ from tuckermix.clustering import MAX_LANDMARKS, TuckerClustering
 from tuckermix.labels import GraphLabels
 from tuckermix.labels.calibration import learn_agreement
 from tuckermix.labels.graph import MAX_EDGES, adjacency, cut_graph, distinct_rows, join_parts
-from tuckermix.labels.labellers import calibrated, check_knots, elect, relative_votes
+from tuckermix.labels.labellers import calibrated, check_knots, relative_votes, voting_labeller
 from tuckermix.labels.outliers import check_outliers, fade, threshold_at
 from tuckermix.numerics.points import nearest_neighbors
 from tuckermix.selection.shared import Features
@@ -368,7 +368,7 @@ def _learn(
         places = [xp.take(Z, asarray_like(first, Z, dtype=xp.int64), axis=0) for Z in places]
     labels = _cut_sum(places, lists, n_clusters, n_init, rng)
     voters = [
-        elect(Z, labels, indices, n_clusters)[0]
+        voting_labeller(Z, labels, indices, n_clusters)[0]
         for Z, (indices, _) in zip(places, lists, strict=True)
     ]
     # Added votes must leave no cluster without a landmark; a single vote in each view does.

@@ -322,7 +322,7 @@ class Measure(Record):
     cross : array of shape (k, n_projected)
         Qᵀ B, in float64.
     gram : array of shape (n_projected, n_projected) or None
-        Bᵀ B, in float64, unless that would be a large matrix. For many samples in float32 this and
+        Bᵀ B, or the smaller B Bᵀ, in float64, unless both are large. For many samples in float32 this and
         `cross` are added up in float64 from products in float32.
     """
 
@@ -577,6 +577,12 @@ class Source:
         """
         projection = Projection(factors, None, self.like, self.mean)
         n_projected = projection.mean.shape[1]
+        if not self.lazy and self.n_samples <= min(DENSE_SIDE, n_projected - 1):
+            # Few samples of many features: their own products are the smaller matrix.
+            xp, basis = get_namespace(self.like), double(Q)
+            B = double(self._samples.map(projection))
+            cross, gram = xp.matmul(basis.T, B), xp.matmul(B, B.T)
+            return Measure(self.contract(Q), xp.matmul(basis.T, basis), cross, gram)
         exact = 2.0 * self.n_samples * n_projected**2 < UPCAST_FLOPS
         gram = n_projected <= min(DENSE_SIDE, self.n_samples)
         function = partial(_measure, projection=projection, exact=exact, gram=gram)
