@@ -1,8 +1,10 @@
 """The estimator: consistency of what it says, on arrays of every order."""
 
 import pickle
+import sys
 import warnings
 from contextlib import nullcontext
+from functools import partial
 
 import numpy as np
 import pytest
@@ -13,10 +15,11 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
-from tuckermix import TuckerClustering, clustering, decompose
+from tuckermix import AutoClustering, TuckerClustering, clustering, decompose
 from tuckermix._array_api import to_numpy
 from tuckermix.datasets import make_tensor_clusters
 from tuckermix.labels import LABELLINGS
+from tuckermix.sources import SpanSettings
 
 SHAPES = {"2-D": (12,), "3-D": (6, 7), "4-D": (4, 5, 3)}
 
@@ -492,3 +495,58 @@ def test_two_samples_that_differ_get_two_labels(assign_labels, size):
         X = np.eye(size)[list(places)]
         assert sorted(model.fit(X).labels_) == [0, 1]
         assert sorted(model.fit(X.reshape(2, -1, 1)).labels_) == [0, 1]
+
+
+WIDE = [(20, 300), (20, 2, 150), (9, 400, 1), (12, 150, 3, 2)]
+
+
+@pytest.mark.parametrize("shape", WIDE)
+@pytest.mark.parametrize("kind", [TuckerClustering, partial(AutoClustering, features="pixels")])
+def test_no_array_has_the_square_of_a_long_mode(shape, kind, rng, settings):
+    centers = rng.standard_normal((3, *shape[1:]))
+    names = np.arange(shape[0]) % 3
+    X = (centers[names] + 0.1 * rng.standard_normal(shape)).astype(np.float32)
+    settings(SpanSettings(long_mode=10, dense_side=60, width=30, many_entries=60))
+    sizes = []
+
+    def note(frame, event, _):
+        if event == "return":
+            held = (value for value in frame.f_locals.values() if isinstance(value, np.ndarray))
+            sizes.extend(array.size for array in held)
+
+    before = sys.getprofile()
+    sys.setprofile(note)
+    try:
+        model = kind(3, random_state=0).fit(X)
+    finally:
+        sys.setprofile(before)
+    assert adjusted_rand_score(names, model.labels_) == 1.0
+    np.testing.assert_array_equal(model.predict(X), model.labels_)
+    assert max(sizes) < max(shape[1:]) ** 2
+
+
+@pytest.mark.filterwarnings("ignore:Only .* of n_clusters", "ignore:The cost of numbers")
+@pytest.mark.parametrize("scale", [0.0, 1e-310, 1e-200, 1.0, 1e200])
+@pytest.mark.parametrize("options", [{}, {"memberships": "min-volume"}, {"missing": "impute"}])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_numbers_of_any_size_are_clustered_in_silence(scale, options, dtype, rng):
+    if dtype is np.float32:
+        scale = {1e-310: 1e-44, 1e-200: 1e-30, 1e200: 1e30}.get(scale, scale)
+    constant = np.ones((12, 4, 3))
+    two = np.where(np.arange(12)[:, None, None] < 6, 0.5, constant)
+    for X in (constant, two, rng.standard_normal((12, 4, 3))):
+        X = (X * scale).astype(dtype)
+        if options.get("missing"):
+            X[3, 1, 2] = np.nan
+        else:
+            stream = TuckerClustering(2, random_state=0).partial_fit(X[:6]).partial_fit(X[6:])
+            assert np.isfinite(stream.predict_proba(X)).all()
+        model = TuckerClustering(2, random_state=0, **options).fit(X)
+        assert np.isfinite(model.predict_proba(X)).all()
+        assert np.isfinite(model.transform(X)).all()
+        assert np.isfinite(model.outlier_scores(X)).all()
+
+
+def test_a_norm_beyond_the_range_is_refused():
+    with pytest.raises(ValueError, match=r"norm of X must be within the range of float32"):
+        TuckerClustering(2).fit(np.full((30, 6, 5), 3e38, dtype=np.float32))

@@ -99,8 +99,8 @@ class Model(Record):
         The median and the upper quartile, over samples from which labels are learned, of the
         squares of their parts outside the view.
     strengths : tuple of (float, float, float) or None
-        The quantiles 0.1, 0.5 and 0.9, over the same samples, of their strengths, see `outside_and_strength`;
-        None in files of earlier versions, whose scores do not look at them.
+        The quantiles 0.1, 0.5 and 0.9, over the same samples, of their strengths, see
+        `outside_and_strength`; None in files of earlier versions, whose scores do not look at them.
     threshold : float or None
         The outlier score beyond which samples get the label -1; None where all samples have labels
         of clusters.

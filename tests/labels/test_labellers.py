@@ -19,6 +19,7 @@ from tuckermix.labels import (
     labeller_from_arrays,
 )
 from tuckermix.labels.graph import rank_weights
+from tuckermix.labels.labellers import voting_labeller
 
 
 def on_sphere(rows):

@@ -228,7 +228,9 @@ def decompose_source(
     solve = getattr(importlib.import_module(module), name)
     n_components = min(n_components, source.n_samples)
     spans = source.spans(ranks if isinstance(ranks, tuple) else None)
-    given, whole = source, source.within(spans.bases)
+    given, whole = source, source
+    if any(basis is not None for basis in spans.bases):
+        whole = source.within(spans.bases)
     part = whole
     if whole.n_samples >= MANY_SAMPLES and n_components < PART // 2:
         part = whole.take(np.sort(rng.choice(whole.n_samples, size=PART, replace=False)))
@@ -268,9 +270,10 @@ def decompose_source(
         )
     if bases is not None:
         best = lifted(best, bases)
+    if whole is given:
+        return certify(given, best, n_components - 1)
     if spans.exact:  # then the samples within the bases tell as much, in less memory
-        best = certify(whole, best, n_components - 1)
-        return best if whole is given else lifted(best, spans.bases)
+        return lifted(certify(whole, best, n_components - 1), spans.bases)
     return certify(given, lifted(best, spans.bases), n_components - 1)
 
 

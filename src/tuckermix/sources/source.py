@@ -322,8 +322,8 @@ class Measure(Record):
     cross : array of shape (k, n_projected)
         Qᵀ B, in float64.
     gram : array of shape (n_projected, n_projected) or None
-        Bᵀ B, or the smaller B Bᵀ, in float64, unless both are large. For many samples in float32 this and
-        `cross` are added up in float64 from products in float32.
+        Bᵀ B, or the smaller B Bᵀ, in float64, unless both are large. For many samples in float32
+        this and `cross` are added up in float64 from products in float32.
     """
 
     contracted: Array
