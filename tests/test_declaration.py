@@ -12,8 +12,6 @@ from tuckermix._declaration import (
     declare,
     describe,
 )
-from tuckermix._estimators import check_declared, ruled
-from tuckermix._validation import check_integer, none_or, one_of, positive
 from tuckermix.persistence import CLASSES
 
 
@@ -210,27 +208,3 @@ def test_one_function_may_describe_the_parameters_of_another():
         "Look again.\n\nParameters\n----------\nX : array\n    The samples.\n\n"
         "Returns\n-------\nfound : float\n    How much."
     )
-
-
-def test_rules_hold_and_are_inherited_with_another_default():
-    @declare
-    class First(BaseEstimator):
-        size: int = ruled(2, check_integer)
-        kind: str = ruled("a", one_of(("a", "b")))
-
-    @declare
-    class Second(First):
-        """Has another default and a parameter more."""
-
-        size: int = 3
-        share: float | None = ruled(None, none_or(positive))
-
-    check_declared(Second())
-    check_declared(Second(share=0.5))
-    for wrong, message in (
-        ({"size": 0}, "The 'size' parameter of Second must be an integer >= 1. Got 0"),
-        ({"kind": "c"}, "The 'kind' parameter of Second must be one of 'a', 'b'. Got 'c'"),
-        ({"share": 0.0}, "The 'share' parameter of Second must be a number > 0. Got 0.0"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            check_declared(Second(**wrong))

@@ -9,11 +9,6 @@ from tuckermix._validation import check_integer
 from tuckermix.numerics.linalg import rank_of
 from tuckermix.objectives.preconditioner import RowPreconditioner
 
-<<<<<<< HEAD
-=======
-__all__ = ["MembershipObjective"]
-
->>>>>>> da02128 (Eigenvectors of graphs in a file of their own, with settings in place of constants)
 N_STATES = 2
 """Points whose intermediate results are kept: the current one and the one on trial, between
 which a trust region goes back and forth."""
