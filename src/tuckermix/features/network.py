@@ -23,7 +23,7 @@ from tuckermix._array_api import (
     to_numpy,
 )
 from tuckermix._fields import EVERY_TRANSFORMER, check_fields, is_text, pair_of
-from tuckermix._resources import one_blas_thread
+from tuckermix._threads import one_blas_thread
 from tuckermix.features._input import check_samples, dataset_range, map_rows, over_chunks
 from tuckermix.features._networks import (
     KNOWN,
