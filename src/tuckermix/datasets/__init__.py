@@ -4,6 +4,7 @@ from tuckermix._reading import ReadError
 from tuckermix.datasets._dataset import Dataset
 from tuckermix.datasets._frames import labels_like
 from tuckermix.datasets._objects import make_objects
+from tuckermix.datasets._pictures import VIDEO_SUFFIXES
 from tuckermix.datasets._read import READERS, read
 from tuckermix.datasets._registry import (
     DatasetInfo,
@@ -14,7 +15,6 @@ from tuckermix.datasets._registry import (
     load,
 )
 from tuckermix.datasets._synthetic import make_dynamic_textures, make_tensor_clusters
-from tuckermix.datasets._videos import VIDEO_SUFFIXES
 
 __all__ = [
     "READERS",

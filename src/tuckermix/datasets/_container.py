@@ -11,10 +11,10 @@ import numpy as np
 
 from tuckermix._archives import NUMERIC_KINDS, Entry
 from tuckermix._reading import Refusal, check_fits
-from tuckermix.datasets._axes import arrange, kind_of, sample_letter
+from tuckermix._axes import arrange, kind_of, sample_letter
 from tuckermix.datasets._dataset import Dataset
 from tuckermix.datasets._options import FOR_PICTURES, Options
-from tuckermix.datasets._pixels import grey_array
+from tuckermix._pixels import grey_array
 
 SAMPLE_NAMES = ("images", "X", "x", "data", "fea", "videos", "volumes", "samples", "arr_0")
 """Names under which samples are commonly stored, the clearest first."""
@@ -98,13 +98,6 @@ def check_declared(entry: Entry, options: Options) -> None:
     lazily = "pass lazy=True to leave it on disk, or " if entry.lazy is not None else ""
     remedy = f"If you trust the file, {lazily}raise max_bytes"
     check_fits(str(entry), entry.nbytes, options.max_bytes, remedy)
-
-
-def check_strings(name: str, count: int, longest: int, limit: int) -> None:
-    """Refuse strings that pass the limit once they are an array, as wide as the longest."""
-    what = f"the {count} strings of {name!r}, one of {longest} characters,"
-    declared = count * max(1, longest) * np.dtype("U1").itemsize
-    check_fits(what, declared, limit, "Store shorter names, or numbers")
 
 
 def encode_labels(values: Any, name: str) -> tuple[np.ndarray, list[str] | None]:
@@ -258,12 +251,17 @@ def _in_order(X: Any, options: Options, first: str) -> tuple[Any, str]:
     return X, kind_of(axes[1:], X.shape[1:])
 
 
+def left_on_disk(options: Options, nbytes: int) -> bool:
+    """Tell whether an array of a size is to be left on disk."""
+    if options.lazy == "auto" and nbytes > options.max_bytes:
+        return True
+    return options.lazy is True or options.chunks is not None
+
+
 def _load(entry: Entry, options: Options, axis: int) -> Any:
     """Read or open the samples and move their axis to the front."""
-    lazily = options.lazy is True or options.chunks is not None
-    if options.lazy == "auto" and entry.lazy is not None and entry.nbytes > options.max_bytes:
-        lazily = True
-    if lazily:
+    nbytes = entry.nbytes if entry.lazy is not None else 0
+    if left_on_disk(options, nbytes):
         if entry.lazy is None:
             raise Refusal(
                 "this format cannot be left on disk",

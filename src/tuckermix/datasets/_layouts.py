@@ -14,11 +14,10 @@ import numpy as np
 from tuckermix._reading import Refusal, open_regular, read_error, reading
 from tuckermix.datasets._dataset import Dataset
 from tuckermix.datasets._folder import files_in, natural_key, numbered, stack_files
-from tuckermix.datasets._images import IMAGE_SUFFIXES, read_image
 from tuckermix.datasets._options import OneReader, Options
-from tuckermix.datasets._pixels import as_grey_values
-from tuckermix.datasets._read import join, read
-from tuckermix.datasets._videos import VIDEO_SUFFIXES, read_video
+from tuckermix._pixels import as_grey_values
+from tuckermix.datasets._pictures import IMAGE_SUFFIXES, VIDEO_SUFFIXES, Ahead, read_video
+from tuckermix.datasets._read import join, read, read_files, read_with
 
 
 @dataclass(frozen=True)
@@ -73,7 +72,7 @@ def face_folder(size: tuple[int, int], path: Path) -> Dataset:
     if not names:
         raise Refusal("the folder holds no images", "Unpack the archive into it")
     options = Options.checked(size=size, grey=True)
-    data = stack_files(path, names, read_image, options, "images")
+    data = read_files(path, names, options)
     if data.labels is None:
         raise Refusal("it has no subfolders", "Keep one folder for each person")
     return replace(data, labels=data.labels + 1)
@@ -165,6 +164,9 @@ def videos(n_frames: int, size: tuple[int, int], path: Path) -> Dataset:
         frames.setdefault(name.rpartition("/")[0], []).append(name)
     if not frames or set(frames) == {""}:
         raise Refusal("the folder holds no clips", "Keep one folder a class, with its videos in it")
+    clips = sorted(frames, key=natural_key)
+
+    read_image = Ahead("picture", [path / file for clip in clips for file in frames[clip]], options)
 
     def read_frames(folder: Path, options: Options) -> tuple[np.ndarray, str]:
         files = frames[folder.relative_to(path).as_posix()][:n_frames]
@@ -174,12 +176,12 @@ def videos(n_frames: int, size: tuple[int, int], path: Path) -> Dataset:
             )
         return np.stack([read_image(path / file, options)[0] for file in files]), "video"
 
-    clips = sorted(frames, key=natural_key)
     return _with_classes(stack_files(path, clips, read_frames, options, "clips"))
 
 
 def _clip_array(shape: tuple[int, ...], path: Path, options: Options) -> tuple[np.ndarray, str]:
-    clip = read(path, label_key=False).X
+    plain = replace(options, size=None, grey=None, frames=None, label_key=False)
+    clip = read_with(path, plain).X
     if clip.shape != shape:
         raise Refusal(f"it has shape {clip.shape} and not {shape}")
     return clip, "video"

@@ -1,11 +1,9 @@
-"""Arrays that stay on disk: memory maps, and Dask arrays that open their file for each read."""
+"""Arrays that stay on disk, as Dask arrays that read their file piece by piece."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -17,50 +15,64 @@ MAX_BLOCKS = 50_000
 """Chunks of one array, each of which costs Dask some memory beforehand; of the usual size, this
 many hold more than a terabyte. A file can declare any number of samples."""
 
+Region = tuple[tuple[int, int], ...]
+"""Start and stop along each axis."""
 
-@dataclass(frozen=True, eq=False)
-class Slices:
-    """Part of a file that is read when it is indexed.
 
-    It holds the way to open the array and not the open array: a copy can be sent to another
-    process, which then opens the file itself, and no file stays open between reads.
+class OnDisk(Protocol):
+    """An array that is read when it is indexed, in any process that it is sent to."""
 
-    Parameters
-    ----------
-    fetch : callable
-        A module-level function that reads ``array[index]``; called with `arguments`, then the
-        index.
-    arguments : tuple
-        What `fetch` needs to find the array; strings, numbers and what can be pickled.
-    shape : tuple of int
-        The shape of the array.
-    dtype : dtype
-        Its type.
-    """
-
-    fetch: Callable[..., np.ndarray]
-    arguments: tuple[Any, ...]
     shape: tuple[int, ...]
     dtype: np.dtype
 
     @property
     def ndim(self) -> int:
         """The number of axes."""
-        return len(self.shape)
 
-    def __getitem__(self, index: Any) -> np.ndarray:
-        return self.fetch(*self.arguments, index)
-
-    def __dask_tokenize__(self) -> tuple[Any, ...]:
-        return (type(self).__name__, self.fetch.__name__, self.arguments, self.shape)
+    def __getitem__(self, index: Any) -> np.ndarray: ...
 
 
-def to_dask(slices: Slices, axis: int, chunks: int | None, stored: int | None, limit: int) -> Any:
-    """Wrap `slices` as a Dask array with its samples first, chunked along samples only.
+def covering(index: Any, shape: tuple[int, ...]) -> tuple[Region, tuple[Any, ...]]:
+    """Split an index into the region that covers it and what to take from that region.
 
     Parameters
     ----------
-    slices : Slices
+    index : tuple of slice and int
+        One entry an axis, or fewer.
+    shape : tuple of int
+        The shape of the array.
+
+    Returns
+    -------
+    region : tuple of (int, int)
+        Start and stop along each axis.
+    rest : tuple of slice and int
+        ``array[index]`` is ``array[region][rest]``.
+    """
+    given = index if isinstance(index, tuple) else (index,)
+    given = (*given, *(slice(None),) * (len(shape) - len(given)))
+    region: list[tuple[int, int]] = []
+    rest: list[Any] = []
+    for size, one in zip(shape, given, strict=True):
+        if isinstance(one, slice):
+            taken = range(size)[one]
+            low, high = (min(taken), max(taken) + 1) if taken else (0, 0)
+            stop = taken.stop - low
+            rest.append(slice(taken.start - low, stop if stop >= 0 else None, taken.step))
+        else:
+            low = range(size)[one]
+            high = low + 1
+            rest.append(0)
+        region.append((low, high))
+    return tuple(region), tuple(rest)
+
+
+def to_dask(array: OnDisk, axis: int, chunks: int | None, stored: int | None, limit: int) -> Any:
+    """Wrap an array on disk as a Dask array with its samples first, chunked along samples only.
+
+    Parameters
+    ----------
+    array : OnDisk
         What to read from.
     axis : int
         The axis of the samples.
@@ -77,7 +89,7 @@ def to_dask(slices: Slices, axis: int, chunks: int | None, stored: int | None, l
         The samples.
     """
     da = require("dask.array", "Reading in chunks", "dask")
-    shape, dtype = tuple(slices.shape), np.dtype(slices.dtype)
+    shape, dtype = tuple(array.shape), np.dtype(array.dtype)
     sample_bytes = max(1, math.prod(shape) // shape[axis] * dtype.itemsize)
     if chunks is None:
         fitting = max(1, min(BLOCK_BYTES, limit) // sample_bytes)
@@ -96,6 +108,6 @@ def to_dask(slices: Slices, axis: int, chunks: int | None, stored: int | None, l
     sizes = tuple(chunks if mode == axis else -1 for mode in range(len(shape)))
     # With an empty array to look at, Dask has no need to open the file for a first guess.
     meta = np.empty((0,) * len(shape), dtype=dtype)
-    X = da.from_array(slices, chunks=sizes, asarray=True, fancy=False, meta=meta)
+    X = da.from_array(array, chunks=sizes, asarray=True, fancy=False, meta=meta)
     X = da.moveaxis(X, axis, 0)
     return X.astype(dtype.newbyteorder("=")) if not dtype.isnative else X

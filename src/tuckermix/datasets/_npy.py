@@ -13,10 +13,10 @@ import numpy as np
 
 from tuckermix._archives import NUMERIC_KINDS, array_header, npy_entry, open_archive, zip_entries
 from tuckermix._reading import Refusal, open_regular, reading
-from tuckermix.datasets._axes import arrange, chosen_axes, kind_of
+from tuckermix._axes import arrange, chosen_axes, kind_of
 from tuckermix.datasets._container import assemble
 from tuckermix.datasets._dataset import Dataset
-from tuckermix.datasets._lazy import Slices, to_dask
+from tuckermix.datasets._lazy import covering, to_dask
 from tuckermix.datasets._options import FOR_PICTURES, Options
 
 NPY_SUFFIXES = frozenset({".npy"})
@@ -52,8 +52,28 @@ class _Stored:
         """Map them, or wrap them as a Dask array where chunks were asked for; samples first."""
         if chunks is None:
             return np.moveaxis(self.map(), axis, 0)
-        slices = Slices(_fetch, (self,), self.shape, self.dtype)
-        return to_dask(slices, axis, chunks, None, limit)
+        return to_dask(self, axis, chunks, None, limit)
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return len(self.shape)
+
+    def __getitem__(self, index: Any) -> np.ndarray:
+        """Read a part; no more of the file is mapped than the entries of its slowest axis."""
+        region, rest = covering(index, self.shape)
+        axis = 0 if self.order == "C" else self.ndim - 1
+        low, high = region[axis]
+        step = math.prod(self.shape) // max(1, self.shape[axis]) * self.dtype.itemsize
+        shape = (*self.shape[:axis], high - low, *self.shape[axis + 1 :])
+        inside = [slice(*one) for one in region]
+        inside[axis] = slice(None)
+        with reading(self.path):
+            if 0 in shape:
+                return np.empty(shape, self.dtype)[tuple(inside)][rest]
+            start = self.offset + low * step
+            mapped = np.memmap(self.path, self.dtype, "r", start, shape, self.order)
+            return np.array(mapped[tuple(inside)][rest])
 
 
 def _stored(path: Path) -> _Stored:
@@ -62,11 +82,6 @@ def _stored(path: Path) -> _Stored:
         shape, fortran, dtype = array_header(stream)
         order: Literal["C", "F"] = "F" if fortran else "C"
         return _Stored(os.path.abspath(path), stream.tell(), shape, order, dtype)
-
-
-def _fetch(stored: _Stored, index: Any) -> np.ndarray:
-    with reading(stored.path):
-        return np.array(stored.map()[index])
 
 
 def read_npy(path: Path, options: Options) -> Dataset:

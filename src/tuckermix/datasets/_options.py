@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +11,9 @@ import numpy as np
 
 from tuckermix._names import ON_ERROR, STOP
 from tuckermix._reading import Refusal, default_limit
+from tuckermix._sandbox import Sandbox
 from tuckermix._validation import check_integer
-from tuckermix.datasets._axes import ORDER, check_axes
+from tuckermix._axes import ORDER, check_axes
 
 FOR_PICTURES = "These options are for images and videos; leave them out"
 """What to do about options that do not concern stored arrays."""
@@ -39,6 +40,7 @@ class Options:
     on_error: str = STOP
     max_bytes: int = 0
     remember: Callable[[OneReader], OneReader] | None = None
+    sandbox: Sandbox = field(default_factory=lambda: Sandbox(0), compare=False, repr=False)
 
     @classmethod
     def checked(cls, **given: Any) -> Options:
@@ -59,7 +61,7 @@ class Options:
             shape = tuple(shape) if isinstance(shape, tuple | list) else (shape,)
             shape = tuple(check_integer(value, "sample_shape", "read") for value in shape)
             given["sample_shape"] = shape
-        return cls(**given)
+        return cls(**given, sandbox=Sandbox(given["max_bytes"]))
 
     def refuse(self, names: Sequence[str], what: str, remedy: str) -> None:
         """Refuse those of the named options that were given: they cannot be applied to `what`."""

@@ -14,17 +14,24 @@ import numpy as np
 from tuckermix._reading import Refusal, check_regular, open_regular, reading
 from tuckermix.datasets._dataset import Dataset
 from tuckermix.datasets._folder import files_in, stack_files
-from tuckermix.datasets._hdf5 import read_hdf5
 from tuckermix.datasets._idx import find_pairs, is_idx, read_idx
-from tuckermix.datasets._images import IMAGE_SUFFIXES, TIFF_SUFFIXES, read_image, read_tiff
-from tuckermix.datasets._mat import read_mat
-from tuckermix.datasets._nifti import NIFTI_SUFFIXES, read_nifti, read_scan
 from tuckermix.datasets._npy import NPY_SUFFIXES, read_npy, read_npz, read_sample
 from tuckermix.datasets._options import OneReader, Options
 from tuckermix.datasets._parquet import PARQUET_SUFFIXES, read_parquet
+from tuckermix.datasets._pictures import (
+    IMAGE_SUFFIXES,
+    NIFTI_SUFFIXES,
+    TIFF_SUFFIXES,
+    VIDEO_SUFFIXES,
+    Ahead,
+    read_nifti,
+    read_tiff,
+    read_video,
+    read_video_file,
+)
+from tuckermix.datasets._stored import read_hdf5, read_mat, read_zarr
 from tuckermix.datasets._table import TABLE_SUFFIXES, read_table
-from tuckermix.datasets._videos import VIDEO_SUFFIXES, read_video, read_video_file
-from tuckermix.datasets._zarr import is_zarr, read_zarr
+from tuckermix.datasets._zarr import is_zarr
 
 Reader = Callable[[Path, Options], Dataset]
 
@@ -166,13 +173,17 @@ def read(
     """
     given = locals().copy()  # the arguments, all of which but the path are options
     source = Path(given.pop("path"))
-    options = Options.checked(**given)
-    with reading(path):
+    return read_with(source, Options.checked(**given))
+
+
+def read_with(source: Path, options: Options) -> Dataset:
+    """Read a file or a folder, given options that are checked."""
+    with reading(source):
         if not source.exists():
             raise Refusal("it does not exist", "Check the path")
         if source.is_dir():
             return _read_folder(source, options)
-        check_regular(path, source.stat().st_mode)
+        check_regular(source, source.stat().st_mode)
         return _reader(source)(source, options)
 
 
@@ -222,13 +233,14 @@ def _read_folder(path: Path, options: Options) -> Dataset:
     return read_files(path, names, options)
 
 
-FILES: tuple[tuple[str, frozenset[str], OneReader], ...] = (
-    ("images", IMAGE_SUFFIXES, read_image),
+FILES: tuple[tuple[str, frozenset[str], OneReader | str], ...] = (
+    ("images", IMAGE_SUFFIXES, "picture"),
     ("videos", VIDEO_SUFFIXES, read_video),
-    ("scans", NIFTI_SUFFIXES, read_scan),
+    ("scans", NIFTI_SUFFIXES, "nifti"),
     ("arrays", NPY_SUFFIXES, read_sample),
 )
-"""Files that hold one sample each: what they are, how they end, who reads one of them."""
+"""Files that hold one sample each: what they are, how they end, and what reads one of them: a
+function, or the parser in the sandbox, which is asked for many at a time."""
 
 ENDINGS = f"Known endings are {', '.join(sorted(end for _, ends, _ in FILES for end in ends))}"
 """What to do about files that are none of them."""
@@ -250,6 +262,8 @@ def read_files(folder: Path, names: list[str], options: Options) -> Dataset:
         )
     for kind, _, read_one in FILES:
         if kind in found:
+            if isinstance(read_one, str):
+                read_one = Ahead(read_one, [folder / name for name in names], options)
             return stack_files(folder, names, read_one, options, kind)
     raise Refusal(f"files like {names[0]!r} hold no samples that can be read", ENDINGS)
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from tuckermix._optional import require
 from tuckermix._reading import Refusal
-from tuckermix.datasets._axes import N_COLOURS
+from tuckermix._axes import N_COLOURS
 
 GREY_WEIGHTS = (0.299, 0.587, 0.114)
 """Weights of red, green and blue in the grey value: ITU-R BT.601, which image programs use."""
@@ -68,3 +68,20 @@ def resize(image: np.ndarray, size: tuple[int, int] | None) -> np.ndarray:
         resized = np.rint(resized)
     resized = resized.astype(image.dtype)
     return resized[:, :, 0] if image.ndim == 2 else resized
+
+
+def fitted(
+    sample: np.ndarray, axes: str, colour: bool, grey: bool | None, size: tuple[int, int] | None
+) -> tuple[np.ndarray, str]:
+    """Give a sample the colours and the size asked for, plane by plane; return it with its axes."""
+    if grey is None and size is None:
+        return sample, axes
+    plane_axes = "YXC" if axes.endswith("YXC") else "YX"
+    if not axes.endswith(plane_axes):
+        raise Refusal(f"its axes {axes} do not end in height and width", "Leave out size and grey")
+    wanted = grey if colour or len(plane_axes) == 2 else None
+    planes = sample.reshape(-1, *sample.shape[len(axes) - len(plane_axes) :])
+    done = [resize(match(plane, wanted), None if size is None else tuple(size)) for plane in planes]
+    before = len(axes) - len(plane_axes)
+    shape = (*sample.shape[:before], *done[0].shape)
+    return np.stack(done).reshape(shape), axes[:before] + "YXC"[: done[0].ndim]

@@ -1,0 +1,133 @@
+"""The child process: it limits itself, then answers questions about files until there are no more."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from importlib import import_module
+from typing import Any, BinaryIO
+
+from tuckermix._reading import Refusal
+from tuckermix._sandbox import LENGTHS, LIMITS, Question
+
+KINDS = {
+    **dict.fromkeys(("hdf5", "zarr", "mat", "nifti", "parquet"), "arrays"),
+    **dict.fromkeys(("picture", "tiff", "video"), "pictures"),
+}
+LONGEST_MESSAGE = 1000
+NO_MEMORY = ("memory allocation failed", "Cannot allocate memory", "realloc of size", "malloc of")
+
+
+def main(limit: int) -> None:
+    """Run as a process whose standard streams are the pipes of questions and answers."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent
+    answers = os.fdopen(os.dup(1), "wb")
+    with open(os.devnull, "wb") as nowhere:
+        os.dup2(nowhere.fileno(), 1)  # what a library prints is no answer
+    serve(limit, sys.stdin.buffer, answers)
+
+
+def serve(limit: int, questions: BinaryIO, answers: BinaryIO) -> None:
+    """Answer questions within limits.
+
+    Parameters
+    ----------
+    limit : int
+        Bytes that a library may take, beside a fixed room.
+    questions, answers : binary streams
+        Where questions come from and answers go.
+    """
+    _restrict("RLIMIT_FSIZE", 0)
+    _restrict("RLIMIT_CORE", 0)
+    _restrict("RLIMIT_NOFILE", LIMITS.files)
+    files = _Files(limit)
+    _send(answers, {"ready": True})
+    for line in questions:
+        asked = json.loads(line)
+        try:
+            for said, values in files.answer(asked):
+                _send(answers, said, values)
+        except Exception as error:
+            _send(answers, told(error))
+
+
+class _Files:
+    """The file that was asked for last, which stays open for the next question."""
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.kinds: dict[str, Callable[..., Any]] = {}
+        self.place: tuple[str, str] | None = None
+        self.opened: Any = None
+
+    def answer(self, asked: Question) -> Iterator[tuple[dict[str, Any], Any]]:
+        kind, do, path = (asked.pop(name) for name in ("kind", "do", "path"))
+        work = self.limit + os.stat(path).st_size
+        if kind not in self.kinds:
+            self.kinds[kind] = getattr(import_module(f"{__package__}.{KINDS[kind]}"), kind.title())
+            self.kinds[kind].load()  # type: ignore[attr-defined]
+            _limit_memory(self.limit + LIMITS.room)
+        _restrict("RLIMIT_CPU", math.ceil(time.process_time() + LIMITS.seconds + work / LIMITS.rate))
+        if (kind, path) != self.place:
+            self.opened, self.place = None, None
+            self.opened = self.kinds[kind](path, self.limit)
+            self.place = (kind, path)
+        yield from getattr(self.opened, f"answer_{do}")(**asked)
+
+
+def told(error: Exception) -> dict[str, Any]:
+    """Say in an answer what went wrong."""
+    message = str(error)[:LONGEST_MESSAGE]
+    if isinstance(error, Refusal):
+        return {"refusal": [*error.args, error.shapes]}
+    if isinstance(error, MemoryError) or any(words in message for words in NO_MEMORY):
+        return {"memory": True}
+    if isinstance(error, ImportError) and "install tuckermix" in message:
+        return {"missing": message}
+    if type(error) in (FileNotFoundError, PermissionError, IsADirectoryError):
+        return {"system": [error.errno, error.strerror]}  # type: ignore[attr-defined]
+    return {"fault": [type(error).__name__, message]}
+
+
+def _send(answers: BinaryIO, said: dict[str, Any], values: Any = None) -> None:
+    content: Any = b""
+    if values is not None:
+        import numpy as np
+
+        values = np.asarray(values)
+        if values.flags.f_contiguous and not values.flags.c_contiguous:
+            said, values = {**said, "turned": True}, values.T  # no copy is made
+        said = {**said, "dtype": values.dtype.str, "shape": list(values.shape)}
+        content = np.ascontiguousarray(values).reshape(-1).view("u1").data
+    text = json.dumps(said).encode()
+    if len(text) > LIMITS.said:
+        refusal = ["the names of its parts take too much memory", "Store fewer of them", []]
+        text, content = json.dumps({"refusal": refusal}).encode(), b""
+    answers.write(LENGTHS.pack(len(text), len(content)))
+    answers.write(text)
+    answers.write(content)
+    answers.flush()
+
+
+def _restrict(name: str, most: int) -> None:
+    """Set a soft limit of this process, where the system has it."""
+    with suppress(ImportError, AttributeError, ValueError, OSError):
+        import resource
+
+        kind = getattr(resource, name)
+        _, hard = resource.getrlimit(kind)
+        resource.setrlimit(kind, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard))
+
+
+def _limit_memory(more: int) -> None:
+    """Let this process take so many bytes more from now on; the parent looks after it elsewhere."""
+    if sys.platform == "linux":
+        with open("/proc/self/statm") as stream:
+            pages = int(stream.read().split()[0])
+        _restrict("RLIMIT_AS", pages * os.sysconf("SC_PAGE_SIZE") + more)

@@ -1,0 +1,186 @@
+"""Images, scans and videos: folders of them, and one file cut into samples."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tuckermix._axes import WORDS, arrange, chosen_axes, kind_of, sample_letter
+from tuckermix._pixels import fitted
+from tuckermix._reading import Refusal, check_fits
+from tuckermix._sandbox import Said, question
+from tuckermix.datasets._container import left_on_disk
+from tuckermix.datasets._dataset import Dataset
+from tuckermix.datasets._options import Options
+from tuckermix.datasets._stored import Stored, stamp_of
+
+TIFF_SUFFIXES = frozenset({".tif", ".tiff"})
+"""File names of TIFF."""
+
+IMAGE_SUFFIXES = TIFF_SUFFIXES | frozenset(
+    {".png", ".jpg", ".jpeg", ".bmp", ".pgm", ".ppm", ".pbm", ".pnm", ".gif", ".webp"}
+)
+"""File names of images."""
+
+NIFTI_SUFFIXES = frozenset({".nii", ".nii.gz"})
+"""File names of NIfTI."""
+
+VIDEO_SUFFIXES = frozenset(
+    {".avi", ".mp4", ".m4v", ".mov", ".mkv", ".webm", ".mpg", ".mpeg", ".ogv"}
+)
+"""File names of videos."""
+
+Finish = Callable[[Said, np.ndarray, Options], tuple[np.ndarray, str]]
+
+
+class Ahead:
+    """Reads files of a folder in the sandbox, which is asked for the next ones before they are due.
+
+    Parameters
+    ----------
+    kind : {"picture", "nifti"}
+        What the files are.
+    paths : sequence of Path
+        The files in the order in which they are wanted; some may be left out.
+    options : Options
+        What the caller asked for.
+    """
+
+    def __init__(self, kind: str, paths: Sequence[Path], options: Options) -> None:
+        asked: dict[str, Any] = {}
+        if kind == "picture":
+            asked = {name: getattr(options, name) for name in ("axes", "channels", "grey", "size")}
+        else:
+            refuse_for_scans(options)
+        self.sandbox = options.sandbox
+        self.questions = [question(kind, "read", path, **asked) for path in paths]
+        self.places = {path: place for place, path in enumerate(paths)}
+        self.next = -1
+        self.answers: Iterator[Any] = iter(())
+
+    def __call__(self, path: Path, options: Options) -> tuple[np.ndarray, str]:
+        """Read one file; return the sample and how it is drawn."""
+        place = self.places[path]
+        if place != self.next:
+            self.answers = self.sandbox.each(self.questions[place:])
+        self.next = place + 1
+        answer = next(self.answers)
+        if isinstance(answer, Exception):
+            raise answer
+        said, sample = answer
+        if "axes" in said:  # a scan
+            axes = chosen_axes(options.axes, said["axes"], sample.shape)
+            sample, axes = arrange(sample, axes, channels=options.channels)
+            return sample, kind_of(axes, sample.shape)
+        return sample, str(said["kind"])
+
+
+def describe_files(paths: Sequence[Path], options: Options) -> list[Said | Exception]:
+    """Say of each image what its header says: size, mode, frames. Nothing is decoded."""
+    questions = [question("picture", "describe", path) for path in paths]
+    return [
+        answer if isinstance(answer, Exception) else answer[0]
+        for answer in options.sandbox.each(questions)
+    ]
+
+
+def read_tiff(path: Path, options: Options) -> Dataset:
+    """Read a TIFF file whose pages are the samples."""
+    said = options.sandbox.ask("tiff", "list", path)
+    pages = Stored(
+        options.sandbox, "tiff", os.path.abspath(path), tuple(said["shape"]),
+        np.dtype(said["type"]), stamp=stamp_of(path),
+    )  # fmt: skip
+    axes = chosen_axes(options.axes, said["axes"], pages.shape)
+    first = sample_letter(axes, pages.shape)
+    if left_on_disk(options, pages.nbytes):
+        options.refuse(("size", "grey"), "pages that stay on disk", "Leave out lazy and chunks")
+        X, axes = pages.lazy(axes.index(first), options.chunks), first + axes.replace(first, "")
+    else:
+        check_fits("its pages", pages.nbytes, options.max_bytes)
+        X = pages.load()
+    names = said["channels"]
+    X, axes = arrange(X, axes, first, options.channels, names)
+    if options.size is not None or options.grey is not None:
+        done = [fitted(one, axes[1:], said["colour"], options.grey, options.size) for one in X]
+        X, axes = np.stack([page for page, _ in done]), first + done[0][1]
+    elif isinstance(X, np.ndarray):
+        X = np.ascontiguousarray(X)
+    notes = []
+    if len(axes) > 3 and first in "TZC" and options.axes is None:
+        shape = " × ".join(map(str, X.shape[1:]))
+        notes.append(
+            f"Samples are the {X.shape[0]} entries along {first} ({WORDS[first]}), each of shape "
+            f"{shape}: set axes to say otherwise, with N for the samples."
+        )
+    extra = {"notes": notes, "channels": names, "kind": kind_of(axes[1:], X.shape[1:])}
+    return Dataset(X=X, name=path.name, extra=extra)
+
+
+def refuse_for_scans(options: Options) -> None:
+    """Refuse what cannot be done to scans."""
+    remedy = "Leave the option out, or resample the scans in the program that made them"
+    options.refuse(("size", "frames", "grey"), "scans", remedy)
+
+
+def read_nifti(path: Path, options: Options) -> Dataset:
+    """Read a scan whose times are the samples, or else its slices."""
+    refuse_for_scans(options)
+    said, X = options.sandbox.array("nifti", "read", path)
+    axes = chosen_axes(options.axes, said["axes"], X.shape)
+    first = sample_letter(axes, X.shape)
+    X, axes = arrange(X, axes, first, options.channels)
+    note = (
+        f"Samples are the {X.shape[0]} entries along {first} ({WORDS[first]}): set axes to say "
+        "otherwise, with N for the samples, or name a folder of scans."
+    )
+    kind = kind_of(axes[1:], X.shape[1:])
+    extra = {"notes": [] if options.axes else [note], "kind": kind}
+    return Dataset(X=np.ascontiguousarray(X), name=path.name, extra=extra)
+
+
+def read_video_file(path: Path, options: Options) -> Dataset:
+    """Read one video: its frames are the samples, or its clips of `frames` frames."""
+    video = _frames(path, options, None)
+    if options.frames is not None:
+        count = video.shape[0] // options.frames
+        if count < 1:
+            raise _too_short(video.shape[0], options.frames)
+        video = video[: count * options.frames]
+        video = video.reshape(count, options.frames, *video.shape[1:])
+        return Dataset(X=video, name=path.name, extra={"kind": "video"})
+    return Dataset(X=video, name=path.name)
+
+
+def read_video(path: Path, options: Options) -> tuple[np.ndarray, str]:
+    """Read a video of a folder: (frames, height, width), in colour with a last axis of 3."""
+    video = _frames(path, options, options.frames)
+    if options.frames is not None and video.shape[0] < options.frames:
+        raise _too_short(video.shape[0], options.frames)
+    return video, "video"
+
+
+def _too_short(count: int, frames: int) -> ValueError:
+    return Refusal(
+        f"it has {count} frames and frames={frames} were asked for", "Pass a smaller frames"
+    )
+
+
+def _frames(path: Path, options: Options, most: int | None) -> np.ndarray:
+    """Collect frames up to a number, within the limit on memory."""
+    asked = {"grey": options.grey, "size": options.size, "most": most}
+    collected: list[np.ndarray] = []
+    total = 0
+    for frame in options.sandbox.pieces("video", "frames", path, **asked):
+        collected.append(frame)
+        total += frame.nbytes
+        remedy = "Pass a smaller size, grey=True, fewer frames, or a larger max_bytes"
+        what = f"its first {len(collected)} frames"
+        check_fits(what, total, options.max_bytes, remedy, verb="take")
+    if not collected:
+        raise Refusal("it has no frames")
+    return np.stack(collected)
