@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from tuckermix.datasets import ReadError, read
-from tuckermix.datasets._axes import (
+from tuckermix._axes import (
     ORDER,
     arrange,
     check_axes,

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tuckermix.datasets import ReadError
-from tuckermix.datasets._pixels import as_grey_values, grey_array, match, resize
+from tuckermix._pixels import as_grey_values, grey_array, match, resize
 
 
 def test_grey():
@@ -49,7 +49,7 @@ def test_constant_images_stay_constant(dtype, shape):
 
 
 def test_resizing_without_pillow(monkeypatch):
-    from tuckermix.datasets._pixels import resize
+    from tuckermix._pixels import resize
 
     real = builtins.__import__
 

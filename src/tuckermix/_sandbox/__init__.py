@@ -52,6 +52,8 @@ class Limits:
         Seconds for any question, in which a library opens a hundred thousand arrays.
     rate : int
         Bytes of file and answer for which there is one more second: a tenth of the usual speed.
+    parts : int
+        Chunks of an array for which there is one more second.
     room : int
         Bytes of memory beyond `max_bytes`, for copies, caches and tables of the libraries.
     libraries : int
@@ -61,7 +63,9 @@ class Limits:
     said : int
         Bytes of JSON in an answer: more than a kilobyte for each of ten thousand arrays.
     ahead : int
-        Questions that are sent before the first of them is answered. They must fit into a pipe.
+        Questions that are sent at a time. Twice as many paths must fit into a pipe.
+    buffer : int
+        Bytes of answers to send at a time: each sending wakes another process.
     pipe : int
         Bytes of the pipe of answers where its size can be set: a larger one doubles the speed.
     piece : int
@@ -73,11 +77,13 @@ class Limits:
     start: float = 60.0
     seconds: float = 4.0
     rate: int = 10 * 2**20
+    parts: int = 1000
     room: int = 64 * 2**20
     libraries: int = 512 * 2**20
     files: int = 64
     said: int = 16 * 2**20
-    ahead: int = 12
+    ahead: int = 32
+    buffer: int = 2**18
     pipe: int = 2**20
     piece: int = 16 * 2**20
     tick: float = 0.1
@@ -96,6 +102,7 @@ class _Child:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
+            bufsize=LIMITS.buffer,
             env={**os.environ, **ENVIRONMENT},
         )
         assert self.process.stdin is not None
@@ -130,10 +137,12 @@ class _Child:
                 self.process.kill()
                 break
 
-    def send(self, question: Question) -> None:
-        """Send a question; a process that has died is noticed when its answer is missing."""
+    def send(self, *questions: Question) -> None:
+        """Send questions; a process that has died is noticed when its answer is missing."""
         with suppress(OSError):
-            self.stdin.write(json.dumps(question).encode() + b"\n")
+            for one in questions:
+                self.stdin.write(json.dumps(one).encode() + b"\n")
+            self.stdin.write(b"\n")  # says that these answers are waited for
             self.stdin.flush()
 
     def receive(self, seconds: float, most: int, into: np.ndarray | None = None) -> _Answer:
@@ -275,22 +284,27 @@ class Sandbox:
 
         What a file raises is yielded, not raised, so that the others follow it.
         """
-        done = 0
+        done = alone = 0
         while done < len(questions):
             with suppress(_Died), self._child() as child:
                 sent = done
-                for asked in questions[done:]:
-                    while sent < min(len(questions), done + LIMITS.ahead):
-                        child.send(questions[sent])
-                        sent += 1
-                    done += 1
+                while done < len(questions):
+                    most = 1 if done < alone else LIMITS.ahead
+                    if sent - done <= most // 2:
+                        child.send(*questions[sent : sent + most])
+                        sent = min(len(questions), sent + most)
                     try:
-                        said, content = _received(child, asked, self.limit)
-                        yield said, values_of(said, content)
+                        said, content = _received(child, questions[done], self.limit)
+                        answer: Any = said, values_of(said, content)
                     except Exception as error:
-                        yield error
                         if not getattr(error, "answered", False):
-                            raise _Died from error
+                            if sent - done > 1:  # some answers were lost: ask again one by one
+                                alone = sent
+                                raise _Died from error
+                            child.process.kill()
+                        answer = error
+                    done += 1
+                    yield answer
 
     def pieces(
         self, kind: str, do: str, path: str | os.PathLike[str], **details: Any
@@ -324,14 +338,17 @@ def values_of(
     dtype, shape = np.dtype(said["dtype"]), tuple(said["shape"])
     if dtype.kind not in NUMBERS_AND_TEXT or not all(type(n) is int and n >= 0 for n in shape):
         raise ValueError(f"values of type {dtype} and shape {shape} came")
-    if into is not None:
-        if (dtype, shape) != (into.dtype, into.shape) or content:
-            raise ValueError(f"{dtype} of shape {shape} came, not {into.dtype} of {into.shape}")
-        return into
-    if math.prod(shape) * dtype.itemsize != len(content):
+    values = None
+    if into is not None and not content:
+        values = into
+    elif math.prod(shape) * dtype.itemsize == len(content):
+        values = np.frombuffer(content, dtype).reshape(shape)
+        values = values.T if said.get("turned") else values
+    if values is None or (into is not None and (dtype, values.shape) != (into.dtype, into.shape)):
         raise ValueError(f"{len(content)} bytes came for {shape} values of {dtype}")
-    values = np.frombuffer(content, dtype).reshape(shape)
-    return values.T if said.get("turned") else values
+    if into is not None and values is not into:
+        into[...] = values
+    return values
 
 
 def _received(
@@ -343,8 +360,9 @@ def _received(
         work += os.stat(path).st_size
     if into is None and asked["do"] != "read":
         work -= most  # how much comes is not known before
+    seconds = LIMITS.seconds + work / LIMITS.rate + asked.get("parts", 0) / LIMITS.parts
     try:
-        said, content = child.receive(LIMITS.seconds + work / LIMITS.rate, most, into)
+        said, content = child.receive(seconds, most, into)
     except EOFError as error:
         raise child.cause() from error
     error = _error(said, path)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import gzip
 import math
 import os
+import warnings
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from tuckermix._reading import Refusal, check_fits, open_regular, open_unpacked
 NUMERIC_KINDS = "buif"
 MAX_PARTS = 10_000
 MAX_COLUMNS = 100_000
+MAX_CHUNKS, ABSENT = 20_000, 20  # chunks to look for at least, and for each that is there
 
 Answers = Iterator[tuple[dict[str, Any], Any]]
 Region = Sequence[Sequence[int]]
@@ -137,27 +139,30 @@ class Zarr:
         self.arrays: dict[str, Any] = {}
 
     def _array(self, name: str, version: int) -> Any:
-        import warnings
-
         import zarr
 
         if name not in self.arrays:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                place = os.path.join(self.path, *name.split("/")) if name else self.path
-                self.arrays[name] = zarr.open_array(place, mode="r", zarr_format=version)
+            place = os.path.join(self.path, *name.split("/")) if name else self.path
+            self.arrays[name] = zarr.open_array(place, mode="r", zarr_format=version)
         return self.arrays[name]
 
-    def answer_list(self, nodes: Sequence[tuple[str, int]]) -> Answers:
+    def answer_list(self, nodes: Sequence[tuple[str, int, int]]) -> Answers:
         parts = []
-        for name, version in nodes:
+        for name, version, n_files in nodes:
             array = self._array(name, version)
             chunks = getattr(array, "shards", None) or array.chunks
+            more = {"chunks": chunks, "version": version}
+            n_chunks = math.prod(-(-a // b) for a, b in zip(array.shape, chunks, strict=True))
+            if n_chunks > MAX_CHUNKS + ABSENT * n_files:
+                more["refusal"] = [
+                    f"it declares {n_chunks} chunks and stores {n_files}",
+                    "Store it anew in larger chunks",
+                ]
             kind = getattr(array.dtype, "kind", "O")
             text = kind == "T" or (kind == "O" and isinstance(array.fill_value, str | None))
             dtype: Any = array.dtype if kind in NUMERIC_KINDS + "SU" else "str" if text else ""
             note = "" if dtype else f"values of type {array.dtype}"
-            parts.append(part(name, array.shape, dtype, note, chunks=chunks, version=version))
+            parts.append(part(name, array.shape, dtype, note, **more))
         yield {"parts": parts}, None
 
     def answer_read(self, name: str, region: Region, version: int) -> Answers:
@@ -192,10 +197,13 @@ class Mat:
     def answer_read(self, name: str, region: Region) -> Answers:
         import scipy.io
 
-        with open_regular(self.path) as stream:
-            values = scipy.io.loadmat(stream, variable_names=[name], mat_dtype=True)[name]
-        if values.dtype.kind not in NUMERIC_KINDS:
-            kind = "complex array" if values.dtype.kind == "c" else str(values.dtype)
+        kind = "complex array"
+        with open_regular(self.path) as stream, warnings.catch_warnings():
+            warnings.simplefilter("error", np.exceptions.ComplexWarning)
+            with suppress(np.exceptions.ComplexWarning):
+                values = scipy.io.loadmat(stream, variable_names=[name], mat_dtype=True)[name]
+                kind = "" if values.dtype.kind in NUMERIC_KINDS else str(values.dtype)
+        if kind:
             raise Refusal(
                 f"{name!r} holds a MATLAB {kind}, and samples are real numbers",
                 "Store the samples as an array of integers or floating-point numbers",

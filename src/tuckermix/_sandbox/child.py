@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from importlib import import_module
@@ -27,7 +28,7 @@ NO_MEMORY = ("memory allocation failed", "Cannot allocate memory", "realloc of s
 def main(limit: int) -> None:
     """Run as a process whose standard streams are the pipes of questions and answers."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent
-    answers = os.fdopen(os.dup(1), "wb")
+    answers = os.fdopen(os.dup(1), "wb", LIMITS.buffer)
     with open(os.devnull, "wb") as nowhere:
         os.dup2(nowhere.fileno(), 1)  # what a library prints is no answer
     serve(limit, sys.stdin.buffer, answers)
@@ -47,8 +48,13 @@ def serve(limit: int, questions: BinaryIO, answers: BinaryIO) -> None:
     _restrict("RLIMIT_CORE", 0)
     _restrict("RLIMIT_NOFILE", LIMITS.files)
     files = _Files(limit)
+    warnings.simplefilter("ignore")
     _send(answers, {"ready": True})
+    answers.flush()
     for line in questions:
+        if line == b"\n":
+            answers.flush()
+            continue
         asked = json.loads(line)
         try:
             for said, values in files.answer(asked):
@@ -61,19 +67,22 @@ class _Files:
     """The file that was asked for last, which stays open for the next question."""
 
     def __init__(self, limit: int) -> None:
-        self.limit = limit
+        self.limit, self.seconds = limit, 0
         self.kinds: dict[str, Callable[..., Any]] = {}
         self.place: tuple[str, str] | None = None
         self.opened: Any = None
 
     def answer(self, asked: Question) -> Iterator[tuple[dict[str, Any], Any]]:
         kind, do, path = (asked.pop(name) for name in ("kind", "do", "path"))
-        work = self.limit + os.stat(path).st_size
+        work = LIMITS.seconds + self.limit / LIMITS.rate + asked.pop("parts", 0) / LIMITS.parts
+        work += time.process_time()
         if kind not in self.kinds:
             self.kinds[kind] = getattr(import_module(f"{__package__}.{KINDS[kind]}"), kind.title())
             self.kinds[kind].load()  # type: ignore[attr-defined]
             _limit_memory(self.limit + LIMITS.room)
-        _restrict("RLIMIT_CPU", math.ceil(time.process_time() + LIMITS.seconds + work / LIMITS.rate))
+        if work > self.seconds:  # in larger steps than questions
+            self.seconds = math.ceil(work + LIMITS.start)
+            _restrict("RLIMIT_CPU", self.seconds)
         if (kind, path) != self.place:
             self.opened, self.place = None, None
             self.opened = self.kinds[kind](path, self.limit)
@@ -112,7 +121,6 @@ def _send(answers: BinaryIO, said: dict[str, Any], values: Any = None) -> None:
     answers.write(LENGTHS.pack(len(text), len(content)))
     answers.write(text)
     answers.write(content)
-    answers.flush()
 
 
 def _restrict(name: str, most: int) -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import io
 import math
-import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any, BinaryIO
 
@@ -66,8 +66,7 @@ class Picture:
 
     def answer_describe(self) -> Answers:
         """Say what the header says: the size as shown, the mode, the frames. Nothing is decoded."""
-        with open_regular(self.path) as stream, warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with open_regular(self.path) as stream:
             if stream.read(4) in TIFF_STARTS:
                 tiff = Tiff(self.path, self.limit)
                 said = {"shape": tiff.shape, "axes": tiff.axes, "dtype": tiff.dtype.str}
@@ -110,17 +109,15 @@ class Picture:
     def _decoded(self, stream: BinaryIO) -> np.ndarray:
         from PIL import ImageOps
 
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # Pillow warns of images that are merely large
-            image = self._opened(stream)
-            n_frames = getattr(image, "n_frames", 1)
-            if n_frames > 1:
-                raise Refusal(
-                    f"it is an animation of {n_frames} frames",
-                    "Convert it to a video file, or keep one frame",
-                )
-            ImageOps.exif_transpose(image, in_place=True)
-            return _as_array(image)
+        image = self._opened(stream)
+        n_frames = getattr(image, "n_frames", 1)
+        if n_frames > 1:
+            raise Refusal(
+                f"it is an animation of {n_frames} frames",
+                "Convert it to a video file, or keep one frame",
+            )
+        ImageOps.exif_transpose(image, in_place=True)
+        return _as_array(image)
 
 
 def _as_array(image: Any) -> np.ndarray:
@@ -137,6 +134,14 @@ def _as_array(image: Any) -> np.ndarray:
     return np.asarray(image)
 
 
+class _Stream(io.BufferedReader):
+    """A file of which tifffile sees neither name nor place: it opens no other files beside it."""
+
+    def fileno(self) -> int:
+        """Say that there is none."""
+        raise OSError("a stream")
+
+
 class Tiff:
     """A stack of pages by tifffile, which knows what OME, ImageJ and others note in it.
 
@@ -150,8 +155,8 @@ class Tiff:
     def __init__(self, path: str, limit: int) -> None:
         tifffile = require("tifffile", "Reading TIFF", "io")
         self.path = path
-        self.stream = open_regular(path)
-        tiff = tifffile.TiffFile(self.stream, _multifile=False)
+        self.stream = _Stream(open_regular(path).detach())  # type: ignore[attr-defined]
+        tiff = tifffile.TiffFile(self.stream, name="stack", _multifile=False)
         if len(tiff.pages) > MAX_PAGES:
             raise Refusal(f"it has more than {MAX_PAGES} pages", "Store fewer in a file")
         if not len(tiff.pages):
@@ -228,8 +233,7 @@ class Tiff:
 
     def _by_pillow(self, number: int) -> np.ndarray:
         Image = require("PIL.Image", "Reading this TIFF", "io", package="pillow")
-        with warnings.catch_warnings(), Image.open(self.path, formats=("TIFF",)) as image:
-            warnings.simplefilter("ignore")
+        with Image.open(self.path, formats=("TIFF",)) as image:
             image.seek(number)
             plain = image.mode in ("1", "L", "RGB", "I", "F", "P") or image.mode.startswith("I;16")
             return np.array(image if plain else image.convert("RGB"))

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -40,7 +39,7 @@ def is_zarr(path: Path) -> bool:
     return any((path / marker).is_file() for marker in MARKERS)
 
 
-def nodes_of(path: Path) -> tuple[list[tuple[str, int]], list[Entry]]:
+def nodes_of(path: Path) -> tuple[list[tuple[str, int, int]], list[Entry]]:
     """List the arrays of a store.
 
     Parameters
@@ -50,17 +49,17 @@ def nodes_of(path: Path) -> tuple[list[tuple[str, int]], list[Entry]]:
 
     Returns
     -------
-    good : list of (str, int)
-        Name and version of each array that may be opened, in their order.
+    good : list of (str, int, int)
+        Name, version and number of files of each array that may be opened, in their order.
     refused : list of Entry
         The others; whoever loads one is told why it is refused.
     """
-    good: list[tuple[str, int]] = []
+    good: list[tuple[str, int, int]] = []
     refused: list[Entry] = []
-    for name, version, metadata in sorted(_arrays(str(path), ""), key=lambda found: found[0]):
+    for name, version, n_files, metadata in sorted(_arrays(str(path)), key=lambda one: one[0]):
         strange = sorted(set(_codecs(metadata)) - CODECS)
         if not strange:
-            good.append((name, version))
+            good.append((name, version, n_files))
             continue
         refusal = Refusal(
             f"it is stored with {', '.join(strange)}, which is not decoded here: some codecs may "
@@ -77,14 +76,14 @@ def nodes_of(path: Path) -> tuple[list[tuple[str, int]], list[Entry]]:
     return good, refused
 
 
-def _arrays(root: str, name: str) -> Iterator[tuple[str, int, dict[str, Any]]]:
-    """Yield name, version and metadata of the arrays in a folder; look at all files for links."""
-    pending, seen = [name], 0
+def _arrays(root: str) -> Iterator[tuple[str, int, int, dict[str, Any]]]:
+    """Yield name, version, number of files and metadata of each array."""
+    pending, seen = [""], 0
     while pending:
         name = pending.pop()
         folder = os.path.join(root, *name.split("/")) if name else root
-        markers = [marker for marker in MARKERS if os.path.lexists(os.path.join(folder, marker))]
-        inside = list(_checked(folder, name))
+        folders, files = _inside(folder, name)
+        markers = [marker for marker in MARKERS if marker in files]
         if len(markers) > 1:
             raise Refusal(
                 f"{name or 'its root'!r} has {' and '.join(markers)}, and can be one of them only",
@@ -97,20 +96,19 @@ def _arrays(root: str, name: str) -> Iterator[tuple[str, int, dict[str, Any]]]:
             continue  # neither array nor group, and nothing below is part of the store
         metadata = _metadata(os.path.join(folder, markers[0]))
         if markers[0] == ".zarray" or metadata.get("node_type") == "array":
-            for below in inside:  # its chunks
-                list(_walk(os.path.join(folder, below), f"{name}/{below}".lstrip("/")))
-            yield name, 2 if markers[0] == ".zarray" else 3, metadata
+            n_files = len(files)
+            while folders:  # of chunks
+                below, files = _inside(os.path.join(root, *folders[-1].split("/")), folders.pop())
+                folders += below
+                n_files += len(files)
+            yield name, 2 if markers[0] == ".zarray" else 3, n_files, metadata
         else:
-            pending += [f"{name}/{one}".lstrip("/") for one in inside]
+            pending += folders
 
 
-def _walk(folder: str, name: str) -> Iterator[None]:
-    for below in _checked(folder, name):
-        yield from _walk(os.path.join(folder, below), f"{name}/{below}")
-
-
-def _checked(folder: str, name: str) -> Iterator[str]:
-    """Yield the folders in a folder, and refuse links and what is no file."""
+def _inside(folder: str, name: str) -> tuple[list[str], list[str]]:
+    """List folders, by their place in the store, and files; refuse links and what is neither."""
+    folders, files = [], []
     with os.scandir(folder) as scan:
         for item in scan:
             place = f"{name}/{item.name}".lstrip("/")
@@ -120,9 +118,12 @@ def _checked(folder: str, name: str) -> Iterator[str]:
                     "Copy what it names to its place",
                 )
             if item.is_dir(follow_symlinks=False):
-                yield item.name
-            elif not stat.S_ISREG(item.stat(follow_symlinks=False).st_mode):
+                folders.append(place)
+            elif item.is_file(follow_symlinks=False):
+                files.append(item.name)
+            else:
                 raise Refusal(f"{place!r} is no regular file", "Remove it")
+    return folders, files
 
 
 def _metadata(file: str) -> dict[str, Any]:

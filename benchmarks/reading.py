@@ -1,0 +1,99 @@
+"""Time the readers, and compare them with another version: ``python benchmarks/reading.py --against SRC``.
+
+Writes a folder of PNG files and stacks of HDF5, Zarr and TIFF, whole ones and packed ones, and reads
+each in a new process, in turns with the other version, which lies in the folder SRC. Prints the
+median seconds, the ratio, and the most memory that the process held.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+READ = """
+import resource, sys, time
+from tuckermix.datasets import read
+path, lazy = sys.argv[1], sys.argv[2] == "lazy"
+start = time.perf_counter()
+X = read(path, max_bytes=2**33, **({"lazy": True} if lazy else {})).X
+total = float(X.sum(dtype="f8").compute() if lazy else X[-1].sum())
+peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+print(time.perf_counter() - start, peak / 1024, total)
+"""
+
+
+def write(folder: Path, n_images: int, mebibytes: int) -> dict[str, Path]:
+    """Write what is read."""
+    import h5py
+    import tifffile
+    import zarr
+    from PIL import Image
+
+    rng = np.random.default_rng(0)
+    images = folder / "png"
+    images.mkdir()
+    for number in range(n_images):
+        pixels = rng.integers(0, 256, (64, 64), dtype=np.uint8)
+        Image.fromarray(pixels).save(images / f"{number}.png")
+    X = rng.integers(0, 64, (4 * mebibytes, 512, 512), dtype=np.uint8)
+    rows = 16
+    with h5py.File(folder / "plain.h5", "w") as file:
+        file.create_dataset("X", data=X)
+    with h5py.File(folder / "packed.h5", "w") as file:
+        file.create_dataset("X", data=X[::4], chunks=(rows, 512, 512), compression="lzf")
+    zarr.create_array(folder / "plain.zarr", data=X, chunks=(rows, 512, 512), compressors=None)
+    zarr.create_array(folder / "packed.zarr", data=X, chunks=(rows, 512, 512))
+    tifffile.imwrite(folder / "plain.tif", X, photometric="minisblack")
+    np.save(folder / "plain.npy", X)
+    return {path.name: path for path in sorted(folder.iterdir())}
+
+
+def measure(source: Path, path: Path, how: str) -> list[float]:
+    """Read once in a process of its own."""
+    environment = {**os.environ, "PYTHONPATH": str(source), "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-c", READ, str(path), how]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    if done.returncode:
+        return [float("nan"), float("nan"), 0.0]
+    return [float(number) for number in done.stdout.split()]
+
+
+def main() -> None:
+    """Run the command."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    here = Path(__file__).resolve().parents[1] / "src"
+    parser.add_argument("--against", type=Path, default=here, help="folder of another version")
+    parser.add_argument("--images", type=int, default=10_000)
+    parser.add_argument("--mebibytes", type=int, default=1024)
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--only", nargs="+", help="files to read")
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        found = write(Path(folder), given.images, given.mebibytes)
+        print("| what | seconds | other | ratio | MiB | other |\n| --- | ---: | ---: | ---: | ---: | ---: |")
+        for name, path in found.items():
+            for how in ("whole", "lazy"):
+                if (given.only and name not in given.only) or (how == "lazy" and name in ("png", "plain.npy")):
+                    continue
+                times: dict[Path, list[list[float]]] = {here: [], given.against: []}
+                for _ in range(given.repeats):
+                    for source, list_ in times.items():
+                        list_.append(measure(source, path, how))
+                new, old = (
+                    [statistics.median(column) for column in zip(*one, strict=True)]
+                    for one in (times[here], times[given.against])
+                )
+                assert new[2] == old[2] or old[0] != old[0], (new, old)
+                print(f"| {name}, {how} | {new[0]:.2f} | {old[0]:.2f} | {new[0] / old[0]:.2f} "
+                      f"| {new[1]:.0f} | {old[1]:.0f} |", flush=True)  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()
