@@ -77,10 +77,14 @@ def main() -> None:
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         found = write(Path(folder), given.images, given.mebibytes)
-        print("| what | seconds | other | ratio | MiB | other |\n| --- | ---: | ---: | ---: | ---: | ---: |")
+        print(
+            "| what | seconds | other | ratio | MiB | other |\n| --- | ---: | ---: | ---: | ---: | ---: |"
+        )
         for name, path in found.items():
             for how in ("whole", "lazy"):
-                if (given.only and name not in given.only) or (how == "lazy" and name in ("png", "plain.npy")):
+                if (given.only and name not in given.only) or (
+                    how == "lazy" and name in ("png", "plain.npy")
+                ):
                     continue
                 times: dict[Path, list[list[float]]] = {here: [], given.against: []}
                 for _ in range(given.repeats):

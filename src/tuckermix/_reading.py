@@ -12,7 +12,6 @@ import gzip
 import io
 import os
 import stat
-import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from typing import IO, BinaryIO
@@ -31,10 +30,6 @@ GZIP_MAGIC = b"\x1f\x8b"
 
 UNCHECKED = 2**20
 """Bytes that may be asked for without a look at how many are left."""
-
-LZMA_MEMORY = 2**26
-"""The most memory, in bytes, that unpacking xz may take for its dictionary: its strongest usual
-setting needs a little less."""
 
 ANEW = "Get the file anew"
 """What helps with a file that lacks something."""
@@ -99,9 +94,48 @@ def total_memory() -> int:
         return 0
 
 
+def available_memory() -> int:
+    """Return the bytes of memory that this process may take; 0 where the system does not tell.
+
+    That is the memory of the machine, or less: in a container (a control group of Linux, of version
+    1 or 2), or where the shell limits the addresses of a process (``ulimit -v``).
+    """
+    limits = (total_memory(), _group_limit(), _address_limit())
+    return min((limit for limit in limits if limit), default=0)
+
+
+def _address_limit() -> int:
+    with suppress(ImportError, OSError, ValueError):
+        import resource
+
+        soft, _ = resource.getrlimit(resource.RLIMIT_AS)
+        return soft if soft != resource.RLIM_INFINITY else 0
+    return 0
+
+
+def _group_limit(groups: str = "/proc/self/cgroup", root: str = "/sys/fs/cgroup") -> int:
+    """Return the least limit on the memory of the control groups of this process, or 0."""
+    found: list[int] = []
+    with suppress(OSError), open(groups, encoding="utf-8") as stream:
+        for line in stream:
+            _, controllers, place = line.strip().split(":", 2)
+            if controllers and "memory" not in controllers.split(","):
+                continue
+            base = os.path.join(root, "memory") if controllers else root
+            name = "memory.limit_in_bytes" if controllers else "memory.max"
+            parts = [part for part in place.split("/") if part not in ("", "..")]
+            for depth in range(len(parts) + 1):  # a group keeps to the limits of those above it
+                with (
+                    suppress(OSError, ValueError),
+                    open(os.path.join(base, *parts[:depth], name), encoding="ascii") as told,
+                ):
+                    found.append(int(told.read()))
+    return min(found, default=0)
+
+
 def default_limit() -> int:
     """Return the most bytes that a file may unpack to unless the caller says otherwise."""
-    return int(MEMORY_SHARE * (total_memory() or UNKNOWN_MEMORY))
+    return int(MEMORY_SHARE * (available_memory() or UNKNOWN_MEMORY))
 
 
 def stated(path: Path, field: str) -> str:
@@ -165,40 +199,16 @@ def open_unpacked(path: Path) -> Iterator[IO[bytes]]:
             yield stream  # type: ignore[misc]
 
 
-def slack(nbytes: int) -> int:
-    """Return the most bytes that `nbytes` can take packed: packing may lengthen what is random."""
-    return nbytes + nbytes // 8 + 1024
-
-
-def inflate(packed: bytes, limit: int, wbits: int = zlib.MAX_WBITS) -> bytes:
-    """Unpack deflated bytes, and refuse to go beyond a length.
-
-    Parameters
-    ----------
-    packed : bytes
-        One stream, or several behind one another as gzip allows.
-    limit : int
-        The most bytes to unpack; a stream that gives more is refused at that point.
-    wbits : int, default=zlib.MAX_WBITS
-        The kind of header, as in `zlib.decompressobj`.
-
-    Returns
-    -------
-    content : bytes
-        What was packed.
-    """
-    pieces, left = [], limit + 1  # one more, to see whether it ends there
-    while packed:
-        unpacker = zlib.decompressobj(wbits)
-        piece = unpacker.decompress(packed, left)
-        pieces.append(piece)
-        left -= len(piece)
-        if left <= 0:
-            raise ValueError(f"more than the expected {limit} bytes are packed")
-        if not unpacker.eof:
-            raise EOFError("the packed bytes end early")
-        packed = unpacker.unused_data
-    return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+def _no_memory(path: Path) -> ReadError:
+    """Build the error for a file for which the memory of this process does not suffice."""
+    ends = (
+        os.fspath(path).lower().endswith((".npy", ".h5", ".hdf5", ".hdf", ".zarr", ".tif", ".tiff"))
+    )
+    remedy = "Pass chunks=100" if ends else "Store it as .npy, HDF5 or Zarr and pass chunks=100"
+    remedy += ", to read it in pieces"
+    if _address_limit():
+        remedy += ", or raise the limit on memory that this process has (ulimit -v)"
+    return read_error(path, "its content does not fit into memory", remedy)
 
 
 @contextmanager
@@ -222,10 +232,10 @@ def reading(path: Path) -> Iterator[None]:
     except PermissionError as error:
         raise read_error(path, "permission is denied", "Check who may read it") from error
     except MemoryError as error:
-        raise read_error(
-            path,
-            "its content does not fit into memory",
-            "Store it as .npy, HDF5 or Zarr and pass lazy=True",
-        ) from error
+        raise _no_memory(path) from error
+    except OSError as error:
+        if error.errno == errno.ENOMEM:
+            raise _no_memory(path) from error
+        raise damaged(path, type(error).__name__, str(error)) from error
     except Exception as error:
         raise damaged(path, type(error).__name__, str(error)) from error

@@ -12,23 +12,24 @@ import io
 import os
 from collections.abc import Iterator
 
-from tuckermix._reading import open_regular
+from tuckermix._reading import check_fits, default_limit, open_regular
 
 DELIMITERS = (",", ";", "\t")
 """Signs between columns."""
 
-LONGEST_LINE = 2**26
-"""Characters of the first line, and bytes of a cell: one without an end must not fill the
-memory."""
+LETTER_BYTES, CELL_BYTES = 16, 128
+"""Bytes that a letter takes at most, in several copies, and a cell beside its letters, while a line is taken apart."""
 
 
-def rows_of_text(path: str | os.PathLike[str]) -> Iterator[list[str]]:
+def rows_of_text(path: str | os.PathLike[str], limit: int | None = None) -> Iterator[list[str]]:
     """Yield the rows of a table, each a list of its cells, those without any left out.
 
     Parameters
     ----------
     path : str or path
         The file.
+    limit : int, default=None
+        The most bytes that a row may take in memory. None means half of the memory.
 
     Yields
     ------
@@ -36,6 +37,8 @@ def rows_of_text(path: str | os.PathLike[str]) -> Iterator[list[str]]:
         The cells as they stand. Bytes that are not UTF-8 are kept as the system keeps them in the
         names of files, so that both agree.
     """
+    limit = default_limit() if limit is None else limit
+    most = max(1, limit // LETTER_BYTES)
     with open_regular(path) as raw:
         start = raw.read(2)
         raw.seek(0)
@@ -44,20 +47,35 @@ def rows_of_text(path: str | os.PathLike[str]) -> Iterator[list[str]]:
         with io.TextIOWrapper(raw, encoding=encoding, errors=errors, newline="") as stream:
             first = ""
             while not first.strip():
-                first = stream.readline(LONGEST_LINE)
+                first = stream.readline(most)
                 if not first:
                     return
             delimiter = max(DELIMITERS, key=first.count)
-            before = csv.field_size_limit(LONGEST_LINE)
+            lines = _Lines(first, stream, delimiter, most, limit)
+            before = csv.field_size_limit(min(most, 2**31 - 1))
             try:
-                for row in csv.reader(_lines(first, stream), delimiter=delimiter):
+                for row in csv.reader(lines, delimiter=delimiter):
+                    lines.held = 0
                     if row:
                         yield row
             finally:
                 csv.field_size_limit(before)
 
 
-def _lines(first: str, stream: io.TextIOWrapper) -> Iterator[str]:
-    yield first
-    while line := stream.readline(LONGEST_LINE):
-        yield line
+class _Lines:
+    """The lines of a table; one row may have several, and together they must not pass a limit."""
+
+    def __init__(
+        self, first: str, stream: io.TextIOWrapper, delimiter: str, most: int, limit: int
+    ) -> None:
+        self.first, self.stream, self.delimiter = first, stream, delimiter
+        self.most, self.limit, self.held = most, limit, 0
+
+    def __iter__(self) -> Iterator[str]:
+        line = self.first
+        while line:
+            self.held += LETTER_BYTES * len(line) + CELL_BYTES * line.count(self.delimiter)
+            remedy = "Check how the table was written, or raise max_bytes"
+            check_fits("a row of it", self.held, self.limit, remedy)
+            yield line
+            line = self.stream.readline(self.most)

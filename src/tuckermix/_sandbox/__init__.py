@@ -329,9 +329,7 @@ def question(kind: str, do: str, path: str | os.PathLike[str], **details: Any) -
     return {"kind": kind, "do": do, "path": os.path.abspath(path), **details}
 
 
-def values_of(
-    said: Said, content: bytearray, into: np.ndarray | None = None
-) -> np.ndarray:
+def values_of(said: Said, content: bytearray, into: np.ndarray | None = None) -> np.ndarray:
     """Take the values of an answer, whose type, shape and length must agree."""
     if "shape" not in said:
         return np.empty(0)
@@ -351,9 +349,7 @@ def values_of(
     return values
 
 
-def _received(
-    child: _Child, asked: Question, most: int, into: np.ndarray | None = None
-) -> _Answer:
+def _received(child: _Child, asked: Question, most: int, into: np.ndarray | None = None) -> _Answer:
     """Wait for an answer and raise what it says went wrong."""
     path, work = asked["path"], most if into is None else into.nbytes
     with suppress(OSError):
@@ -411,6 +407,8 @@ def resident_memory(pid: int) -> int:
         with suppress(psutil.Error):
             return int(psutil.Process(pid).memory_info().rss)
     if sys.platform == "darwin":
-        told = subprocess.run(["ps", "-o", "rss=", "-p", str(pid)], capture_output=True, check=False)
+        told = subprocess.run(
+            ["ps", "-o", "rss=", "-p", str(pid)], capture_output=True, check=False
+        )
         return 1024 * int(told.stdout or 0)
     return 0

@@ -23,7 +23,9 @@ Answers = Iterator[tuple[dict[str, Any], Any]]
 Region = Sequence[Sequence[int]]
 
 
-def part(name: str, shape: Sequence[int], dtype: Any, note: str = "", **more: Any) -> dict[str, Any]:
+def part(
+    name: str, shape: Sequence[int], dtype: Any, note: str = "", **more: Any
+) -> dict[str, Any]:
     """Describe an array: `dtype` is "" for what is not read and "str" for strings of any length."""
     return {
         "name": name,
@@ -175,7 +177,9 @@ class Mat:
     """MATLAB's files of versions 4 to 7 by SciPy."""
 
     CLASSES = {"double": "f8", "single": "f4", "logical": "?"}
-    CLASSES |= {f"{sign}int{n}": f"{sign or 'i'}{n // 8}" for sign in ("", "u") for n in (8, 16, 32, 64)}
+    CLASSES |= {
+        f"{sign}int{n}": f"{sign or 'i'}{n // 8}" for sign in ("", "u") for n in (8, 16, 32, 64)
+    }
 
     @staticmethod
     def load() -> None:
@@ -275,7 +279,9 @@ class Nifti:
             stream.seek(self.offset)
             content = stream.read(self.nbytes)
         if len(content) < self.nbytes:
-            raise EOFError(f"{self.nbytes} bytes of voxels are declared, and {len(content)} are here")
+            raise EOFError(
+                f"{self.nbytes} bytes of voxels are declared, and {len(content)} are here"
+            )
         voxels = np.frombuffer(content, self.dtype).reshape(self.shape, order="F")
         slope, shift = self.scaling
         if slope is not None and (slope, shift) != (1, 0):

@@ -130,7 +130,9 @@ def _restrict(name: str, most: int) -> None:
 
         kind = getattr(resource, name)
         _, hard = resource.getrlimit(kind)
-        resource.setrlimit(kind, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard))
+        resource.setrlimit(
+            kind, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard)
+        )
 
 
 def _limit_memory(more: int) -> None:

@@ -161,7 +161,9 @@ class Tiff:
             raise Refusal(f"it has more than {MAX_PAGES} pages", "Store fewer in a file")
         if not len(tiff.pages):
             raise Refusal("it holds no pages")
-        shown = [one for one in tiff.series if not (one.keyframe.is_reduced or one.keyframe.is_mask)]
+        shown = [
+            one for one in tiff.series if not (one.keyframe.is_reduced or one.keyframe.is_mask)
+        ]
         if len(shown) != 1:
             sizes = ", ".join(sorted({str(_page_shape(one.keyframe)[0]) for one in shown}))
             raise Refusal(
@@ -313,7 +315,10 @@ class Video:
 
         # The stream is handed over open: no name that the file contains is ever opened.
         options = {"format_whitelist": CONTAINERS, "protocol_whitelist": ""}
-        with open_regular(self.path) as raw, av.open(raw, "r", container_options=options) as container:
+        with (
+            open_regular(self.path) as raw,
+            av.open(raw, "r", container_options=options) as container,
+        ):
             if not container.streams.video:
                 raise Refusal("it has no pictures", "Name a file that holds a video")
             stream = container.streams.video[0]

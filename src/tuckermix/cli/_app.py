@@ -21,6 +21,7 @@ from tuckermix.cli._console import (
     UsageError,
     in_options,
     one_line,
+    say,
     visible,
 )
 from tuckermix.cli._options import GroupedCommand
@@ -159,7 +160,7 @@ def _explain(error: Exception) -> int:
     if message is not None:  # what typer raises for wrong options and arguments
         name = type(error).__name__
         if name == "NoArgsIsHelpError":
-            sys.stderr.write(message() + "\n")
+            say(message())
             return EXIT_USAGE
         text = " ".join(message().split()).rstrip(".")
         end = "" if text.endswith("?") else "."
@@ -187,5 +188,5 @@ def _explain(error: Exception) -> int:
 
 
 def _fail(message: str, code: int) -> int:
-    sys.stderr.write(f"tuckermix: {visible(message)}\n")
+    say(f"tuckermix: {visible(message)}")
     return code

@@ -9,7 +9,7 @@ import sys
 import time
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from typing import Any
 
 EXIT_DONE = 0
@@ -20,6 +20,14 @@ EXIT_NOT_WHOLE = 3
 
 EXIT_INTERRUPTED = 130
 """The code that shells report for a program that Ctrl-C ended."""
+
+
+def say(text: str) -> None:
+    """Write a line to stderr. Where it is closed, nobody reads it, and the work goes on."""
+    if sys.stderr is not None:
+        with suppress(OSError, ValueError):
+            sys.stderr.write(text + "\n")
+            sys.stderr.flush()
 
 
 class UsageError(Exception):
@@ -40,12 +48,12 @@ class Console:
 
     def __init__(self, quiet: bool = False) -> None:
         self.quiet = quiet
-        self.live = sys.stderr.isatty() and not quiet
+        self.live = not quiet and sys.stderr is not None and sys.stderr.isatty()
 
     def note(self, text: str) -> None:
         """Say something on stderr."""
         if not self.quiet:
-            sys.stderr.write(visible(text) + "\n")
+            say(visible(text))
 
     @contextmanager
     def stage(self, doing: str) -> Iterator[None]:

@@ -88,9 +88,7 @@ class Stored:
         self.check_chunk()
         chunks = zip(region, self.chunks or (), strict=bool(self.chunks))
         parts = math.prod(-(-(high - low) // size) + 1 for (low, high), size in chunks)
-        ask = partial(
-            self.sandbox.array, self.kind, "read", self.path, parts=parts, **self.details
-        )
+        ask = partial(self.sandbox.array, self.kind, "read", self.path, parts=parts, **self.details)
         if self.whole or not region or self.dtype.hasobject or self.dtype.kind in "SU":
             return ask(region=region)[1]
         values = np.empty(tuple(high - low for low, high in region), self.dtype)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import os
+from array import array
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -26,8 +27,8 @@ PATH_NAMES = ("path", "file", "filename", "image", "name")
 CLASS_NAMES = (*LABEL_NAMES, "class", "truth", "y")
 """Columns in which classes are commonly stored."""
 
-TEXT_BYTES = 64
-"""Bytes that a short text takes in memory."""
+TEXT_BYTES, NUMBER_BYTES = 64, 16
+"""Bytes that a short text takes in memory, and a number while it is compared with others."""
 
 FileReader = Callable[[Path, list[str], Options], Dataset]
 
@@ -83,7 +84,7 @@ def read_table(path: Path, options: Options, read_files: FileReader) -> Dataset:
     dataset : Dataset
         One sample for each row.
     """
-    rows = rows_of_text(path)
+    rows = rows_of_text(path, options.max_bytes)
     try:
         head = [cell.strip() for cell in next(rows, [])]
         if not head:
@@ -99,7 +100,7 @@ def _parsed(head: list[str], rows: Iterator[list[str]], options: Options) -> Tab
     """Read the rows; numbers are kept as numbers, eight bytes each."""
     told = [name for name in roles(head, options) if name is not None]
     texts: dict[str, list[str]] = {}
-    numbers: list[np.ndarray] = []
+    numbers = array("d")
     places: list[int] = []
     held = 0
     for number, row in enumerate(rows, start=2):
@@ -114,7 +115,7 @@ def _parsed(head: list[str], rows: Iterator[list[str]], options: Options) -> Tab
             places = [place for place, is_number in enumerate(plain) if is_number]
             texts = {name: [] for name, is_number in zip(head, plain, strict=True) if not is_number}
         try:
-            numbers.append(np.array([row[place] for place in places], dtype=np.float64))
+            numbers.extend(float(row[place]) for place in places)
         except ValueError as error:
             raise Refusal(
                 f"row {number} holds a text where the rows above it hold numbers",
@@ -123,11 +124,12 @@ def _parsed(head: list[str], rows: Iterator[list[str]], options: Options) -> Tab
         for name, cells in texts.items():
             cells.append(row[head.index(name)].strip())
             held += TEXT_BYTES + len(cells[-1])
-        held += numbers[-1].nbytes
+        held += NUMBER_BYTES * len(places)
         check_fits(f"its first {number - 1} rows", held, options.max_bytes, verb="take")
-    if not numbers:
+    if not held:
         raise Refusal("it has a heading and no rows", "Store one row for each sample")
-    return Table(texts, [head[place] for place in places], np.stack(numbers))
+    table = np.frombuffer(numbers).reshape(number - 1, len(places))
+    return Table(texts, [head[place] for place in places], table)
 
 
 def samples_of_table(path: Path, table: Table, options: Options, read_files: FileReader) -> Dataset:
@@ -211,8 +213,12 @@ def _below(path: Path, cell: str) -> str:
     A table may come from a stranger, who must not choose files elsewhere on the machine.
     """
     base = os.path.abspath(path.parent)
-    place = os.path.relpath(os.path.join(base, cell.replace("\\", "/")), base)
-    if not cell or place == os.curdir or place.split(os.sep)[0] == os.pardir:
+    named = os.path.join(base, cell.replace("\\", "/"))
+    place = os.path.relpath(named, base)
+    # A link in the name of a folder leads elsewhere although the name does not.
+    real = os.path.relpath(os.path.realpath(named), os.path.realpath(base))
+    outside = os.pardir in (place.split(os.sep)[0], real.split(os.sep)[0])
+    if not cell or place == os.curdir or outside:
         raise Refusal(
             f"it names {cell!r}, which does not lie in the folder of the table",
             "Put the table into the folder of the files, or above it",
