@@ -12,7 +12,7 @@ import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import IO, Any, BinaryIO
+from typing import IO, Any
 
 import numpy as np
 from numpy.lib import format as npy_format
@@ -41,23 +41,8 @@ at it only after unpacking as much as the file claims."""
 METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 """Ways of packing that NumPy uses. Others, such as LZMA, allocate what the file asks for."""
 
-END, END_64 = struct.Struct("<4s4H2LH"), struct.Struct("<4sQ2H2L4Q")
-"""The record at the end of an archive, and its wider form for large ones."""
-
-END_MAGIC, END_64_MAGIC = b"PK\x05\x06", b"PK\x06\x06"
-"""Their first bytes."""
-
 LENGTHS = {(1, 0): struct.Struct("<H"), (2, 0): struct.Struct("<I")}
 """How the versions of NumPy's format write the length of the header of an array."""
-
-LOCATOR, LOCATOR_MAGIC = struct.Struct("<4sLQL"), b"PK\x06\x07"
-"""What stands between the two records and says where the wider one is."""
-
-WIDE_INSTEAD = 2**32 - 1
-"""What the narrow record has where the wide one has the number."""
-
-MAX_COMMENT = 2**16
-"""Bytes of the comment that may follow the record."""
 
 
 @dataclass(frozen=True)
@@ -104,42 +89,13 @@ def npy_entry(
 
 @contextmanager
 def open_archive(path: str | os.PathLike[str]) -> Iterator[zipfile.ZipFile]:
-    """Open an archive, after a look at the length of its table of contents."""
-    with open_regular(path) as stream:
-        length = _directory_bytes(stream)
-        if length > MAX_DIRECTORY:
-            raise Refusal(
-                f"its table of contents has {length} bytes, more than {MAX_DIRECTORY}",
-                "Store fewer arrays",
-            )
-        with zipfile.ZipFile(stream) as archive:
+    """Open an archive; its table of contents must not be longer than `MAX_DIRECTORY`."""
+    with open_regular(path, longest=MAX_DIRECTORY) as stream:
+        # The table is read in one go, and before anything of it can be looked at.
+        archive = zipfile.ZipFile(stream)
+        stream.longest = None  # type: ignore[attr-defined]
+        with archive:
             yield archive
-
-
-def _directory_bytes(stream: BinaryIO) -> int:
-    """Read from the end of an archive how long its table of contents is."""
-    size = stream.seek(0, os.SEEK_END)
-    tail_start = max(0, size - MAX_COMMENT - END.size - LOCATOR.size - END_64.size)
-    stream.seek(tail_start)
-    tail = stream.read()
-    stream.seek(0)
-    found = tail.rfind(END_MAGIC)
-    if found < 0 or len(tail) < found + END.size:
-        raise zipfile.BadZipFile("File is not a zip file")
-    length = END.unpack_from(tail, found)[5]
-    if found < LOCATOR.size or not tail.startswith(LOCATOR_MAGIC, found - LOCATOR.size):
-        return length
-    # Some versions of Python look for the wide record where the locator points, others right
-    # before the locator: the longer claim counts.
-    named = LOCATOR.unpack_from(tail, found - LOCATOR.size)[2]
-    claims = [0 if length == WIDE_INSTEAD else length]
-    for start in (named, tail_start + found - LOCATOR.size - END_64.size):
-        stream.seek(max(0, min(start, size)))
-        record = stream.read(END_64.size)
-        if len(record) == END_64.size and record.startswith(END_64_MAGIC):
-            claims.append(END_64.unpack(record)[8])
-    stream.seek(0)
-    return max(claims)
 
 
 def zip_entries(path: str | os.PathLike[str], archive: zipfile.ZipFile) -> Sequence[Entry]:

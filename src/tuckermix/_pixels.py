@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from tuckermix._axes import N_COLOURS
 from tuckermix._optional import require
 from tuckermix._reading import Refusal
-from tuckermix._axes import N_COLOURS
 
 GREY_WEIGHTS = (0.299, 0.587, 0.114)
 """Weights of red, green and blue in the grey value: ITU-R BT.601, which image programs use."""
@@ -55,7 +55,7 @@ def match(image: np.ndarray, grey: bool | None) -> np.ndarray:
 
 def resize(image: np.ndarray, size: tuple[int, int] | None) -> np.ndarray:
     """Resize an image to (height, width) by area-weighted linear interpolation, in its type."""
-    if size is None or image.shape[:2] == size:
+    if size is None or image.shape[:2] == tuple(size):
         return image
     Image = require("PIL.Image", "Resizing images", "io", package="pillow")
     # Channel by channel in floating point: Pillow resizes no colour images beyond 8 bits.
@@ -81,7 +81,7 @@ def fitted(
         raise Refusal(f"its axes {axes} do not end in height and width", "Leave out size and grey")
     wanted = grey if colour or len(plane_axes) == 2 else None
     planes = sample.reshape(-1, *sample.shape[len(axes) - len(plane_axes) :])
-    done = [resize(match(plane, wanted), None if size is None else tuple(size)) for plane in planes]
+    done = [resize(match(plane, wanted), size) for plane in planes]
     before = len(axes) - len(plane_axes)
     shape = (*sample.shape[:before], *done[0].shape)
     return np.stack(done).reshape(shape), axes[:before] + "YXC"[: done[0].ndim]

@@ -166,14 +166,22 @@ class _Regular(io.BufferedReader):
     parsers ask for as many as a damaged header claims.
     """
 
+    longest: int | None = None
+    """The most bytes that may be asked for at a time."""
+
     def read(self, size: int | None = -1, /) -> bytes:
+        if size is not None and self.longest is not None and size > self.longest:
+            raise Refusal(
+                f"its table of contents has {size} bytes, more than {self.longest}",
+                "Store fewer arrays",
+            )
         if size is not None and size > UNCHECKED:
             left = os.fstat(self.fileno()).st_size - self.tell()
             size = max(0, min(size, left))
         return super().read(size)
 
 
-def open_regular(path: Path) -> BinaryIO:
+def open_regular(path: Path, longest: int | None = None) -> BinaryIO:
     """Open a file for reading, and refuse whatever is no regular file.
 
     A plain `open` waits at a pipe until somebody writes. This one does not wait, and looks at what
@@ -186,7 +194,9 @@ def open_regular(path: Path) -> BinaryIO:
     except BaseException:
         os.close(descriptor)
         raise
-    return _Regular(io.FileIO(descriptor))
+    stream = _Regular(io.FileIO(descriptor))
+    stream.longest = longest
+    return stream
 
 
 @contextmanager

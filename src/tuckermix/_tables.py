@@ -18,7 +18,8 @@ DELIMITERS = (",", ";", "\t")
 """Signs between columns."""
 
 LETTER_BYTES, CELL_BYTES = 16, 128
-"""Bytes that a letter takes at most, in several copies, and a cell beside its letters, while a line is taken apart."""
+"""Bytes that a letter takes at most, in several copies, and a cell beside its letters, while a line
+is taken apart."""
 
 
 def rows_of_text(path: str | os.PathLike[str], limit: int | None = None) -> Iterator[list[str]]:

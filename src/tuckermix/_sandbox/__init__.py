@@ -156,7 +156,7 @@ class _Child:
             said = json.loads(self._exactly(said_bytes))
             if into is None or nbytes != into.nbytes or not said.get("shape") or "turned" in said:
                 return said, self._exactly(nbytes)
-            self._fill(memoryview(into.reshape(-1).view("u1")))
+            self._fill(into.reshape(-1).view("u1").data)
             return said, bytearray()
         finally:
             self._asked.clear()
@@ -361,10 +361,10 @@ def _received(child: _Child, asked: Question, most: int, into: np.ndarray | None
         said, content = child.receive(seconds, most, into)
     except EOFError as error:
         raise child.cause() from error
-    error = _error(said, path)
-    if error is not None:
-        error.answered = True  # type: ignore[attr-defined]
-        raise error
+    told = _error(said, path)
+    if told is not None:
+        told.answered = True  # type: ignore[attr-defined]
+        raise told
     return said, content
 
 
@@ -402,7 +402,7 @@ def resident_memory(pid: int) -> int:
     with suppress(OSError, ValueError), open(f"/proc/{pid}/statm") as stream:
         return int(stream.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     with suppress(ImportError):
-        import psutil
+        import psutil  # type: ignore[import-untyped]
 
         with suppress(psutil.Error):
             return int(psutil.Process(pid).memory_info().rss)

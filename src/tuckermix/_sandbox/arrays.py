@@ -7,7 +7,7 @@ import os
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -119,8 +119,8 @@ def _of_hdf5(name: str, item: Any, matlab: bool) -> dict[str, Any]:
     if note:
         return part(name, shape, "", note)
     if string is not None:
-        kind = "str" if string.length is None else np.dtype(("S", string.length))
-        return part(name, shape, kind, **more)
+        text: Any = "str" if string.length is None else np.dtype(("S", string.length))
+        return part(name, shape, text, **more)
     if dtype.kind in NUMERIC_KINDS and dtype.fields is None and dtype.subdtype is None:
         return part(name, shape, dtype, **more)
     return part(name, shape, "", "" if dtype.hasobject else str(dtype)[:200])
@@ -145,7 +145,7 @@ class Zarr:
 
         if name not in self.arrays:
             place = os.path.join(self.path, *name.split("/")) if name else self.path
-            self.arrays[name] = zarr.open_array(place, mode="r", zarr_format=version)
+            self.arrays[name] = zarr.open_array(place, mode="r", zarr_format=version)  # type: ignore[arg-type]
         return self.arrays[name]
 
     def answer_list(self, nodes: Sequence[tuple[str, int, int]]) -> Answers:
@@ -176,9 +176,12 @@ class Zarr:
 class Mat:
     """MATLAB's files of versions 4 to 7 by SciPy."""
 
-    CLASSES = {"double": "f8", "single": "f4", "logical": "?"}
-    CLASSES |= {
-        f"{sign}int{n}": f"{sign or 'i'}{n // 8}" for sign in ("", "u") for n in (8, 16, 32, 64)
+    CLASSES: ClassVar = {
+        "double": "f8",
+        "single": "f4",
+        "logical": "?",
+        **{f"int{8 * n}": f"i{n}" for n in (1, 2, 4, 8)},
+        **{f"uint{8 * n}": f"u{n}" for n in (1, 2, 4, 8)},
     }
 
     @staticmethod
@@ -233,7 +236,7 @@ class Nifti:
             head = stream.read(4)
             length = next(
                 (n for n in (self.FIRST, self.SECOND) for order in ("little", "big")
-                 if head == n.to_bytes(4, order)), 0  # type: ignore[arg-type]
+                 if head == n.to_bytes(4, order)), 0
             )  # fmt: skip
             if len(head) == 4 and not length:
                 raise Refusal("it does not start like NIfTI")
@@ -274,6 +277,7 @@ class Nifti:
 
     def answer_read(self) -> Answers:
         import nibabel
+        from nibabel import volumeutils
 
         with open_unpacked(self.path) as stream:
             stream.seek(self.offset)
@@ -287,7 +291,7 @@ class Nifti:
         if slope is not None and (slope, shift) != (1, 0):
             # Single precision holds integers of 16 bits with room to spare.
             wide = np.float64 if self.dtype.itemsize > 2 else np.float32
-            voxels = nibabel.volumeutils.apply_read_scaling(voxels.astype(wide), slope, shift)
+            voxels = volumeutils.apply_read_scaling(voxels.astype(wide), slope, shift)
         if len(self.shape) >= 3:
             turned = nibabel.io_orientation(self.header.get_best_affine())
             if np.isfinite(turned).all():
@@ -301,8 +305,7 @@ class Parquet:
     @staticmethod
     def load() -> None:
         pyarrow = require("pyarrow", "Reading Parquet", "io")
-        import pyarrow.parquet
-
+        require("pyarrow.parquet", "Reading Parquet", "io")
         # Its own allocators reserve a gigabyte of addresses at once, which the limit is on.
         pyarrow.set_memory_pool(pyarrow.system_memory_pool())
         pyarrow.set_cpu_count(1)

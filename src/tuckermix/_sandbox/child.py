@@ -1,4 +1,4 @@
-"""The child process: it limits itself, then answers questions about files until there are no more."""
+"""The child process: it limits itself, then answers questions about files to their end."""
 
 from __future__ import annotations
 

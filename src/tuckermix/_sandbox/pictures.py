@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 import math
 from collections.abc import Iterator, Sequence
 from typing import Any, BinaryIO
@@ -302,12 +303,8 @@ class Video:
         self, grey: bool | None, size: tuple[int, int] | None, most: int | None
     ) -> Answers:
         """Send frames one by one, then an answer without values."""
-        sent = 0
-        for frame in self._frames(grey):
-            yield {}, resize(match(frame, grey), None if size is None else tuple(size))
-            sent += 1
-            if sent == most:
-                break
+        for frame in itertools.islice(self._frames(grey), most):
+            yield {}, resize(match(frame, grey), size)
         yield {}, None
 
     def _frames(self, grey: bool | None) -> Iterator[np.ndarray]:

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from tuckermix._archives import NUMERIC_KINDS, Entry
-from tuckermix._reading import Refusal, check_fits
 from tuckermix._axes import arrange, kind_of, sample_letter
+from tuckermix._pixels import grey_array
+from tuckermix._reading import Refusal, check_fits
 from tuckermix.datasets._dataset import Dataset
 from tuckermix.datasets._options import FOR_PICTURES, Options
-from tuckermix._pixels import grey_array
 
 SAMPLE_NAMES = ("images", "X", "x", "data", "fea", "videos", "volumes", "samples", "arr_0")
 """Names under which samples are commonly stored, the clearest first."""

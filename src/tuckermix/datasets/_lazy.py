@@ -22,8 +22,13 @@ Region = tuple[tuple[int, int], ...]
 class OnDisk(Protocol):
     """An array that is read when it is indexed, in any process that it is sent to."""
 
-    shape: tuple[int, ...]
-    dtype: np.dtype
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The sizes of the axes."""
+
+    @property
+    def dtype(self) -> np.dtype:
+        """The type of the values."""
 
     @property
     def ndim(self) -> int:

@@ -12,8 +12,8 @@ from typing import Any, Literal
 import numpy as np
 
 from tuckermix._archives import NUMERIC_KINDS, array_header, npy_entry, open_archive, zip_entries
-from tuckermix._reading import Refusal, open_regular, reading
 from tuckermix._axes import arrange, chosen_axes, kind_of
+from tuckermix._reading import Refusal, open_regular, reading
 from tuckermix.datasets._container import assemble
 from tuckermix.datasets._dataset import Dataset
 from tuckermix.datasets._lazy import covering, to_dask

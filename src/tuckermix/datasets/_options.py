@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from tuckermix._axes import ORDER, check_axes
 from tuckermix._names import ON_ERROR, STOP
 from tuckermix._reading import Refusal, default_limit
 from tuckermix._sandbox import Sandbox
 from tuckermix._validation import check_integer
-from tuckermix._axes import ORDER, check_axes
 
 FOR_PICTURES = "These options are for images and videos; leave them out"
 """What to do about options that do not concern stored arrays."""

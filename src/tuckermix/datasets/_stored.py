@@ -151,7 +151,7 @@ def read_zarr(path: Path, options: Options) -> Dataset:
 def _entries(
     kind: str, path: Path, options: Options, *, reverse: bool = False, **details: Any
 ) -> list[Entry]:
-    """List the arrays of a file, those in groups as "group/name"; `reverse` is for MATLAB's axes."""
+    """List the arrays of a file, in groups as "group/name"; `reverse` is for MATLAB's axes."""
     parts: Iterable[Said] = options.sandbox.ask(kind, "list", path, **details)["parts"]
     return [_entry(kind, path, options.sandbox, said, reverse) for said in parts]
 
@@ -159,7 +159,7 @@ def _entries(
 def _entry(kind: str, path: Path, sandbox: Sandbox, said: Said, reverse: bool) -> Entry:
     name, note = str(said["name"]), str(said["note"])
     dtype = {"": np.dtype(object), "str": STRING}.get(said["dtype"]) or np.dtype(said["dtype"])
-    details = {key: said[key] for key in ("name", "version") if key in said}
+    details: dict[str, Any] = {key: said[key] for key in ("name", "version") if key in said}
     array = Stored(
         sandbox,
         kind,

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import numpy as np
 
+from tuckermix._pixels import as_grey_values
 from tuckermix._reading import Refusal, check_fits
 from tuckermix._tables import rows_of_text
 from tuckermix.datasets._container import LABEL_NAMES, encode_labels, unfold
 from tuckermix.datasets._dataset import Dataset
 from tuckermix.datasets._options import Options
-from tuckermix._pixels import as_grey_values
 
 TABLE_SUFFIXES = frozenset({".csv", ".tsv"})
 """File names of tables as text."""

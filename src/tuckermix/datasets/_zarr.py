@@ -22,8 +22,11 @@ MARKERS = ("zarr.json", ".zarray", ".zgroup")
 """Files by which a folder is a Zarr store, of version 3 or 2."""
 
 CODECS = frozenset(
-    "blosc zstd gzip zlib lz4 lzma bz2 shuffle delta fixedscaleoffset quantize bitround astype "
-    "packbits crc32 crc32c adler32 fletcher32 bytes transpose sharding_indexed vlen-utf8 zfpy".split()
+    {
+        *("blosc", "zstd", "gzip", "zlib", "lz4", "lzma", "bz2", "shuffle", "delta", "quantize"),
+        *("fixedscaleoffset", "bitround", "astype", "packbits", "crc32", "crc32c", "adler32"),
+        *("fletcher32", "bytes", "transpose", "sharding_indexed", "vlen-utf8", "zfpy"),
+    }
 )
 """Codecs that turn bytes into bytes or numbers into numbers, and nothing else."""
 
