@@ -2,7 +2,6 @@
 
 Writes a folder of PNG files and stacks of HDF5, Zarr and TIFF, and reads each in a new process, in
 turns with the other version, which lies in the folder SRC. Prints the median seconds and the ratio.
-median seconds and the ratio.
 """
 
 from __future__ import annotations

@@ -1,12 +1,13 @@
 import pickle
 import sys
 import zlib
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from tuckermix._sandbox import LIMITS
 from tuckermix.datasets import ReadError, read
-from tuckermix.datasets._hdf5 import _Stored
 
 h5py = pytest.importorskip("h5py", reason="h5py is not installed")
 
@@ -88,6 +89,33 @@ def plant(path, chunk, **options):
 LIMIT = 64 * 2**20
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="memory is limited on Linux only")
+def test_a_chunk_that_unpacks_to_more_is_refused(tmp_path):
+    X = np.arange(80.0).reshape(10, 8)
+    plant(tmp_path / "a.h5", zlib.compress(X.tobytes()), compression="gzip")
+    assert np.array_equal(read(tmp_path / "a.h5").X, X)
+    plant(tmp_path / "a.h5", zlib.compress(bytes(2**29)), compression="gzip")
+    with pytest.raises(ReadError, match=r"a\.h5: "):
+        read(tmp_path / "a.h5", max_bytes=LIMIT)
+
+
+def test_damage_and_plugins_are_refused(tmp_path):
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        item = file.create_dataset("X", data=np.ones((4, 4)), chunks=(4, 4), fletcher32=True)
+        _, content = item.id.read_direct_chunk((0, 0))
+        item.id.write_direct_chunk((0, 0), content[:3] + b"!" + content[4:])
+    with pytest.raises(ReadError, match="damaged"):
+        read(tmp_path / "a.h5")
+    with h5py.File(tmp_path / "b.h5", "w") as file:
+        plist = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+        plist.set_chunk((10, 8))
+        plist.set_filter(32015, h5py.h5z.FLAG_OPTIONAL, ())
+        space = h5py.h5s.create_simple((10, 8))
+        h5py.h5d.create(file.id, b"X", h5py.h5t.IEEE_F64LE, space, plist)
+    with pytest.raises(ReadError, match=r"'/X' is packed with the filter number 32015, which .* gz"):
+        read(tmp_path / "b.h5")
+
+
 def test_a_chunk_beyond_the_limit_is_refused_unread(tmp_path):
     pytest.importorskip("dask", reason="Dask is not installed")
     with h5py.File(tmp_path / "a.h5", "w") as file:
@@ -95,52 +123,6 @@ def test_a_chunk_beyond_the_limit_is_refused_unread(tmp_path):
     for lazy in (False, True):
         with pytest.raises(ReadError, match=r"one chunk of '/X' .* would take 2147483648 bytes"):
             read(tmp_path / "a.h5", max_bytes=LIMIT, lazy=lazy)
-
-
-def test_a_chunk_that_unpacks_to_more_is_stopped(tmp_path):
-    pytest.importorskip("dask", reason="Dask is not installed")
-    X = np.arange(80.0).reshape(10, 8)
-    plant(tmp_path / "a.h5", zlib.compress(X.tobytes()), compression="gzip")
-    assert np.array_equal(read(tmp_path / "a.h5").X, X)
-    plant(tmp_path / "a.h5", zlib.compress(bytes(10**6)), compression="gzip")
-    message = "more than the expected 1744 bytes are packed"
-    with pytest.raises(ReadError, match=message):
-        read(tmp_path / "a.h5", max_bytes=LIMIT)
-    with pytest.raises(ReadError, match=message):  # found late, and the same error
-        read(tmp_path / "a.h5", max_bytes=LIMIT, lazy=True).X.compute(scheduler="synchronous")
-    plant(tmp_path / "a.h5", bytes(10**5), compression="gzip")
-    with pytest.raises(ReadError, match="a chunk of 640 bytes takes 100000 bytes in the file"):
-        read(tmp_path / "a.h5", max_bytes=LIMIT)
-    plant(tmp_path / "a.h5", zlib.compress(bytes(100)), compression="gzip")
-    with pytest.raises(ReadError, match="a chunk has 100 bytes and must have 640"):
-        read(tmp_path / "a.h5", max_bytes=LIMIT)
-
-
-def test_filters_that_only_the_library_knows(tmp_path):
-    X = np.arange(80.0).reshape(10, 8)
-    with h5py.File(tmp_path / "a.h5", "w") as file:
-        file.create_dataset("X", data=X, chunks=(4, 8), compression="lzf", shuffle=True)
-    assert np.array_equal(read(tmp_path / "a.h5").X, X)
-    with pytest.raises(ReadError, match=r"packed with lzf, could take \d+ bytes .* with gzip"):
-        read(tmp_path / "a.h5", max_bytes=1000)
-    with h5py.File(tmp_path / "a.h5", "w") as file:
-        plist = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
-        plist.set_chunk((10, 8))
-        plist.set_filter(h5py.h5z.FILTER_LZF, 0, (4, 261, 2**31))
-        space = h5py.h5s.create_simple((10, 8))
-        item = h5py.h5d.create(file.id, b"X", h5py.h5t.IEEE_F64LE, space, plist)
-        item.write_direct_chunk((0, 0), b"\0x")
-        settings = item.get_create_plist().get_filter(0)[2]
-    if settings[2] == 2**31:  # the library may put its own number there
-        with pytest.raises(ReadError, match="a chunk of 640 bytes claims 2147483648"):
-            read(tmp_path / "a.h5", max_bytes=LIMIT)
-
-
-def test_filters_that_are_not_known(tmp_path):
-    with h5py.File(tmp_path / "a.h5", "w") as file:
-        file.create_dataset("X", data=np.ones((10, 8), "i4"), chunks=(4, 8), scaleoffset=4)
-    with pytest.raises(ReadError, match=r"'/X' is packed with the filter number 6, which .* gzip"):
-        read(tmp_path / "a.h5")
 
 
 @pytest.mark.parametrize("dtype", ["<i2", ">f4", "f8", "?", "u1", "f2"])
@@ -159,15 +141,6 @@ def test_chunks_are_unpacked_as_the_library_does(tmp_path, dtype, length):
             file.create_dataset("X", data=X, chunks=(4, 3, 5), **options)
         assert np.array_equal(read(tmp_path / "a.h5").X, X)
         assert read(tmp_path / "a.h5").X.dtype == np.dtype(dtype).newbyteorder("=")
-
-
-def test_a_wrong_checksum(tmp_path):
-    with h5py.File(tmp_path / "a.h5", "w") as file:
-        item = file.create_dataset("X", data=np.ones((4, 4)), chunks=(4, 4), fletcher32=True)
-        _, content = item.id.read_direct_chunk((0, 0))
-        item.id.write_direct_chunk((0, 0), content[:3] + b"!" + content[4:])
-    with pytest.raises(ReadError, match="a checksum does not fit its chunk"):
-        read(tmp_path / "a.h5")
 
 
 def test_chunks_that_are_not_stored(tmp_path):
@@ -221,15 +194,6 @@ def test_strings_of_any_length(tmp_path, chunks):
         read(tmp_path / "a.h5", max_bytes=10**5)
 
 
-def test_many_objects(tmp_path, monkeypatch):
-    monkeypatch.setattr("tuckermix.datasets._hdf5.MAX_OBJECTS", 3)
-    with h5py.File(tmp_path / "a.h5", "w") as file:
-        for name in "abcd":
-            file.create_dataset(name, data=np.ones((2, 2)))
-    with pytest.raises(ReadError, match=r"it holds more than 3 objects\. Store fewer arrays"):
-        read(tmp_path / "a.h5")
-
-
 def names_in(path, chunks=None):
     with h5py.File(path, "w") as file:
         file.create_dataset("X", data=np.ones((12, 2)))
@@ -246,8 +210,8 @@ def test_a_heap_without_end_is_refused(tmp_path, monkeypatch, chunks):
     content[start - 16 : start] = bytes(16)
     (tmp_path / "a.h5").write_bytes(content)
     with monkeypatch.context() as patch:
-        patch.setattr("tuckermix.datasets._library.SECONDS", 1.0)
-        with pytest.raises(ReadError, match=r"a\.h5: libhdf5 finds no end .* Get the file anew"):
+        patch.setattr("tuckermix._sandbox.LIMITS", replace(LIMITS, seconds=1.0))
+        with pytest.raises(ReadError, match=r"a\.h5: its parser finds no end .* Get the file anew"):
             read(tmp_path / "a.h5")
     assert read(tmp_path / "a.h5", label_key=False).X.shape == (12, 2)
 
@@ -259,7 +223,7 @@ def test_a_string_that_claims_a_gigabyte_is_refused(tmp_path):
     reference = content.index(heap.to_bytes(8, "little") + (1).to_bytes(4, "little"))
     content[reference - 4 : reference] = (2**30).to_bytes(4, "little")
     (tmp_path / "a.h5").write_bytes(content)
-    with pytest.raises(ReadError, match=r"libhdf5 needs more memory .* max_bytes=67108864\. If"):
+    with pytest.raises(ReadError, match=r"a\.h5: its parser needs more memory .*raise max_bytes"):
         read(tmp_path / "a.h5", max_bytes=LIMIT)
 
 
@@ -323,17 +287,3 @@ def test_lazy_arrays_travel_between_processes(stored):
     assert np.array_equal(lazy.compute(scheduler="synchronous"), X)
 
 
-def test_chunks_that_cannot_be_numbered():
-    stored = _Stored(
-        **dict.fromkeys(("path", "name", "fill", "offset", "dtype"), None),
-        stamp=(0, 0),
-        shape=(2**40, 2**30),
-        plain=True,
-        inside=False,
-        chunks=(1, 1),
-        chunk_bytes=1,
-        filters=(),
-        table=np.zeros((1, 5), np.int64),
-    )
-    with pytest.raises(ValueError, match="chunks are too many to count"):
-        stored.place((0, 0))

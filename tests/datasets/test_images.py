@@ -223,30 +223,6 @@ def test_long_files(tmp_path):
         read(tmp_path, max_bytes=99_999)
 
 
-def test_an_image_beyond_the_limit_of_pillow(tmp_path, monkeypatch):
-    save(tmp_path / "a.png", picture(0, (100, 100)))
-    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 4_000)
-    with pytest.raises(ReadError, match=r"it has more than 8000 pixels, where Pillow .*MAX_IMAGE"):
-        read(tmp_path)
-    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 6_000)  # Pillow would warn, and we do not
-    assert read(tmp_path).X.shape == (1, 100, 100)
-
-
-@pytest.mark.parametrize("lossless", [True, False])
-@pytest.mark.parametrize("opaque", [True, False])
-def test_the_size_of_webp_is_known_before_it_is_opened(tmp_path, monkeypatch, lossless, opaque):
-    colours = picture(0, (30, 40, 3 if opaque else 4))
-    Image.fromarray(colours).save(tmp_path / "a.webp", lossless=lossless)
-    assert read(tmp_path).X.shape == (1, 30, 40, 3)
-
-    def opened(*args, **kwargs):
-        raise AssertionError("opened")
-
-    monkeypatch.setattr(Image, "open", opened)
-    with pytest.raises(ReadError, match="its 40 x 30 pixels would take 14400 bytes"):
-        read(tmp_path, max_bytes=14_399)
-
-
 def test_other_refusals(tmp_path):
     frames = [Image.fromarray(picture(index)) for index in range(3)]
     frames[0].save(tmp_path / "a.gif", save_all=True, append_images=frames[1:])

@@ -1,3 +1,5 @@
+import tracemalloc
+
 import numpy as np
 import pytest
 
@@ -93,7 +95,7 @@ def test_names_beside_pixels(tmp_path):
         ("path,b\nx.txt,1\n", {"key": "path"}, "files like 'x.txt' hold no samples"),
         ("path,b\nx.png,1\ny.npy,2\n", {"key": "path"}, "it holds images, like 'x.png', and arr"),
         ("path,b\nx.png,1\n", {"key": "path"}, "it does not exist"),
-        ("a,b\n" + 99 * "1,2\n", {"max_bytes": 200}, "rows take 208 bytes in memory"),
+        ("a,b\n" + 99 * "1,2\n", {"max_bytes": 200}, "rows take 224 bytes in memory"),
     ],
 )
 def test_tables_refused(tmp_path, text, options, message):
@@ -109,8 +111,35 @@ def test_a_key_that_holds_numbers():
         _table.samples_of_table(_table.Path("t"), table, options.checked(key="a"), None)
 
 
-def test_cells_that_csv_refuses(tmp_path, monkeypatch):
-    monkeypatch.setattr("tuckermix._tables.LONGEST_LINE", 50)
-    (tmp_path / "t.csv").write_text('a,b\n"' + 99 * "x")
-    with pytest.raises(ReadError, match="field larger than field limit"):
-        read(tmp_path / "t.csv")
+def test_a_folder_that_is_a_link_does_not_leave_the_folder_of_the_table(tmp_path):
+    pictures(tmp_path / "outside")
+    (tmp_path / "inner").mkdir()
+    (tmp_path / "inner" / "images").symlink_to(tmp_path / "outside")
+    (tmp_path / "inner" / "t.csv").write_text("path,x\nimages/0.png,a\n")
+    with pytest.raises(ReadError, match="does not lie in the folder of the table"):
+        read(tmp_path / "inner" / "t.csv")
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda stream: stream.truncate(2**30),
+        lambda stream: stream.write(b",".join(b"%d" % n for n in range(2**19))),
+        lambda stream: stream.write(b"a,b\n1," + b"2" * 2**24),
+        lambda stream: stream.write(b"a,b\n" + b'1,"\n"' * 2**19),
+        lambda stream: stream.write(b"a\n" + b"1\n" * 2**20),
+    ],
+    ids=["holes", "names", "long line", "endless row", "rows"],
+)
+def test_a_table_keeps_to_the_limit(tmp_path, write):
+    with open(tmp_path / "t.csv", "wb") as stream:
+        write(stream)
+    limit = 2**21
+    tracemalloc.start()
+    try:
+        with pytest.raises(ReadError, match=r"in memory, and the limit is max_bytes=2097152"):
+            read(tmp_path / "t.csv", max_bytes=limit)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 4 * limit

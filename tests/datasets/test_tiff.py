@@ -3,7 +3,7 @@ import struct
 import numpy as np
 import pytest
 
-from tuckermix.datasets import ReadError, _tiff, read
+from tuckermix.datasets import ReadError, read
 
 Image = pytest.importorskip("PIL.Image", reason="pillow is not installed")
 tifffile = pytest.importorskip("tifffile", reason="tifffile is not installed")
@@ -14,19 +14,20 @@ def pages(shape=(3, 37, 21), dtype="u1"):
 
 
 @pytest.mark.parametrize("dtype", ["u1", "u2", "u4", "i1", "i2", "i4", "f2", "f4", "f8", "u8", "?"])
-@pytest.mark.parametrize("order", ["<", ">"])
-@pytest.mark.parametrize("big", [False, True])
-def test_types_and_byte_orders(tmp_path, dtype, order, big):
+def test_types_and_byte_orders(tmp_path, dtype):
     X = pages(dtype=dtype)
-    tifffile.imwrite(tmp_path / "a.tif", X, byteorder=order, bigtiff=big, photometric="minisblack")
-    data = read(tmp_path / "a.tif")
-    assert np.array_equal(data.X, X)
-    assert data.X.dtype == np.dtype(dtype)
+    for number, (order, big, packed) in enumerate([("<", True, None), (">", False, "zlib")]):
+        path = tmp_path / f"{number}.tif"
+        options = {"bigtiff": big, "compression": packed, "photometric": "minisblack"}
+        tifffile.imwrite(path, X, byteorder=order, **options)
+        data = read(path)
+        assert np.array_equal(data.X, X)
+        assert data.X.dtype == np.dtype(dtype)
 
 
 @pytest.mark.parametrize("shape", [(3, 37, 21), (3, 37, 21, 3)])
 @pytest.mark.parametrize("tile", [None, (16, 32)])
-@pytest.mark.parametrize("compression", [None, "zlib", "lzma"])
+@pytest.mark.parametrize("compression", [None, "zlib"])
 @pytest.mark.parametrize("planar", ["contig", "separate"])
 def test_strips_tiles_and_planes(tmp_path, shape, tile, compression, planar):
     X = pages(shape, "u2")
@@ -76,115 +77,59 @@ def test_smaller_copies_are_no_pages(tmp_path):
     assert np.array_equal(read(tmp_path / "a.tif").X, pages())
 
 
-def tiff(tags, rest=b"", following=0):
-    """Write one directory by hand, its values inside the tags, then `rest`."""
-    table = b"".join(struct.pack("<HHII", *tag) for tag in sorted(tags))
-    return b"II*\0" + struct.pack("<IH", 8, len(tags)) + table + struct.pack("<I", following) + rest
+def test_more_pages_than_memory_stay_on_disk(tmp_path):
+    da = pytest.importorskip("dask.array", reason="Dask is not installed")
+    X = pages((40, 6, 5), "u2")
+    for compression in (None, "zlib"):
+        tifffile.imwrite(tmp_path / "a.tif", X, photometric="minisblack", compression=compression)
+        for options in ({"lazy": True}, {"chunks": 7}, {"lazy": "auto", "max_bytes": 1000}):
+            lazy = read(tmp_path / "a.tif", **options).X
+            assert isinstance(lazy, da.Array)
+            assert np.array_equal(lazy.compute(scheduler="synchronous"), X)
+        with pytest.raises(ReadError, match="size cannot be applied to pages that stay on disk"):
+            read(tmp_path / "a.tif", lazy=True, size=3)
 
 
-GOOD = {256: (4, 1, 4), 257: (4, 1, 4), 258: (3, 1, 8), 273: (4, 1, 8), 279: (4, 1, 16)}
-
-
-def changed(**tags):
-    both = GOOD | {int(key[1:]): value for key, value in tags.items()}
-    return [(key, *value) for key, value in both.items() if value is not None]
+def hostile(**tags):
+    """Write one directory of a page by hand, with some tags changed."""
+    both = {256: (4, 1, 4), 257: (4, 1, 4), 258: (3, 1, 8), 273: (4, 1, 8), 279: (4, 1, 16)}
+    both |= {int(key[1:]): value for key, value in tags.items()}
+    table = b"".join(struct.pack("<HHII", key, *value) for key, value in sorted(both.items()))
+    return b"II*\0" + struct.pack("<IH", 8, len(both)) + table + struct.pack("<I", 0)
 
 
 @pytest.mark.parametrize(
-    ("tags", "message"),
+    "content",
     [
-        ({"t256": (4, 1, 0)}, "a page has the impossible size 4 x 0 x 1"),
-        ({"t256": (4, 1, 2**31)}, r"bytes in memory, and the limit is|passes max_bytes"),
-        ({"t258": (3, 1, 12)}, "values of 12 bits are not read here"),
-        ({"t258": (3, 1, 128)}, "values of 128 bits of this kind are not read here"),
-        ({"t258": (3, 2, 8 + (16 << 16))}, "the values of a pixel are stored in different ways"),
-        ({"t278": (4, 1, 1)}, "a page needs 4 strips or tiles, and has 1 with 1 lengths"),
-        ({"t322": (4, 1, 2**20), "t323": (4, 1, 2**20)}, "a strip or tile of 1048576 x 1048576"),
-        ({"t262": (3, 1, 3)}, "a page has no palette that fits"),
-        ({"t262": (3, 1, 9)}, "pixels of the meaning 9 are not read here"),
-        ({"t273": (4, 1, 10**6)}, "16 bytes at 1000000 lie beyond the end of the file"),
-        ({"t273": (4, 10**6, 8)}, "4000000 bytes at 8 lie beyond the end of the file"),
-        ({"t279": (4, 1, 3)}, "a block has 3 bytes and needs 16"),
-        ({"t259": (3, 1, 8), "t279": (4, 1, 9999)}, "16 bytes of a page take 9999 bytes in the"),
-        ({"t259": (3, 1, 77)}, "packed in the way number 77, which is not read here. Save it"),
-        ({"t317": (3, 1, 7)}, "the predictor 7 is unknown"),
+        hostile(t256=(4, 1, 0)),
+        hostile(t256=(4, 1, 2**31)),
+        hostile(t258=(3, 1, 128)),
+        hostile(t322=(4, 1, 2**30), t323=(4, 1, 2**30)),
+        hostile(t262=(3, 1, 3)),
+        hostile(t273=(4, 10**9, 8)),
+        hostile(t259=(3, 1, 77)),
+        hostile()[:60],
+        b"II*\0" + bytes(4),
+        b"no TIFF at all",
     ],
 )
-def test_hostile_tags(tmp_path, tags, message):
-    (tmp_path / "a.tif").write_bytes(tiff(changed(**tags)))
-    with pytest.raises(ReadError, match=message):
-        read(tmp_path, max_bytes=2**26)
+def test_hostile_tags(tmp_path, content):
+    (tmp_path / "a.tif").write_bytes(content)
+    with pytest.raises(ReadError, match=r"Cannot read .*a\.tif: "):
+        read(tmp_path / "a.tif", max_bytes=2**26)
 
 
-def test_a_chain_that_leads_back_to_itself(tmp_path):
-    (tmp_path / "a.tif").write_bytes(tiff(changed(), following=8))
-    with pytest.raises(ReadError, match="its chain of pages leads back to itself"):
+def test_a_description_opens_no_other_file(tmp_path, monkeypatch):
+    """OME-XML may say that pages lie in other files."""
+    monkeypatch.chdir(tmp_path)
+    tifffile.imwrite(tmp_path / "b.tif", pages()[0], metadata=None)
+    note = (
+        '<OME xmlns="http://www.openmicroscopy.org/Schemas/OME/2016-06" UUID="urn:uuid:1"><Image>'
+        '<Pixels DimensionOrder="XYCZT" Type="uint8" SizeX="21" SizeY="37" SizeC="1" SizeZ="1" '
+        'SizeT="2"><TiffData IFD="0" FirstT="0"><UUID FileName="a.tif">urn:uuid:1</UUID></TiffData>'
+        '<TiffData IFD="0" FirstT="1"><UUID FileName="b.tif">urn:uuid:2</UUID></TiffData>'
+        "</Pixels></Image></OME>"
+    )
+    tifffile.imwrite(tmp_path / "a.tif", pages()[0], description=note, metadata=None)
+    with pytest.raises(ReadError, match="Cannot read"):
         read(tmp_path / "a.tif")
-    (tmp_path / "a.tif").write_bytes(b"II*\0" + bytes(4))
-    with pytest.raises(ReadError, match="it holds no pages"):
-        read(tmp_path / "a.tif")
-    (tmp_path / "a.tif").write_bytes(b"II*\0" + struct.pack("<IH", 8, 5000) + bytes(99))
-    with pytest.raises(ReadError, match="a page has 5000 tags, more than 1000"):
-        read(tmp_path / "a.tif")
-    (tmp_path / "a.tif").write_bytes(b"no TIFF at all")
-    with pytest.raises(ReadError, match="it does not start like TIFF"):
-        read(tmp_path / "a.tif")
-
-
-def test_limits_on_pages_and_blocks(tmp_path, monkeypatch):
-    tifffile.imwrite(tmp_path / "a.tif", pages(), photometric="minisblack")
-    monkeypatch.setattr(_tiff, "MAX_BLOCKS", 2)
-    with pytest.raises(ReadError, match="its pages lie in more than 2 strips or tiles"):
-        read(tmp_path / "a.tif")
-    monkeypatch.setattr(_tiff, "MAX_PAGES", 2)
-    with pytest.raises(ReadError, match="it has more than 2 pages"):
-        read(tmp_path / "a.tif")
-
-
-def test_more_images_than_pages(tmp_path):
-    noted = "ImageJ=1.11a\nimages=9\nslices=9\n"
-    tifffile.imwrite(tmp_path / "a.tif", pages()[0], description=noted, metadata=None)
-    with pytest.raises(ReadError, match="it says that it holds 9 images, and has one page"):
-        read(tmp_path / "a.tif")
-
-
-def test_a_strip_that_unpacks_to_more_is_stopped(tmp_path):
-    import zlib
-
-    packed = zlib.compress(bytes(10**6))
-    tags = changed(t259=(3, 1, 8), t273=(4, 1, 0), t279=(4, 1, len(packed)))
-    start = len(tiff(tags))
-    tags = changed(t259=(3, 1, 8), t273=(4, 1, start), t279=(4, 1, len(packed)))
-    (tmp_path / "a.tif").write_bytes(tiff(tags, packed))
-    with pytest.raises(ReadError, match="more than the expected 16 bytes are packed"):
-        read(tmp_path)
-
-
-def by_hand(path, content, height, width, bits, form, predictor):
-    tags = {
-        "t256": (4, 1, width),
-        "t257": (4, 1, height),
-        "t258": (3, 1, bits),
-        "t339": (3, 1, form),
-        "t317": (3, 1, predictor),
-        "t279": (4, 1, len(content)),
-    }
-    start = len(tiff(changed(**tags)))
-    path.write_bytes(tiff(changed(**tags, t273=(4, 1, start)), content))
-
-
-@pytest.mark.parametrize("dtype", ["<u1", "<u2", "<u4"])
-def test_differences_of_pixels(tmp_path, dtype):
-    X = pages((37, 21), dtype)
-    content = np.diff(X, axis=1, prepend=X.dtype.type(0)).astype(dtype).tobytes()
-    by_hand(tmp_path / "a.tif", content, 37, 21, 8 * X.itemsize, 1, 2)
-    assert np.array_equal(read(tmp_path).X[0], X)
-
-
-@pytest.mark.parametrize("dtype", [">f4", ">f8"])
-def test_differences_of_floats(tmp_path, dtype):
-    X = (pages((37, 21), dtype) / 7).astype(dtype)
-    parts = X.view("u1").reshape(37, 21, X.itemsize).transpose(0, 2, 1).reshape(37, -1)
-    content = np.diff(parts, axis=1, prepend=np.uint8(0)).astype("u1").tobytes()
-    by_hand(tmp_path / "a.tif", content, 37, 21, 8 * X.itemsize, 3, 3)
-    assert np.array_equal(read(tmp_path).X[0], X)

@@ -130,29 +130,10 @@ def test_a_video_without_frames(tmp_path):
         read(tmp_path / "a.avi")
 
 
-def test_frames_larger_than_the_head_says(tmp_path, monkeypatch):
-    """The head of a file may claim less than its frames have."""
-    from tuckermix.datasets import _videos
-
-    save(tmp_path / "a.avi", film(0, height=80, width=120))
-    real, seen = _videos._check_frame, []
-
-    def small_head(width, height, options):
-        seen.append((width, height))
-        if len(seen) > 1:
-            real(width, height, options)
-
-    monkeypatch.setattr(_videos, "_check_frame", small_head)
-    with pytest.raises(ReadError, match=r"one of its frames would take 28800|damaged"):
-        read(tmp_path / "a.avi", max_bytes=28_799)
-    assert seen[0] == (120, 80)
-
-
 @pytest.mark.parametrize(
-    ("box", "place", "claimed", "what"),
-    [("stts", 8, 2**31 - 1, "table"), ("stsz", 24, 2**29, "packet")],
+    ("box", "place", "claimed"), [("stts", 8, 2**31 - 1), ("stsz", 24, 2**29)]
 )
-def test_a_table_or_packet_of_any_length_is_refused(tmp_path, box, place, claimed, what):
+def test_a_table_or_packet_of_any_length_is_refused(tmp_path, box, place, claimed):
     with av.open(str(tmp_path / "a.mp4"), "w") as container:
         stream = container.add_stream("mpeg4", rate=5)
         stream.width, stream.height, stream.pix_fmt = 32, 32, "yuv420p"
@@ -165,5 +146,5 @@ def test_a_table_or_packet_of_any_length_is_refused(tmp_path, box, place, claime
     size = content.index(box.encode()) + place
     content[size : size + 4] = claimed.to_bytes(4, "big")
     (tmp_path / "a.mp4").write_bytes(content)
-    with pytest.raises(ReadError, match=f"declares a {what} that does not fit into memory"):
+    with pytest.raises(ReadError, match="its parser needs more memory"):
         read(tmp_path / "a.mp4")
