@@ -23,12 +23,12 @@ from fuzz.corpus import MAKERS, corpus
 
 __all__ = ["fuzz", "main"]
 
-BATCH = 2500
+BATCH = 1000
 """Inputs that one process reads before the next takes over."""
 
 FINE = ("read", "refused", "contained")
-"""What may become of an input; "contained" are refusals after libhdf5 passed a limit or died in the
-process that runs it."""
+"""What may become of an input; "contained" are refusals after a parser passed a limit or died in
+the child."""
 
 ENVIRONMENT = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "2"}
 """One thread for each process; and no address space that the C library sets aside for more."""
@@ -37,14 +37,14 @@ Outcomes = Counter[tuple[str, str]]
 Fault = tuple[str, str, int]
 
 
-def _batch(stored: Path, seed: int, numbers: range, readers: list[str]) -> list[Fault]:
+def _batch(stored: Path, seed: int, numbers: range, readers: list[str], whole: bool) -> list[Fault]:
     """Read some inputs; start again behind one that ended the process."""
     found: list[Fault] = []
     start = numbers.start
     while start < numbers.stop:
         command = [sys.executable, "-m", "fuzz.worker", str(stored), str(seed)]
         done = subprocess.run(
-            [*command, str(start), str(numbers.stop)],
+            [*command, str(start), str(numbers.stop), "whole" if whole else "loop"],
             capture_output=True,
             text=True,
             check=False,
@@ -74,6 +74,7 @@ def fuzz(
     jobs: int = 1,
     readers: tuple[str, ...] = tuple(MAKERS),
     first: int = 0,
+    whole: bool = False,
 ) -> tuple[Outcomes, list[Fault]]:
     """Spoil and read inputs.
 
@@ -89,6 +90,8 @@ def fuzz(
         For which readers; they take turns.
     first : int, default=0
         The number of the first input.
+    whole : bool, default=False
+        Whether to read end to end, with a child for each reading, and not in the child's own loop.
 
     Returns
     -------
@@ -113,7 +116,7 @@ def fuzz(
             with lock:
                 numbers = pending.pop() if pending else range(0)
             try:
-                found = _batch(stored, seed, numbers, sorted(readers))
+                found = _batch(stored, seed, numbers, sorted(readers), whole)
             except Exception as error:
                 failures.append(error)
                 return
@@ -155,9 +158,10 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes")
     parser.add_argument("--only", type=int, help="repeat the input with this number")
     parser.add_argument("--readers", nargs="+", default=tuple(MAKERS), choices=tuple(MAKERS))
+    parser.add_argument("--whole", action="store_true", help="end to end, as users read")
     given = parser.parse_args()
     first, count = (given.only, 1) if given.only is not None else (0, given.count)
-    outcomes, faults = fuzz(count, given.seed, given.jobs, tuple(given.readers), first)
+    outcomes, faults = fuzz(count, given.seed, given.jobs, tuple(given.readers), first, given.whole)
     print(table(outcomes))
     return 1 if faults else 0
 

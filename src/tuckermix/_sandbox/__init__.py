@@ -248,7 +248,9 @@ class Sandbox:
         **details: Any,
     ) -> Values:
         """Ask for values; those that `into` has room for, in its type, are put there."""
-        most = self.limit if into is None else max(self.limit, into.nbytes)
+        most = self.limit
+        if into is not None:
+            most, details["expected"] = max(most, into.nbytes), into.nbytes
         said, content = self._one(question(kind, do, path, **details), most, into)
         return said, values_of(said, content, into)
 
@@ -324,9 +326,37 @@ class _Died(Exception):
     """Says that a child is not asked any further."""
 
 
-def question(kind: str, do: str, path: str | os.PathLike[str], **details: Any) -> Question:
-    """Put a question together."""
-    return {"kind": kind, "do": do, "path": os.path.abspath(path), **details}
+def question(
+    kind: str,
+    do: str,
+    path: str | os.PathLike[str],
+    expected: int = 0,
+    parts: int = 0,
+    **details: Any,
+) -> Question:
+    """Put a question together, with the time that its answer may take.
+
+    Parameters
+    ----------
+    kind, do, path : str
+        The kind of the file, what to do with it, and where it is.
+    expected : int, default=0
+        Bytes that are known to come.
+    parts : int, default=0
+        Chunks that have to be found for it.
+    **details
+        What else the parser has to know.
+
+    Returns
+    -------
+    asked : dict
+        What goes to the child.
+    """
+    path = os.path.abspath(path)
+    with suppress(OSError):
+        expected += os.stat(path).st_size
+    seconds = LIMITS.seconds + expected / LIMITS.rate + parts / LIMITS.parts
+    return {"kind": kind, "do": do, "path": path, "seconds": seconds, **details}
 
 
 def values_of(said: Said, content: bytearray, into: np.ndarray | None = None) -> np.ndarray:
@@ -351,17 +381,11 @@ def values_of(said: Said, content: bytearray, into: np.ndarray | None = None) ->
 
 def _received(child: _Child, asked: Question, most: int, into: np.ndarray | None = None) -> _Answer:
     """Wait for an answer and raise what it says went wrong."""
-    path, work = asked["path"], most if into is None else into.nbytes
-    with suppress(OSError):
-        work += os.stat(path).st_size
-    if into is None and asked["do"] != "read":
-        work -= most  # how much comes is not known before
-    seconds = LIMITS.seconds + work / LIMITS.rate + asked.get("parts", 0) / LIMITS.parts
     try:
-        said, content = child.receive(seconds, most, into)
+        said, content = child.receive(asked["seconds"], most, into)
     except EOFError as error:
         raise child.cause() from error
-    told = _error(said, path)
+    told = _error(said, asked["path"])
     if told is not None:
         told.answered = True  # type: ignore[attr-defined]
         raise told

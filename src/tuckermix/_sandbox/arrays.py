@@ -17,6 +17,7 @@ from tuckermix._reading import Refusal, check_fits, open_regular, open_unpacked
 NUMERIC_KINDS = "buif"
 MAX_PARTS = 10_000
 MAX_COLUMNS = 100_000
+MAX_TEXT = 2**29 - 1  # the longest text that NumPy allows, in characters
 MAX_CHUNKS, ABSENT = 20_000, 20  # chunks to look for at least, and for each that is there
 
 Answers = Iterator[tuple[dict[str, Any], Any]]
@@ -61,7 +62,7 @@ class Hdf5:
         import h5py
 
         with open_regular(path):
-            self.file, self.limit = h5py.File(path, "r"), limit
+            self.file, self.limit = h5py.File(path, "r", locking=False), limit
 
     def answer_list(self, matlab: bool) -> Answers:
         import h5py
@@ -119,7 +120,7 @@ def _of_hdf5(name: str, item: Any, matlab: bool) -> dict[str, Any]:
     if note:
         return part(name, shape, "", note)
     if string is not None:
-        text: Any = "str" if string.length is None else np.dtype(("S", string.length))
+        text: Any = "str" if string.length is None else np.dtype(("U", min(string.length, MAX_TEXT)))
         return part(name, shape, text, **more)
     if dtype.kind in NUMERIC_KINDS and dtype.fields is None and dtype.subdtype is None:
         return part(name, shape, dtype, **more)

@@ -67,27 +67,33 @@ class _Files:
     """The file that was asked for last, which stays open for the next question."""
 
     def __init__(self, limit: int) -> None:
-        self.limit, self.seconds = limit, 0
+        self.limit, self.until = limit, 0
         self.kinds: dict[str, Callable[..., Any]] = {}
         self.place: tuple[str, str] | None = None
         self.opened: Any = None
 
     def answer(self, asked: Question) -> Iterator[tuple[dict[str, Any], Any]]:
         kind, do, path = (asked.pop(name) for name in ("kind", "do", "path"))
-        work = LIMITS.seconds + self.limit / LIMITS.rate + asked.pop("parts", 0) / LIMITS.parts
-        work += time.process_time()
+        seconds = asked.pop("seconds")
         if kind not in self.kinds:
             self.kinds[kind] = getattr(import_module(f"{__package__}.{KINDS[kind]}"), kind.title())
             self.kinds[kind].load()  # type: ignore[attr-defined]
             _limit_memory(self.limit + LIMITS.room)
-        if work > self.seconds:  # in larger steps than questions
-            self.seconds = math.ceil(work + LIMITS.start)
-            _restrict("RLIMIT_CPU", self.seconds)
+        self._allow(seconds)
         if (kind, path) != self.place:
             self.opened, self.place = None, None
             self.opened = self.kinds[kind](path, self.limit)
             self.place = (kind, path)
-        yield from getattr(self.opened, f"answer_{do}")(**asked)
+        for answer in getattr(self.opened, f"answer_{do}")(**asked):
+            yield answer
+            self._allow(seconds)
+
+    def _allow(self, seconds: float) -> None:
+        """Let this process work so long from now on; limits are set in larger steps than that."""
+        until = time.process_time() + seconds + LIMITS.seconds
+        if until > self.until:
+            self.until = math.ceil(until + LIMITS.seconds)
+            _restrict("RLIMIT_CPU", self.until)
 
 
 def told(error: Exception) -> dict[str, Any]:

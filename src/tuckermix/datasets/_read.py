@@ -173,7 +173,11 @@ def read(
     """
     given = locals().copy()  # the arguments, all of which but the path are options
     source = Path(given.pop("path"))
-    return read_with(source, Options.checked(**given))
+    options = Options.checked(**given)
+    try:
+        return read_with(source, options)
+    finally:
+        options.sandbox.close()  # a lazy array starts it again
 
 
 def read_with(source: Path, options: Options) -> Dataset:

@@ -90,7 +90,7 @@ class Stored:
         parts = math.prod(-(-(high - low) // size) + 1 for (low, high), size in chunks)
         ask = partial(self.sandbox.array, self.kind, "read", self.path, parts=parts, **self.details)
         if self.whole or not region or self.dtype.hasobject or self.dtype.kind in "SU":
-            return ask(region=region)[1]
+            return ask(region=region, expected=self.nbytes)[1]
         values = np.empty(tuple(high - low for low, high in region), self.dtype)
         (first, last), rest = region[0], region[1:]
         rows = self.chunks[0] if self.chunks else 1
