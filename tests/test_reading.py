@@ -1,10 +1,10 @@
-import builtins
+import errno
 import gzip
 import os
 import pickle
+import subprocess
 import sys
 import tracemalloc
-import zlib
 from contextlib import suppress
 
 import numpy as np
@@ -12,10 +12,11 @@ import pytest
 
 from tuckermix._reading import (
     Refusal,
+    _group_limit,
+    available_memory,
     check_fits,
     check_regular,
     default_limit,
-    inflate,
     open_regular,
     open_unpacked,
     reading,
@@ -27,7 +28,8 @@ def test_errors_of_the_system(tmp_path, monkeypatch):
     np.save(tmp_path / "a.npy", np.zeros((3, 3)))
     for error, message in (
         (PermissionError(), "permission is denied. Check who may read it"),
-        (MemoryError(), "its content does not fit into memory. Store it as"),
+        (MemoryError(), "its content does not fit into memory. Pass chunks=100, to read it in p"),
+        (OSError(errno.ENOMEM, "none"), "its content does not fit into memory. Pass chunks=100"),
         (FileNotFoundError(), "it does not exist. Check the path"),
         (RecursionError("deep\n\n" + 400 * "x"), r"\(RecursionError: deep x+\). Get the file anew"),
     ):
@@ -42,41 +44,6 @@ def test_errors_of_the_system(tmp_path, monkeypatch):
         assert caught.value.__cause__ is error
 
 
-@pytest.mark.parametrize(
-    ("name", "package", "message"),
-    [
-        ("a.h5", "h5py", r"Reading HDF5 needs h5py: install tuckermix\[io\]\."),
-        ("folder.zarr", "numcodecs", r"this Zarr store needs numcodecs: install tuckermix\[io\]"),
-        ("images", "PIL", r"Reading images needs pillow: install tuckermix\[io\]\."),
-        ("a.avi", "av", r"Reading videos needs av: install tuckermix\[io\]\."),
-        ("a.npy", "dask", r"Reading in chunks needs dask: install tuckermix\[dask\]\."),
-    ],
-)
-def test_absent_packages(tmp_path, monkeypatch, name, package, message):
-    real = builtins.__import__
-
-    def without(module, *args, **kwargs):
-        if module.split(".")[0] == package:
-            raise ImportError(module)
-        return real(module, *args, **kwargs)
-
-    if name == "folder.zarr":
-        zarr = pytest.importorskip("zarr", reason="zarr is not installed")
-        zarr.create_array(tmp_path / name, data=np.ones((4, 4)))
-    elif name == "images":
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "a.png").write_bytes(b"x")
-    elif name == "a.npy":
-        np.save(tmp_path / name, np.zeros((4, 4)))
-    else:
-        (tmp_path / name).write_bytes(b"x")
-    monkeypatch.setattr(builtins, "__import__", without)
-    if package == "h5py":  # which another process imports
-        monkeypatch.setitem(sys.modules, package, None)
-    with pytest.raises(ImportError, match=message):
-        read(tmp_path / name, **({"chunks": 2} if package == "dask" else {}))
-
-
 def test_errors_travel_between_processes():
     for error in (ReadError("Cannot read a: b. C."), DatasetNotFound("The dataset is not here.")):
         again = pickle.loads(pickle.dumps(error))
@@ -85,9 +52,57 @@ def test_errors_travel_between_processes():
 
 
 def test_the_limit_follows_the_machine(monkeypatch):
-    assert default_limit() > 2**20
+    assert 2**20 < default_limit() < available_memory()
     monkeypatch.delattr(os, "sysconf", raising=False)
+    monkeypatch.setattr("tuckermix._reading._group_limit", lambda: 0)
     assert default_limit() == 4 * 2**30
+
+
+@pytest.mark.parametrize(
+    ("groups", "files", "expected"),
+    [
+        ("0::/a/b\n", {"a/memory.max": "1000", "a/b/memory.max": "max"}, 1000),
+        ("0::/a/b\n", {"memory.max": "3000", "a/b/memory.max": "2000"}, 2000),
+        ("0::/\n", {"memory.max": "500"}, 500),
+        ("4:memory:/a\n2:cpu:/a\n", {"memory/a/memory.limit_in_bytes": "700"}, 700),
+        ("0::/../..\n", {}, 0),
+    ],
+)
+def test_the_limit_follows_the_container(tmp_path, groups, files, expected):
+    (tmp_path / "groups").write_text(groups)
+    for name, content in files.items():
+        (tmp_path / "root" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "root" / name).write_text(content)
+    assert _group_limit(tmp_path / "groups", tmp_path / "root") == expected
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="addresses are limited on Linux only")
+def test_the_limit_follows_the_shell(tmp_path):
+    """With `ulimit -v`, a file is refused before memory runs out, and read in pieces."""
+    np.save(
+        tmp_path / "a.npy", np.lib.stride_tricks.as_strided(np.zeros(1), (2**17, 2**11), (0, 0))
+    )
+    code = (
+        "import resource, sys; from tuckermix._reading import available_memory\n"
+        "from tuckermix.datasets import ReadError, read\n"
+        "import dask.array\n"
+        "resource.setrlimit(resource.RLIMIT_AS, (2**31, 2**31))\n"
+        "assert available_memory() == 2**31\n"
+        "for options in ({}, {'lazy': True}, {'max_bytes': 2**32}):\n"
+        "    try: read(sys.argv[1], **options)\n"
+        "    except ReadError as error: print(error)\n"
+        "X = read(sys.argv[1], chunks=100).X\n"
+        "print(X[:100].compute(scheduler='synchronous').shape)\n"
+    )
+    command = [sys.executable, "-c", code, str(tmp_path / "a.npy")]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    lines = done.stdout.splitlines()
+    assert "the limit is max_bytes=1073741824" in lines[0]
+    for line in lines[1:3]:
+        assert "its content does not fit into memory. Pass chunks=100" in line
+        assert "(ulimit -v)" in line
+        assert "damaged" not in line
+    assert lines[3] == "(100, 2048)"
 
 
 def test_only_regular_files_are_opened(tmp_path):
@@ -122,20 +137,6 @@ def test_a_pipe_does_not_block(tmp_path, name):
     if name in ("c.png", "c.tif", "c.mp4"):
         with pytest.raises(ReadError, match=message):
             read(tmp_path)
-
-
-def test_unpacking_stops_at_the_limit():
-    content = bytes(10**6)
-    for wbits, packed in ((15, zlib.compress(content)), (31, gzip.compress(content))):
-        assert inflate(packed, 10**6, wbits) == content
-        with pytest.raises(ValueError, match="more than the expected 999999 bytes are packed"):
-            inflate(packed, 10**6 - 1, wbits)
-        with pytest.raises(EOFError, match="the packed bytes end early"):
-            inflate(packed[:-9], 10**6, wbits)
-    two = gzip.compress(b"one") + gzip.compress(b"two")
-    assert inflate(two, 6, 31) == b"onetwo"
-    with pytest.raises(ValueError, match="more than the expected 5"):
-        inflate(two, 5, 31)
 
 
 def test_a_read_takes_no_more_memory_than_the_file_has(tmp_path):

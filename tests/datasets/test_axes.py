@@ -1,7 +1,6 @@
 import numpy as np
 import pytest
 
-from tuckermix.datasets import ReadError, read
 from tuckermix._axes import (
     ORDER,
     arrange,
@@ -10,6 +9,7 @@ from tuckermix._axes import (
     sample_letter,
     take_channels,
 )
+from tuckermix.datasets import ReadError, read
 
 
 @pytest.mark.parametrize(

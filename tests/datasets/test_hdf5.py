@@ -112,7 +112,9 @@ def test_damage_and_plugins_are_refused(tmp_path):
         plist.set_filter(32015, h5py.h5z.FLAG_OPTIONAL, ())
         space = h5py.h5s.create_simple((10, 8))
         h5py.h5d.create(file.id, b"X", h5py.h5t.IEEE_F64LE, space, plist)
-    with pytest.raises(ReadError, match=r"'/X' is packed with the filter number 32015, which .* gz"):
+    with pytest.raises(
+        ReadError, match=r"'/X' is packed with the filter number 32015, which .* gz"
+    ):
         read(tmp_path / "b.h5")
 
 
@@ -285,5 +287,3 @@ def test_lazy_arrays_travel_between_processes(stored):
     path, X = stored
     lazy = pickle.loads(pickle.dumps(read(path, chunks=3).X))
     assert np.array_equal(lazy.compute(scheduler="synchronous"), X)
-
-

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tuckermix.datasets import ReadError, read
-from tuckermix.datasets._lazy import Slices, to_dask
+from tuckermix.datasets._lazy import covering, to_dask
 
 pytest.importorskip("dask", reason="Dask is not installed")
 
@@ -26,37 +26,55 @@ def test_chunks_of_the_file_are_not_torn(tmp_path, monkeypatch):
     assert read(tmp_path / "a.h5", lazy=True).X.chunks[0] == (8, 8, 8, 8, 8, 8, 2)
 
 
-def fetch(scale, index):
-    return scale * np.arange(24.0).reshape(4, 3, 2)[index]
+class Counted:
+    """An array that notes what is read of it."""
+
+    def __init__(self, scale):
+        self.values = scale * np.arange(24.0).reshape(4, 3, 2)
+        self.scale, self.reads = scale, []
+        self.shape, self.dtype, self.ndim = (4, 3, 2), np.dtype(float), 3
+
+    def __dask_tokenize__(self):
+        return self.scale
+
+    def __getitem__(self, index):
+        self.reads.append(index)
+        region, rest = covering(index, self.shape)
+        return self.values[tuple(slice(low, high) for low, high in region)][rest]
 
 
 @pytest.mark.parametrize("axis", [0, 1, 2])
 def test_only_the_samples_asked_for_are_read(axis):
-    reads = []
-
-    def counting(scale, index):
-        reads.append(index[axis])
-        return fetch(scale, index)
-
-    X = to_dask(Slices(counting, (2.0,), (4, 3, 2), np.dtype(float)), axis, 1, None, 999)
-    assert not reads
+    array = Counted(2.0)
+    X = to_dask(array, axis, 1, None, 999)
+    assert not array.reads
     one = X[1].compute(scheduler="synchronous")
-    assert np.array_equal(one, np.moveaxis(2.0 * np.arange(24.0).reshape(4, 3, 2), axis, 0)[1])
-    assert reads == [slice(1, 2, None)]
+    assert np.array_equal(one, np.moveaxis(array.values, axis, 0)[1])
+    assert [read[axis] for read in array.reads] == [slice(1, 2, None)]
+
+
+@pytest.mark.parametrize(
+    "index",
+    [slice(None), slice(1, 3), (slice(None), 1), (-1, slice(2, None, -1)), (slice(3, 1), 0, 1)],
+    ids=str,
+)
+def test_regions_cover_what_is_asked_for(index):
+    array = Counted(1.0)
+    assert np.array_equal(array[index], array.values[index])
 
 
 def test_equal_arrays_have_equal_names():
     def name(scale):
-        slices = Slices(fetch, (scale,), (4, 3, 2), np.dtype(float))
-        return to_dask(slices, 0, 2, None, 999).name
+        return to_dask(Counted(scale), 0, 2, None, 999).name
 
     assert name(1.0) == name(1.0) != name(2.0)
 
 
 def test_chunks_within_the_limit():
     def chunks(shape, chunks, stored, limit):
-        slices = Slices(fetch, (1.0,), shape, np.dtype(float))
-        return to_dask(slices, 0, chunks, stored, limit).chunks[0]
+        array = Counted(1.0)
+        array.shape, array.ndim = shape, len(shape)
+        return to_dask(array, 0, chunks, stored, limit).chunks[0]
 
     assert chunks((100, 10), None, None, 10**4) == (100,)
     assert chunks((100, 10), None, 30, 8000) == (90, 10)

@@ -135,5 +135,3 @@ def test_other_refusals(tmp_path):
         read(tmp_path / "b.nii")
     with pytest.raises(ReadError, match="size and grey cannot be applied to scans"):
         read(tmp_path / "a.nii", size=3, grey=True)
-
-

@@ -83,5 +83,3 @@ def test_a_file_that_is_none(tmp_path):
     (tmp_path / "t.parquet").write_bytes(b"PAR1 is not enough")
     with pytest.raises(ReadError, match=r"Cannot read .*t.parquet: it is damaged"):
         read(tmp_path / "t.parquet")
-
-

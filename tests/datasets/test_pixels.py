@@ -3,8 +3,8 @@ import builtins
 import numpy as np
 import pytest
 
-from tuckermix.datasets import ReadError
 from tuckermix._pixels import as_grey_values, grey_array, match, resize
+from tuckermix.datasets import ReadError
 
 
 def test_grey():

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from tuckermix.datasets import ReadError, read
+from tuckermix.datasets import read
 
 tifffile = pytest.importorskip("tifffile", reason="tifffile is not installed")
 
@@ -66,5 +66,3 @@ def test_pages_in_another_order_are_put_right(tmp_path):
         metadata=None,
     )
     assert np.array_equal(read(tmp_path / "a.tif").X, X[::-1])
-
-

@@ -130,9 +130,7 @@ def test_a_video_without_frames(tmp_path):
         read(tmp_path / "a.avi")
 
 
-@pytest.mark.parametrize(
-    ("box", "place", "claimed"), [("stts", 8, 2**31 - 1), ("stsz", 24, 2**29)]
-)
+@pytest.mark.parametrize(("box", "place", "claimed"), [("stts", 8, 2**31 - 1), ("stsz", 24, 2**29)])
 def test_a_table_or_packet_of_any_length_is_refused(tmp_path, box, place, claimed):
     with av.open(str(tmp_path / "a.mp4"), "w") as container:
         stream = container.add_stream("mpeg4", rate=5)
