@@ -57,7 +57,7 @@ def test_a_long_table_of_contents_is_not_read(tmp_path, monkeypatch):
     for place in (end, 2**40):
         locator = struct.pack("<4sLQL", b"PK\x06\x07", 0, place, 1)
         (tmp_path / "a.npz").write_bytes(whole[:end] + wide + locator + whole[end:])
-        with pytest.raises(ReadError, match=message):
+        with pytest.raises(ReadError, match=f"{message}|damaged"):
             read(tmp_path / "a.npz")
     monkeypatch.setattr(_archives, "MAX_MEMBERS", 0)
     (tmp_path / "a.npz").write_bytes(whole)

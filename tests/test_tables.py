@@ -8,7 +8,7 @@ from tuckermix._tables import rows_of_text
 ROWS = [["name", "kind, of"], ["a b", "é"], ["c", ""]]
 
 
-@pytest.mark.parametrize("delimiter", _tables.DELIMITERS)
+@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 def test_any_sign_and_encoding_gives_the_same_rows(tmp_path, delimiter, encoding, end):

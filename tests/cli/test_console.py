@@ -1,4 +1,5 @@
 import logging
+import os
 import sys
 import warnings
 
@@ -92,3 +93,19 @@ def test_bars_tell_how_far_the_work_has_come():
     assert bar(0.5).count("━") == 10
     assert bar(1.0).count("━") == 20
     assert bar(0.25).endswith("25%")
+
+
+def test_nobody_reads_stderr(monkeypatch):
+    """It is closed, or its reader has gone: what is said is lost, and the work goes on."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    with open(writing, "w") as broken:
+        for stream in (None, broken):
+            monkeypatch.setattr(sys, "stderr", stream)
+            console = Console()
+            with console.stage("working"):
+                done = True
+            console.note("something")
+            assert done
+        monkeypatch.undo()
+        os.dup2(os.open(os.devnull, os.O_WRONLY), writing)  # for what is still to be written

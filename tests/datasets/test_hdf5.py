@@ -113,7 +113,7 @@ def test_damage_and_plugins_are_refused(tmp_path):
         space = h5py.h5s.create_simple((10, 8))
         h5py.h5d.create(file.id, b"X", h5py.h5t.IEEE_F64LE, space, plist)
     with pytest.raises(
-        ReadError, match=r"'/X' is packed with the filter number 32015, which .* gz"
+        ReadError, match=r"'/X' is packed with the filter number 32015, which"
     ):
         read(tmp_path / "b.h5")
 

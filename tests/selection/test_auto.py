@@ -236,6 +236,7 @@ def test_other_errors(planted):
         ({"n_clusters_": 5}, "n_clusters_ is not that"),
         ({"labels_": np.zeros(120, dtype=int)}, "labels_ are not those"),
         ({"_means_": np.zeros((2, 16, 16))}, "_means_"),
+        ({"sample_shape_": None}, "sample_shape_ is None"),
     ],
 )
 def test_stored_models_check_themselves(planted, changes, message):

@@ -512,8 +512,9 @@ class AutoClustering(CallbackSupportMixin, ClusterMixin, BaseEstimator):
         best = _final(self.best_estimator_)
         if best.n_clusters != n_clusters or self.selection_.n_clusters != n_clusters:
             raise ValueError("n_clusters_ is not that of its best estimator")
-        if getattr(self, "sample_shape_", None) != best.sample_shape_:
-            raise ValueError("sample_shape_ is not that of its best estimator")
+        shape = getattr(self, "sample_shape_", None)
+        if not isinstance(shape, tuple) or not all(type(n) is int and n > 0 for n in shape):
+            raise ValueError(f"sample_shape_ is {shape!r}")
         labels = check_stored(self.labels_, "labels_", (None,), kind="i")
         if not np.array_equal(labels, best.labels_):
             raise ValueError("labels_ are not those of its best estimator")
