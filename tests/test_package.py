@@ -26,7 +26,7 @@ TESTS = ROOT / "tests"
 
 HEAVY = (
     *("torch", "jax", "dask", "matplotlib", "typer", "rich", "h5py", "pymanopt", "jinja2"),
-    *("PIL", "av", "numcodecs", "tifffile", "pandas", "nibabel", "pyarrow"),
+    *("PIL", "av", "zarr", "numcodecs", "tifffile", "pandas", "nibabel", "pyarrow"),
 )
 
 # The reading order of the package. A module imports only from what stands before it.
@@ -45,8 +45,9 @@ ORDER = (
         "_reading",
         "_archives",
         "_tables",
-        "_hdf5_child",
-        "_parquet_child",
+        "_axes",
+        "_pixels",
+        "_sandbox",
         "_array_api",
         "_resources",
         "_settings",

@@ -112,9 +112,7 @@ def test_damage_and_plugins_are_refused(tmp_path):
         plist.set_filter(32015, h5py.h5z.FLAG_OPTIONAL, ())
         space = h5py.h5s.create_simple((10, 8))
         h5py.h5d.create(file.id, b"X", h5py.h5t.IEEE_F64LE, space, plist)
-    with pytest.raises(
-        ReadError, match=r"'/X' is packed with the filter number 32015, which"
-    ):
+    with pytest.raises(ReadError, match=r"'/X' is packed with the filter number 32015, which"):
         read(tmp_path / "b.h5")
 
 

@@ -120,7 +120,8 @@ def _of_hdf5(name: str, item: Any, matlab: bool) -> dict[str, Any]:
     if note:
         return part(name, shape, "", note)
     if string is not None:
-        text: Any = "str" if string.length is None else np.dtype(("U", min(string.length, MAX_TEXT)))
+        length = string.length
+        text: Any = "str" if length is None else np.dtype(("U", min(length, MAX_TEXT)))
         return part(name, shape, text, **more)
     if dtype.kind in NUMERIC_KINDS and dtype.fields is None and dtype.subdtype is None:
         return part(name, shape, dtype, **more)
