@@ -1,6 +1,7 @@
 """A short run of the fuzzer, and of what it is made of."""
 
 import json
+import sys
 from pathlib import Path
 
 import numpy as np
