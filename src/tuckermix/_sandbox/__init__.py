@@ -75,7 +75,7 @@ class Limits:
     """
 
     start: float = 60.0
-    seconds: float = 4.0
+    seconds: float = 6.0
     rate: int = 10 * 2**20
     parts: int = 1000
     room: int = 64 * 2**20
@@ -110,6 +110,7 @@ class _Child:
         self.stdin, self.stdout = self.process.stdin, self.process.stdout
         _widen(self.stdout.fileno())
         self.owner = os.getpid()
+        self.kinds: set[str] = set()
         self.why = ""
         self._deadline = math.inf
         self._asked, self._closed = threading.Event(), threading.Event()
@@ -255,15 +256,20 @@ class Sandbox:
         return said, values_of(said, content, into)
 
     def _one(self, asked: Question, most: int, into: np.ndarray | None = None) -> _Answer:
-        with self._child() as child:
+        with self._child(asked["kind"]) as child:
             child.send(asked)
             return _received(child, asked, most, into)
 
     @contextmanager
-    def _child(self) -> Iterator[_Child]:
+    def _child(self, kind: str) -> Iterator[_Child]:
         """Hold a child. It is kept for the next question unless one has no proper answer."""
         child = self._free()
         try:
+            if kind not in child.kinds:  # libraries may take long to load, and files may not
+                load = {"kind": kind, "do": "load", "path": "", "seconds": LIMITS.start}
+                child.send(load)
+                _received(child, load, 0)
+                child.kinds.add(kind)
             yield child
         except BaseException as error:
             if not getattr(error, "answered", False):
@@ -288,7 +294,7 @@ class Sandbox:
         """
         done = alone = 0
         while done < len(questions):
-            with suppress(_Died), self._child() as child:
+            with suppress(_Died), self._child(questions[done]["kind"]) as child:
                 sent = done
                 while done < len(questions):
                     most = 1 if done < alone else LIMITS.ahead
@@ -313,7 +319,7 @@ class Sandbox:
     ) -> Iterator[np.ndarray]:
         """Ask for values whose number is not known before: they come one piece after another."""
         asked = question(kind, do, path, **details)
-        with self._child() as child:
+        with self._child(kind) as child:
             child.send(asked)
             while True:
                 said, content = _received(child, asked, self.limit)
