@@ -38,7 +38,6 @@ ORDER = (
         "_names",
         "_records",
         "_fields",
-        "_declaration",
         "_estimators",
         "_callbacks",
         "_files",

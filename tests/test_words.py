@@ -33,7 +33,6 @@ ODD = {
 ALLOWED: set[str] = {
     "src/tuckermix/_archives.py",
     "src/tuckermix/_callbacks.py",
-    "src/tuckermix/_declaration.py",
     "src/tuckermix/_files.py",
     "src/tuckermix/_hdf5_child.py",
     "src/tuckermix/_names.py",

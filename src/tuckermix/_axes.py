@@ -14,7 +14,7 @@ ORDER = "NTZYXC"
 """All letters, in the order that samples get: samples, time, depth, height, width, channels."""
 
 WORDS = {"N": "samples", "T": "time", "Z": "depth", "Y": "height", "X": "width", "C": "channels"}
-"""What the letters mean, for messages."""
+"""The meaning of the letters, for messages."""
 
 CUT = "TZC"
 """Axes along which one file without an axis of samples is cut into samples, the first that has
@@ -25,7 +25,7 @@ N_COLOURS = (3, 4)
 
 
 def check_axes(axes: str) -> str | None:
-    """Return the letters in capitals, or None where they are none."""
+    """Return the letters in capitals, or None where some are no axes or occur twice."""
     letters = axes.upper()
     known = bool(letters) and set(letters) <= set(ORDER) and len(set(letters)) == len(letters)
     return letters if known else None

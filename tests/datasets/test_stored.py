@@ -211,7 +211,7 @@ def test_a_heap_without_end_is_refused(tmp_path, monkeypatch, chunks):
     (tmp_path / "a.h5").write_bytes(content)
     with monkeypatch.context() as patch:
         patch.setattr("tuckermix._sandbox.LIMITS", replace(LIMITS, seconds=1.0))
-        with pytest.raises(ReadError, match=r"a\.h5: its parser finds no end .* Get the file anew"):
+        with pytest.raises(ReadError, match=r"a\.h5: its parser finds no end .* Get the file"):
             read(tmp_path / "a.h5")
     assert read(tmp_path / "a.h5", label_key=False).X.shape == (12, 2)
 
@@ -276,7 +276,7 @@ def test_a_file_that_changes_between_pieces(tmp_path):
             if attempt is X:
                 lazy = read(tmp_path / "a.h5", chunks=4).X
                 assert np.array_equal(lazy.compute(scheduler="synchronous"), X)
-        with pytest.raises(ReadError, match=r"it was changed after it was opened\. Read it anew"):
+        with pytest.raises(ReadError, match=r"it was changed after it was opened\. Read it again"):
             lazy.compute(scheduler="synchronous")
 
 

@@ -290,7 +290,7 @@ def test_chunks_that_are_not_stored(tmp_path):
 
 def test_chunks_without_number_are_refused(tmp_path):
     zarr.create_array(tmp_path / "a", shape=(10**5, 8), dtype="u1", chunks=(1, 1))
-    with pytest.raises(ReadError, match=r"it declares 800000 chunks and stores 1\. Store it anew"):
+    with pytest.raises(ReadError, match=r"it declares 800000 chunks and stores 1\."):
         read(tmp_path / "a")
 
 

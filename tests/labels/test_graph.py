@@ -186,7 +186,7 @@ def test_a_second_embedding_is_taken_only_for_more_modularity_at_a_similar_cut(r
     A = adjacency(*host_neighbors(points, 20), 1)
     scale = 1 / np.sqrt(A.sum(axis=1))
     N = sparse.csr_array(A.multiply(scale[:, None]).multiply(scale[None, :]))
-    pair = graph.leading_eigenvectors(N, 8)
+    pair = graph.graph_eigenvectors(N, 8)
 
     def cut(allowance):
         labels = graph._cut_connected(A, pair, 5, 10, np.random.default_rng(0), allowance)

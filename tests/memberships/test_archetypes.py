@@ -82,8 +82,8 @@ def test_many_samples_are_measured_on_a_part(limits, seed, planted):
     assert part <= 1.2 * whole
 
 
-def test_dependent_archetypes_give_way_to_samples(monkeypatch):
-    monkeypatch.setattr(module, "WORST_CONDITION", 0.5)
+def test_dependent_archetypes_give_way_to_samples(settings):
+    settings(module.ArchetypeSettings(worst_condition=0.5))
     Y = cloud(0)
     for vertex in find_archetypes(Y, np.random.default_rng(0)):
         assert np.min(np.sum((Y - vertex) ** 2, axis=1)) < 1e-20

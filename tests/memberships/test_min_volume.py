@@ -131,8 +131,8 @@ def test_as_many_samples_as_vertices_and_duplicates(planted):
     assert planted.barycentric(Z, smallest_simplex(Z, np.random.default_rng(0))).min() > -ROUNDING
 
 
-def test_dependent_samples_give_way_to_a_regular_start(monkeypatch, planted):
-    monkeypatch.setattr(module, "WORST_CONDITION", 0.5)
+def test_dependent_samples_give_way_to_a_regular_start(settings, planted):
+    settings(module.VolumeSettings(worst_condition=0.5))
     Z = cloud(0)
     assert planted.barycentric(Z, smallest_simplex(Z, np.random.default_rng(0))).min() > -ROUNDING
 

@@ -46,8 +46,8 @@ def test_as_many_components_as_samples_and_duplicates():
     check(Z, anchored_simplex(Z, np.random.default_rng(0)))
 
 
-def test_dependent_anchors_give_way_to_a_regular_simplex(monkeypatch):
-    monkeypatch.setattr(module, "WORST_CONDITION", 0.5)
+def test_dependent_anchors_give_way_to_a_regular_simplex(settings):
+    settings(module.AnchorSettings(worst_condition=0.5))
     Z = coordinates(0)
     simplex = anchored_simplex(Z, np.random.default_rng(0))
     check(Z, simplex)

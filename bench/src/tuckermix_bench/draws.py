@@ -17,10 +17,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tuckermix import datasets
-from tuckermix._declaration import describe
 from tuckermix._records import Record
 from tuckermix._validation import check_option
-from tuckermix_bench.methods import add_entry, register_method
+from tuckermix_bench.methods import add_entry
 
 if TYPE_CHECKING:
     from tuckermix_bench.tables import Row
@@ -104,7 +103,6 @@ DATASETS: dict[str, DatasetEntry] = {}
 """The datasets by name."""
 
 
-@describe(register_method)
 def register_dataset(entry: DatasetEntry, *, replace: bool = False) -> DatasetEntry:
     """Make a dataset known by its name.
 
@@ -112,6 +110,13 @@ def register_dataset(entry: DatasetEntry, *, replace: bool = False) -> DatasetEn
     ----------
     entry : DatasetEntry
         The dataset.
+    replace : bool, default=False
+        Whether it may take the place of another of that name.
+
+    Returns
+    -------
+    entry : object
+        The same.
     """
     return add_entry(DATASETS, entry, "dataset", replace)
 
@@ -451,7 +456,6 @@ def _resized(X: np.ndarray, side: int) -> np.ndarray:
     )
 
 
-@describe(draw_indices)
 def draw(
     row: Row, experiment: str, run: int, *, entry: DatasetEntry, data_home: str | None = None
 ) -> Draw:
@@ -459,6 +463,12 @@ def draw(
 
     Parameters
     ----------
+    row : Row
+        What to draw.
+    experiment : str
+        The table's name.
+    run : int
+        The number of the run.
     entry : DatasetEntry
         The dataset.
     data_home : str or None, default=None

@@ -42,7 +42,7 @@ Question = dict[str, Any]
 
 @dataclass(frozen=True)
 class Limits:
-    """What a child may take.
+    """Limits of a child process.
 
     Attributes
     ----------
@@ -189,14 +189,14 @@ class _Child:
         if self.why == "time":
             return Refusal(
                 "its parser finds no end in it: it is damaged, or has far too many parts",
-                "Get the file anew, or store it anew in fewer parts",
+                "Get the file again, or store it in fewer parts",
             )
         if self.why == "memory":
             return no_memory()
         code = self.process.wait()
         return Refusal(
             f"it ends the process that parses it (exit code {code})",
-            "Get the file anew, or open it in the program that made it and save it again",
+            "Get the file again, or open it in the program that made it and save it again",
         )
 
 

@@ -110,7 +110,7 @@ def _of_hdf5(name: str, item: Any, matlab: bool) -> dict[str, Any]:
         if not h5py.h5z.filter_avail(code):
             more["refusal"] = [
                 f"{item.name!r} is packed with the filter number {code}, which is not known here",
-                "Store it anew with gzip, with h5repack for example",
+                "Store it with gzip instead, with h5repack for example",
             ]
     note = ""
     if matlab and "MATLAB_class" in item.attrs:
@@ -160,7 +160,7 @@ class Zarr:
             if n_chunks > MAX_CHUNKS + ABSENT * n_files:
                 more["refusal"] = [
                     f"it declares {n_chunks} chunks and stores {n_files}",
-                    "Store it anew in larger chunks",
+                    "Store it in larger chunks",
                 ]
             kind = getattr(array.dtype, "kind", "O")
             text = kind == "T" or (kind == "O" and isinstance(array.fill_value, str | None))

@@ -145,7 +145,7 @@ def _restrict(name: str, most: int) -> None:
 
 
 def _limit_memory(more: int) -> None:
-    """Let this process take so many bytes more from now on; the parent looks after it elsewhere."""
+    """Let this process take `more` bytes from now on; the parent looks after it elsewhere."""
     if sys.platform == "linux":
         with open("/proc/self/statm") as stream:
             pages = int(stream.read().split()[0])

@@ -139,7 +139,7 @@ class _Stream(io.BufferedReader):
     """A file of which tifffile sees neither name nor place: it opens no other files beside it."""
 
     def fileno(self) -> int:
-        """Say that there is none."""
+        """Say that the stream has no descriptor."""
         raise OSError("a stream")
 
 

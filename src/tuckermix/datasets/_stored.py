@@ -84,7 +84,7 @@ class Stored:
     def region(self, region: Region) -> np.ndarray:
         """Read a region, a piece at a time where it is large."""
         if stamp_of(self.path) != self.stamp:
-            raise Refusal("it was changed after it was opened", "Read it anew")
+            raise Refusal("it was changed after it was opened", "Read it again")
         self.check_chunk()
         chunks = zip(region, self.chunks or (), strict=bool(self.chunks))
         parts = math.prod(-(-(high - low) // size) + 1 for (low, high), size in chunks)
@@ -110,7 +110,7 @@ class Stored:
                 f"one chunk of {'/' + self.details.get('name', '')!r} with shape {self.chunks}",
                 math.prod(self.chunks) * self.dtype.itemsize,
                 self.sandbox.limit,
-                "If you trust the file, raise max_bytes, or store it anew in smaller chunks",
+                "If you trust the file, raise max_bytes, or store it in smaller chunks",
             )
 
     def lazy(self, axis: int, chunks: int | None) -> Any:

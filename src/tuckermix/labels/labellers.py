@@ -490,7 +490,7 @@ def _reordered(values: Array, order: np.ndarray) -> Array:
 
 
 class Learned(NamedTuple):
-    """What is learned from rows: a labeller, and what it says of the rows.
+    """A labeller and the labels of the rows that it learned from.
 
     Attributes
     ----------
@@ -498,7 +498,7 @@ class Learned(NamedTuple):
         What labels these and other rows.
     labels : ndarray of shape (n_samples,)
         The labels that it gives to the rows.
-    voters : array of shape (n_samples, n_votes) or None
+    voters : array of shape (n_samples, n_votes) or None, default=None
         The landmarks that vote on each of the rows, where that is known.
     """
 

@@ -289,7 +289,7 @@ def _filtered_eigenvectors(matrix: Any, count: int) -> tuple[Array, Array]:
         vectors = _filtered(matrix.astype(np.float32), vectors, count)[1].astype(np.float64)
         values, vectors, converged = _filtered(matrix, vectors, count)
     else:
-        # Coordinates would be compressed anew for every product.
+        # Coordinates would be compressed again for every product.
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message=".*beta state")
             values, vectors, converged = _filtered(matrix.to_sparse_csr(), vectors, count)

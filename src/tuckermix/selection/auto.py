@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from tuckermix._array_api import Array, get_namespace, to_numpy
 from tuckermix._callbacks import CallbackSupportMixin, with_callbacks
-from tuckermix._declaration import FIT, LABELS, PREDICT, SOFT_LABELS, declare, describe
+from tuckermix._estimators import declare
 from tuckermix._names import LOG_SCATTERING, PIXELS, SCATTERING
 from tuckermix._resources import all_or_nothing, explain_shortage
 from tuckermix._threads import one_blas_thread
@@ -292,9 +292,21 @@ class AutoClustering(CallbackSupportMixin, ClusterMixin, BaseEstimator):
     @one_blas_thread
     @with_callbacks
     @all_or_nothing
-    @describe(FIT)
     def fit(self, X: Any, y: Any = None) -> AutoClustering:
-        """Choose the view and the number of clusters, and fit."""
+        """Choose the view and the number of clusters, and fit.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, d_1, ...)
+            The samples.
+        y : Ignored
+            Present for scikit-learn's sake.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+        """
         self.check_params()
         X = check_tensor(self, X, reset=True, lazy=True)
         context = self._init_callback_context(max_subtasks=None)
@@ -322,26 +334,50 @@ class AutoClustering(CallbackSupportMixin, ClusterMixin, BaseEstimator):
         return self
 
     @available_if(_chosen_has("predict"))
-    @describe(LABELS)
     @one_blas_thread
     def predict(self, X: Any) -> Array:
-        """Give samples the labels of the chosen estimator."""
+        """Give samples the labels of the chosen estimator.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, d_1, ...)
+            Samples of the shape on which the model was fitted.
+
+        Returns
+        -------
+        labels : array of shape (n_samples,)
+            Labels from 0 to ``n_clusters - 1``; -1 for outliers with ``outliers="label"``.
+        """
         X = self._samples(X, "predict")
         return self.best_estimator_.predict(X)
 
     @available_if(_chosen_has("predict_proba"))
-    @describe(SOFT_LABELS)
     @one_blas_thread
     def predict_proba(self, X: Any) -> Array:
-        """Give the soft labels of the chosen estimator."""
+        """Give the soft labels of the chosen estimator.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, d_1, ...)
+            Samples of the shape on which the model was fitted.
+
+        Returns
+        -------
+        probabilities : array of shape (n_samples, n_clusters)
+            Rows that sum to one; the label is the position of the largest entry.
+        """
         X = self._samples(X, "predict_proba")
         return self.best_estimator_.predict_proba(X)
 
     @available_if(_chosen_has("transform", before_fit=False))
-    @describe(PREDICT)
     @one_blas_thread
     def transform(self, X: Any) -> Array:
         """Give the mixing weights of samples in the chosen estimator.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, d_1, ...)
+            Samples of the shape on which the model was fitted.
 
         Returns
         -------
@@ -352,10 +388,14 @@ class AutoClustering(CallbackSupportMixin, ClusterMixin, BaseEstimator):
         return self.best_estimator_.transform(X)
 
     @available_if(lambda self: hasattr(_final(self._fitted()), "outlier_scores"))
-    @describe(PREDICT)
     @one_blas_thread
     def outlier_scores(self, X: Any) -> Array:
         """Say how unlike the fitted samples others are, as the chosen estimator does.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, d_1, ...)
+            Samples of the shape on which the model was fitted.
 
         Returns
         -------

@@ -20,7 +20,7 @@ from tuckermix._array_api import (
     is_dask,
     to_numpy,
 )
-from tuckermix._declaration import FIT, LABELS, PREDICT, SOFT_LABELS, declare, describe
+from tuckermix._estimators import declare
 from tuckermix._resources import all_or_nothing, explain_shortage
 from tuckermix._threads import one_blas_thread
 from tuckermix._validation import (
@@ -119,9 +119,21 @@ class MultiViewClustering(ClusterMixin, BaseEstimator):
 
     @one_blas_thread
     @all_or_nothing
-    @describe(FIT)
     def fit(self, X: Any, y: Any = None) -> MultiViewClustering:
-        """Fit the views, add their graphs and label the samples."""
+        """Fit the views, add their graphs and label the samples.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, d_1, ...)
+            The samples.
+        y : Ignored
+            Present for scikit-learn's sake.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+        """
         return self._fit(X)
 
     def _fit(self, X: Any, features: Features | None = None) -> MultiViewClustering:
@@ -180,18 +192,38 @@ class MultiViewClustering(ClusterMixin, BaseEstimator):
 
     @explain_shortage
     @one_blas_thread
-    @describe(LABELS)
     def predict(self, X: Any) -> Array:
-        """Give each sample the label for which its neighbours in all views vote most."""
+        """Give each sample the label for which its neighbours in all views vote most.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, d_1, ...)
+            Samples of the shape on which the model was fitted.
+
+        Returns
+        -------
+        labels : array of shape (n_samples,)
+            Labels from 0 to ``n_clusters - 1``; -1 for outliers with ``outliers="label"``.
+        """
         X = self._samples(X, "predict")
         labelled = hasattr(self, "_threshold_")
         return self._labels(self._votes(self._places(X)), self._scores(X) if labelled else None)
 
     @explain_shortage
     @one_blas_thread
-    @describe(SOFT_LABELS)
     def predict_proba(self, X: Any) -> Array:
-        """Give soft labels: the mean over the views of the shares of votes, or what it is worth."""
+        """Give soft labels: the mean over the views of the shares of votes, or what it is worth.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, d_1, ...)
+            Samples of the shape on which the model was fitted.
+
+        Returns
+        -------
+        probabilities : array of shape (n_samples, n_clusters)
+            Rows that sum to one; the label is the position of the largest entry.
+        """
         X = self._samples(X, "predict_proba")
         shares = self._votes(self._places(X))
         if hasattr(self, "_knots_"):
@@ -202,9 +234,13 @@ class MultiViewClustering(ClusterMixin, BaseEstimator):
 
     @explain_shortage
     @one_blas_thread
-    @describe(PREDICT)
     def outlier_scores(self, X: Any) -> Array:
         """Say how unlike the fitted samples others are: the mean of the scores of the views.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, d_1, ...)
+            Samples of the shape on which the model was fitted.
 
         Returns
         -------
