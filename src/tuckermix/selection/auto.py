@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from dataclasses import field
 from typing import Any
 
@@ -180,6 +181,15 @@ def built_in_candidates(
     return of_waves + sums
 
 
+Remember = Callable[[Callable[[], tuple[Selection, int]]], tuple[Selection, int]]
+"""Is given the function that makes the choice, and returns what was chosen, with a seed."""
+
+
+def _as_chosen(decide: Callable[[], tuple[Selection, int]]) -> tuple[Selection, int]:
+    """Remember nothing."""
+    return decide()
+
+
 def _flatten(X: Any) -> Any:
     """Make rows of samples, for estimators that know no others."""
     return X.reshape((X.shape[0], -1))
@@ -289,9 +299,6 @@ class AutoClustering(CallbackSupportMixin, ClusterMixin, BaseEstimator):
     random_state: Any = None
     n_jobs: int | None = None
 
-    @one_blas_thread
-    @with_callbacks
-    @all_or_nothing
     def fit(self, X: Any, y: Any = None) -> AutoClustering:
         """Choose the view and the number of clusters, and fit.
 
@@ -307,6 +314,15 @@ class AutoClustering(CallbackSupportMixin, ClusterMixin, BaseEstimator):
         self : object
             The fitted estimator.
         """
+        return self._fit(X)
+
+    @one_blas_thread
+    @with_callbacks
+    @all_or_nothing
+    def _fit(
+        self, X: Any, features: Features | None = None, remember: Remember = _as_chosen
+    ) -> AutoClustering:
+        """Fit; `features` are those of the same samples, `remember` may know the choice already."""
         self.check_params()
         X = check_tensor(self, X, reset=True, lazy=True)
         context = self._init_callback_context(max_subtasks=None)
@@ -318,10 +334,11 @@ class AutoClustering(CallbackSupportMixin, ClusterMixin, BaseEstimator):
             task.call_on_fit_task_begin(estimator=self, X=X)
             task.call_on_fit_task_end(estimator=self, X=X)
 
-        best, self.selection_, known = self._choose(X, progress)
+        features = Features(X) if features is None else features
+        best, self.selection_ = self._choose(X, progress, features, remember)
         progress(1.0, f"fitting {self.selection_.view}")
         self.n_clusters_ = self.selection_.n_clusters
-        self.best_estimator_ = fit_with(best, X, known)
+        self.best_estimator_ = fit_with(best, X, features)
         final = _final(best)
         ours = isinstance(final, TuckerClustering | MultiViewClustering)
         if ours or not hasattr(best, "predict"):
@@ -479,13 +496,12 @@ class AutoClustering(CallbackSupportMixin, ClusterMixin, BaseEstimator):
         chooser = clone(self)
         chooser.check_params()
         X = check_tensor(chooser, X, reset=True, lazy=True)
-        return chooser._choose(X, _log)[:2]
+        return chooser._choose(X, _log, Features(X))
 
-    def _choose(self, X: Array, progress: Progress) -> tuple[Any, Selection, Features | None]:
-        """Return the chosen candidate, not fitted, what was compared, and features of `X`.
-
-        There are none where the choice was made on a part of the samples.
-        """
+    def _choose(
+        self, X: Array, progress: Progress, features: Features, remember: Remember = _as_chosen
+    ) -> tuple[Any, Selection]:
+        """Return the chosen candidate, not fitted, and what was compared."""
         rng = check_random_state(self.random_state)
         n_samples = int(X.shape[0])
         wanted = None if self.n_clusters == AUTO else int(self.n_clusters)
@@ -500,12 +516,16 @@ class AutoClustering(CallbackSupportMixin, ClusterMixin, BaseEstimator):
             candidates = built_in_candidates(self.sample_shape_, self.features, **about)
             # A view of few directions finds groups in any noise; those of all directions do not.
             judge = None if image else candidates[0][0]
-        resampler = Resampler(part, candidates, rng, judge, weigh=image)
-        selection = choose(resampler, wanted, progress)
-        seed = int(rng.integers(2**31))
+
+        def decide() -> tuple[Selection, int]:
+            seen = features if part is X else None
+            resampler = Resampler(part, candidates, rng, judge, weigh=image, features=seen)
+            return choose(resampler, wanted, progress), int(rng.integers(2**31))
+
+        selection, seed = remember(decide)
         best = set_clusters(clone(dict(candidates)[selection.view]), selection.n_clusters, seed)
         _final(best).set_params(**self._asked())
-        return best, selection, resampler.features if part is X else None
+        return best, selection
 
     def _asked(self) -> dict[str, Any]:
         """Return what the chosen estimator is told beside its number of clusters."""
@@ -578,10 +598,8 @@ def _final(estimator: Any) -> Any:
     return estimator[-1] if isinstance(estimator, Pipeline) else estimator
 
 
-def fit_with(estimator: Any, X: Array, features: Features | None) -> Any:
+def fit_with(estimator: Any, X: Array, features: Features) -> Any:
     """Fit a candidate to samples, some of whose features may be known."""
-    if features is None:
-        return estimator.fit(X)
     if type(estimator) is MultiViewClustering:
         return estimator._fit(X, features)
     if looks_of(estimator) is None or not isinstance(estimator, Pipeline):

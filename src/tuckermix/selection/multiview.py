@@ -205,7 +205,7 @@ class MultiViewClustering(ClusterMixin, BaseEstimator):
         labels : array of shape (n_samples,)
             Labels from 0 to ``n_clusters - 1``; -1 for outliers with ``outliers="label"``.
         """
-        X = self._samples(X, "predict")
+        X = Features(self._samples(X, "predict"))
         labelled = hasattr(self, "_threshold_")
         return self._labels(self._votes(self._places(X)), self._scores(X) if labelled else None)
 
@@ -224,13 +224,8 @@ class MultiViewClustering(ClusterMixin, BaseEstimator):
         probabilities : array of shape (n_samples, n_clusters)
             Rows that sum to one; the label is the position of the largest entry.
         """
-        X = self._samples(X, "predict_proba")
-        shares = self._votes(self._places(X))
-        if hasattr(self, "_knots_"):
-            shares = as_blocks(shares).map(self._calibrated)
-        if not hasattr(self, "_threshold_"):
-            return shares
-        return fade(shares, self._scores(X), self._threshold_)
+        X = Features(self._samples(X, "predict_proba"))
+        return self._proba(self._places(X), X)
 
     @explain_shortage
     @one_blas_thread
@@ -247,7 +242,16 @@ class MultiViewClustering(ClusterMixin, BaseEstimator):
         scores : array of shape (n_samples,)
             Larger for samples that fit less, see `TuckerClustering.outlier_scores`.
         """
-        return self._scores(self._samples(X, "outlier_scores"))
+        return self._scores(Features(self._samples(X, "outlier_scores")))
+
+    def _proba(self, places: list[Array], X: Features) -> Array:
+        """Return the soft labels of samples that the views have placed."""
+        shares = self._votes(places)
+        if hasattr(self, "_knots_"):
+            shares = as_blocks(shares).map(self._calibrated)
+        if not hasattr(self, "_threshold_"):
+            return shares
+        return fade(shares, self._scores(X), self._threshold_)
 
     def _samples(self, X: Any, method: str) -> Array:
         """Validate new samples, which must be of the library of the fitted ones."""
@@ -272,18 +276,18 @@ class MultiViewClustering(ClusterMixin, BaseEstimator):
         scores = relative_votes(votes, _attainable(self._voters_))
         return calibrated(votes, scores, self._knots_)
 
-    def _scores(self, X: Array) -> Array:
+    def _scores(self, X: Features) -> Array:
         """Return the mean over the views of the outlier scores."""
         total = None
         for _, view in self.estimators_:
-            scores = _final(view).outlier_scores(_seen(view, X))
+            scores = _final(view).outlier_scores(X.transform(_before(view)))
             total = scores if total is None else total + scores
         assert total is not None
         return total / len(self.estimators_)
 
-    def _places(self, X: Array) -> list[Array]:
+    def _places(self, X: Features) -> list[Array]:
         """Return where the views place samples."""
-        return [_final(view).place(_seen(view, X)) for _, view in self.estimators_]
+        return [_final(view).place(X.transform(_before(view))) for _, view in self.estimators_]
 
     def _votes(self, places: list[Array]) -> Array:
         """Return the mean over the views of the shares of votes."""
@@ -381,12 +385,6 @@ def _before(view: Any) -> Pipeline | None:
 def _attainable(voters: list[GraphLabels]) -> np.ndarray:
     """Return the largest mean vote that each cluster can get."""
     return np.mean([voter.attainable() for voter in voters], axis=0)
-
-
-def _seen(view: Any, X: Array) -> Array:
-    """Return what the last step of a fitted view sees of samples."""
-    before = _before(view)
-    return X if before is None else before.transform(X)
 
 
 def _learn(

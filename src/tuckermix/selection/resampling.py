@@ -71,6 +71,8 @@ class Resampler:
     weigh : bool, default=False
         Whether modularity counts where views are compared, see `weight_of`. It does not where a
         candidate has no graph of its own.
+    features : Features or None, default=None
+        Features of the same samples, where some are known.
     """
 
     def __init__(
@@ -81,9 +83,10 @@ class Resampler:
         judge: str | None = None,
         *,
         weigh: bool = False,
+        features: Features | None = None,
     ):
         self.X = X
-        self.features = Features(X)
+        self.features = Features(X) if features is None else features
         self.judge = judge
         self.n_samples = int(X.shape[0])
         self.candidates = dict(candidates)

@@ -7,8 +7,9 @@ from typing import Any
 from sklearn.pipeline import Pipeline
 
 from tuckermix._array_api import Array, is_dask
+from tuckermix._reading import default_limit
 
-__all__ = ["Features"]
+__all__ = ["Features", "in_memory"]
 
 SHARED_BYTES = 2**29
 """Features that take more memory than this are computed again for every view."""
@@ -47,7 +48,7 @@ class Features:
             return self.X
         first: Any = transformers.steps[0][1]
         if is_dask(self.X) or len(transformers.steps) > 1 or not hasattr(first, "plain"):
-            return transformers.fit_transform(self.X)
+            return in_memory(transformers.fit_transform(self.X))
         first.fit(self.X)
         if first.shared_bytes(int(self.X.shape[0])) > SHARED_BYTES:
             return first.transform(self.X)
@@ -55,3 +56,21 @@ class Features:
         if repr(plain) not in self._kept:
             self._kept[repr(plain)] = plain.fit_transform(self.X)
         return first.from_plain(self._kept[repr(plain)])
+
+    def transform(self, transformers: Pipeline | None) -> Array:
+        """Return the features that fitted transformers give, without computing known ones again."""
+        if transformers is None:
+            return self.X
+        first: Any = transformers.steps[0][1]
+        if len(transformers.steps) == 1 and hasattr(first, "plain"):
+            known = self._kept.get(repr(first.plain()))
+            if known is not None:
+                return first.from_plain(known)
+        return in_memory(transformers.transform(self.X))
+
+
+def in_memory(features: Array) -> Array:
+    """Keep features of samples on disk, where they fit: every pass would compute them again."""
+    if is_dask(features) and features.nbytes <= default_limit():
+        return features.persist()
+    return features
