@@ -25,17 +25,19 @@ from tuckermix_bench.methods import (
 )
 from tuckermix_bench.runner import execute
 from tuckermix_bench.tables import (
-    ABLATIONS,
     EXPERIMENTS,
-    ON_MM,
-    ON_SCATTERING,
-    OURS_ON_SCATTERING,
     QUICK,
     QUICK_EXPERIMENTS,
-    RIVALS,
-    TRUER,
     cells_of,
+    columns_in,
 )
+
+RIVALS, ABLATIONS = columns_in(["@rivals"]), columns_in(["@ablations"])
+ON_SCATTERING, OURS_ON_SCATTERING = (
+    columns_in(["@on scattering"]),
+    columns_in(["@ours on scattering"]),
+)
+TRUER, ON_MM = ("B-NMF (multinomial)", "DRCC (searched)"), "MM, our labels"
 
 RANKS = (2, 3)
 

@@ -11,18 +11,18 @@ import threading
 import time
 import warnings
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cache
+from multiprocessing import get_context
+from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any
 
 import cloudpickle
 import numpy as np
 from joblib import cpu_count
-from joblib.externals.loky import ProcessPoolExecutor
 from sklearn.metrics import adjusted_rand_score
 from threadpoolctl import threadpool_limits
 
@@ -46,7 +46,6 @@ RECORDS = "records.csv"
 """The name of the published records, in a wheel beside this file."""
 ABSENT = "absent"
 """The outcome of a cell whose data are not there: it is not stored."""
-THREADS = ("OMP", "OPENBLAS", "MKL", "BLIS", "NUMEXPR")
 KEPT_HISTORY = ("iteration", "cost", "relative_error", "gap", "time")
 """What a record keeps of each iteration, where a figure shows its course."""
 
@@ -363,8 +362,8 @@ def pending(cells: Iterable[Cell], store: Store, retry_failed: bool = False) -> 
     return [cell for cell in cells if known.get(cell.key) != cell.digest]
 
 
-def _start_worker(parent: int) -> None:
-    """Prepare a process: Ctrl-C is for the runner, and it ends when the runner is gone."""
+def _serve(pipe: Connection, parent: int) -> None:
+    """Compute cells in a process of its own until the runner is gone; Ctrl-C is for the runner."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
     def watch() -> None:
@@ -374,104 +373,102 @@ def _start_worker(parent: int) -> None:
 
     if os.name == "posix":
         threading.Thread(target=watch, daemon=True).start()
+    pipe.send("ready")
+    while True:
+        try:
+            words = pickle.loads(pipe.recv_bytes())
+        except EOFError:
+            return
+        except Exception as error:  # the method cannot be imported here
+            pipe.send({"status": FAILED, "error": f"{type(error).__name__}: {error}"})
+        else:
+            pipe.send(execute(*words))
 
 
-def _execute_pickled(content: bytes) -> dict[str, Any]:
-    """Compute a cell whose method may fail to be imported here."""
-    try:
-        words = pickle.loads(content)
-    except Exception as error:
-        return {"status": FAILED, "error": f"{type(error).__name__}: {error}"}
-    return execute(*words)
-
-
-class Pool:
-    """Processes that compute one cell each, with one numerical thread.
-
-    A process that dies takes the pool with it. The cells in flight are then computed one by one,
-    so that only the one that kills its process fails.
+class Worker:
+    """A process that computes one cell at a time. It is replaced when it dies or is too slow.
 
     Parameters
     ----------
-    jobs : int
-        The number of processes.
     time_limit : float or None
         Seconds after which a cell is given up.
     """
 
-    def __init__(self, jobs: int, time_limit: float | None) -> None:
-        self.jobs, self.time_limit = jobs, time_limit
-        self.running: dict[Future[dict[str, Any]], tuple[Cell, float]] = {}
-        self.executor: ProcessPoolExecutor | None = None
-        self.size = jobs
+    cell: Cell | None = None
 
-    def _started(self, size: int) -> ProcessPoolExecutor:
-        if self.executor is not None and size != self.size and not self.running:
+    def __init__(self, time_limit: float | None) -> None:
+        self.time_limit = time_limit
+        self._start()
+
+    def _start(self) -> None:
+        context = get_context("spawn")
+        self.pipe, other = context.Pipe()
+        self.process = context.Process(target=_serve, args=(other, os.getpid()))
+        self.process.start()
+        other.close()
+        self.ready = False
+
+    def begin(self, cell: Cell, words: tuple[Any, ...]) -> None:
+        """Send a cell to the process. Its time starts after the imports."""
+        if not self.ready:
+            self.ready = self.pipe.recv() == "ready"
+        self.cell, self.begun = cell, time.monotonic()
+        self.pipe.send_bytes(cloudpickle.dumps(words))
+
+    def outcome(self, answered: bool) -> dict[str, Any] | None:
+        """Return the outcome of the cell, None while it is computed."""
+        try:
+            if answered:
+                return self.pipe.recv()
+        except (EOFError, ConnectionResetError):
             self.stop()
-        if self.executor is None:
-            self.size = size
-            self.executor = ProcessPoolExecutor(
-                size,
-                initializer=_start_worker,
-                initargs=(os.getpid(),),
-                env={f"{name}_NUM_THREADS": "1" for name in THREADS},
-            )
-            # The clock of the time limit starts after the imports.
-            wait([self.executor.submit(os.getpid) for _ in range(size)])
-        return self.executor
+            self._start()
+            text = "The process ended without a result: it was killed, or ran out of memory."
+            return {"status": FAILED, "error": text}
+        if self.time_limit is None or time.monotonic() - self.begun <= self.time_limit:
+            return None
+        self.stop()
+        self._start()
+        text = f"Stopped at the time limit of {self.time_limit:g} s."
+        return {"status": TIMEOUT, "seconds": self.time_limit, "error": text}
 
     def stop(self) -> None:
-        """End the processes, whatever they are doing."""
-        if self.executor is not None:
-            self.executor.shutdown(kill_workers=True)
-        self.executor, self.running = None, {}
+        """End the process, whatever it is doing."""
+        self.process.kill()
+        self.process.join()
+        self.pipe.close()
 
-    def run(
-        self, cells: Iterable[Cell], words: Callable[[Cell], tuple[Any, ...]]
-    ) -> Iterator[tuple[Cell, dict[str, Any]] | None]:
-        """Yield cells with their outcomes as they finish, and None now and then in between."""
-        queue, again, suspects = iter(cells), list[Cell](), list[Cell]()
+
+def _computed(
+    cells: Iterable[Cell],
+    words: Callable[[Cell], tuple[Any, ...]],
+    jobs: int,
+    time_limit: float | None,
+) -> Generator[tuple[list[Cell], Cell | None, dict[str, Any]]]:
+    """Yield the cells in flight, with each cell that ends and its outcome, or None and nothing."""
+    if not jobs:
+        yield from (([], cell, execute(*words(cell))) for cell in cells)
+        return
+    queue, workers = iter(cells), [Worker(time_limit) for _ in range(jobs)]
+    try:
         while True:
-            executor = self._started(1 if suspects else self.jobs)
-            while len(self.running) < self.size:
-                cell = suspects.pop() if suspects else again.pop() if again else next(queue, None)
-                if cell is None:
-                    break
-                future = executor.submit(_execute_pickled, cloudpickle.dumps((cell, *words(cell))))
-                self.running[future] = (cell, time.monotonic())
-            if not self.running:
+            for worker in workers:
+                if worker.cell is None and (cell := next(queue, None)) is not None:
+                    worker.begin(cell, words(cell))
+            busy = {worker.pipe: worker for worker in workers if worker.cell is not None}
+            if not busy:
                 return
-            done, _ = wait(self.running, SETTINGS.poll_seconds, FIRST_COMPLETED)
-            if not done:
-                yield None
-            if any(isinstance(future.exception(), BrokenExecutor) for future in done):
-                hit = [cell for cell, _ in self.running.values()]
-                self.stop()
-                if len(hit) == 1:
-                    text = (
-                        "The process ended without a result: it was killed, or ran out of memory."
-                    )
-                    yield hit[0], {"status": FAILED, "error": text}
-                else:
-                    suspects += hit
-                continue
-            for future in done:
-                cell, _ = self.running.pop(future)
-                yield cell, future.result()
-            late = self._late()
-            if late is not None:
-                again += [cell for cell, _ in self.running.values() if cell is not late]
-                self.stop()
-                text = f"Stopped at the time limit of {self.time_limit:g} s."
-                yield late, {"status": TIMEOUT, "seconds": self.time_limit, "error": text}
-
-    def _late(self) -> Cell | None:
-        """Return a cell that has used up its time."""
-        if self.time_limit is not None:
-            for cell, start in self.running.values():
-                if time.monotonic() - start > self.time_limit:
-                    return cell
-        return None
+            answered = wait(list(busy), SETTINGS.poll_seconds)
+            running = [worker.cell for worker in busy.values() if worker.cell is not None]
+            yield running, None, {}
+            for pipe, worker in busy.items():
+                outcome = worker.outcome(pipe in answered)
+                if outcome is not None:
+                    cell, worker.cell = worker.cell, None
+                    yield running, cell, outcome
+    finally:
+        for worker in workers:
+            worker.stop()
 
 
 def absent_data(cells: Iterable[Cell], data: str | None) -> dict[str, str]:
@@ -497,104 +494,6 @@ def absent_data(cells: Iterable[Cell], data: str | None) -> dict[str, str]:
         except FileNotFoundError as error:
             found[name] = str(error)
     return dict(sorted(found.items()))
-
-
-class Run:
-    """One run over cells: what is done, and what is left.
-
-    Parameters
-    ----------
-    cells : sequence of Cell
-        What to compute.
-    store : Store
-        Where the records go.
-    data : str or None
-        The folder of the datasets.
-    times : iterable of RunRecord
-        Records that only tell how long cells take.
-    retry_failed, again : bool
-        Whether failed cells, or all cells, are computed again.
-    jobs : int
-        The number of processes; 0 for this one.
-    progress : callable or None
-        Called with a :class:`Progress`.
-    """
-
-    def __init__(
-        self,
-        cells: Sequence[Cell],
-        store: Store,
-        *,
-        data: str | None,
-        times: Iterable[RunRecord],
-        retry_failed: bool,
-        again: bool,
-        jobs: int,
-        progress: Callable[[Progress], None] | None,
-    ) -> None:
-        self.store, self.jobs, self.progress = store, jobs, progress
-        self.todo = list(cells) if again else pending(cells, store, retry_failed)
-        self.skipped = len(cells) - len(self.todo)
-        self.left = {cell.key: cell for cell in self.todo}
-        self.estimate = TimeEstimate([*store.records(), *times])
-        self.begin = time.monotonic()
-        self.ended: Counter[str] = Counter()
-        self.absent = absent_data(self.todo, data)
-
-    def notify(self, running: Iterable[Cell], last: RunRecord | None = None) -> None:
-        """Tell how far the run is."""
-        if self.progress is not None:
-            computed = self.ended.total() - self.ended[ABSENT]
-            seconds = sum(map(self.estimate.of, self.left.values())) / max(1, self.jobs)
-            self.progress(
-                Progress(
-                    computed,
-                    len(self.todo) - self.ended[ABSENT],
-                    self.skipped,
-                    computed - self.ended[OK],
-                    tuple(map(str, running)),
-                    time.monotonic() - self.begin,
-                    seconds,
-                    last,
-                )
-            )
-
-    def waiting(self, longest_first: bool) -> Iterator[Cell]:
-        """Yield the cells to start; those without data are left out."""
-        order = self.todo
-        if longest_first:
-            order = sorted(self.todo, key=lambda cell: (-self.estimate.of(cell), *cell.order))
-        for cell in order:
-            if cell.row.dataset in self.absent:
-                self.ended[ABSENT] += 1
-                self.left.pop(cell.key)
-            else:
-                yield cell
-
-    def take(self, cell: Cell, outcome: dict[str, Any]) -> None:
-        """Store an outcome."""
-        self.left.pop(cell.key)
-        self.ended[outcome["status"]] += 1
-        if outcome["status"] == ABSENT:
-            self.absent[cell.row.dataset] = outcome["error"]
-            return
-        record = _record(cell, outcome)
-        self.store.add(record)
-        self.estimate.add(record)
-        self.notify([], record)
-
-    def report(self, interrupted: bool) -> RunReport:
-        """Return what was done."""
-        return RunReport(
-            db=self.store.path,
-            computed=self.ended.total() - self.ended[ABSENT],
-            skipped=self.skipped,
-            failed=self.ended[FAILED] + self.ended[TIMEOUT],
-            missing=self.ended[ABSENT],
-            absent=self.absent,
-            seconds=time.monotonic() - self.begin,
-            interrupted=interrupted,
-        )
 
 
 def run_cells(
@@ -650,42 +549,68 @@ def run_cells(
         if value is not None:
             check_real(value, name, "run_cells", strict=True)
     home = None if data is None else os.fspath(data)
-    run = Run(
-        cells,
-        store,
-        data=home,
-        times=times,
-        retry_failed=retry_failed,
-        again=again,
-        jobs=jobs,
-        progress=progress,
-    )
+    todo = list(cells) if again else pending(cells, store, retry_failed)
+    skipped, absent, estimate = len(cells) - len(todo), absent_data(todo, home), TimeEstimate(times)
+    for record in store.records():
+        estimate.add(record)
+    if absent and warn is not None:
+        warn(absent)
+    if longest_first:
+        todo.sort(key=lambda cell: (-estimate.of(cell), *cell.order))
+    left = {cell.key: cell for cell in todo if cell.row.dataset not in absent}
+    ended = Counter({ABSENT: len(todo) - len(left)})
+    begin, interrupted = time.monotonic(), False
 
-    if run.absent and warn is not None:
-        warn(run.absent)
+    def notify(running: Iterable[Cell], last: RunRecord | None = None) -> None:
+        computed = ended.total() - ended[ABSENT]
+        if progress is not None:
+            progress(
+                Progress(
+                    done=computed,
+                    total=computed + len(left),
+                    skipped=skipped,
+                    failed=computed - ended[OK],
+                    running=tuple(map(str, running)),
+                    elapsed=time.monotonic() - begin,
+                    left=sum(map(estimate.of, left.values())) / max(1, jobs),
+                    last=last,
+                )
+            )
 
     def words(cell: Cell) -> tuple[Any, ...]:
-        return METHODS[cell.method], DATASETS[cell.row.dataset], home
+        return cell, METHODS[cell.method], DATASETS[cell.row.dataset], home
 
-    pool, todo = Pool(jobs, time_limit), run.waiting(longest_first)
-    outcomes: Iterator[tuple[Cell, dict[str, Any]] | None]
-    outcomes = (
-        pool.run(todo, words) if jobs else ((cell, execute(cell, *words(cell))) for cell in todo)
-    )
-    interrupted = False
+    outcomes = _computed(list(left.values()), words, jobs, time_limit)
     try:
-        for found in outcomes:
-            if found is None:
-                run.notify(cell for cell, _ in pool.running.values())
-            else:
-                run.take(*found)
-            if stop_after is not None and time.monotonic() - run.begin > stop_after:
+        for running, cell, outcome in outcomes:
+            if cell is None:
+                notify(running)
+                continue
+            left.pop(cell.key)
+            ended[outcome["status"]] += 1
+            if outcome["status"] == ABSENT:
+                absent[cell.row.dataset] = outcome["error"]
+                continue
+            record = _record(cell, outcome)
+            store.add(record)
+            estimate.add(record)
+            notify(running, record)
+            if stop_after is not None and time.monotonic() - begin > stop_after:
                 break
     except KeyboardInterrupt:
         interrupted = True
     finally:
-        pool.stop()
-    return run.report(interrupted)
+        outcomes.close()
+    return RunReport(
+        db=store.path,
+        computed=ended.total() - ended[ABSENT],
+        skipped=skipped,
+        failed=ended[FAILED] + ended[TIMEOUT],
+        missing=ended[ABSENT],
+        absent=absent,
+        seconds=time.monotonic() - begin,
+        interrupted=interrupted,
+    )
 
 
 @dataclass(frozen=True)

@@ -3,8 +3,7 @@
 Nothing here computes. A :class:`Row` says which samples a run sees, an :class:`Experiment` is a
 table of rows and methods, a :class:`Figure` points at the runs of a table whose course or centroids
 it draws; a :class:`Cell` is one run of a method in a row, and has a digest of all that determines
-it. Titles and notes stand in ``declared.toml``. What a table shows besides is said in its
-specification, so that a new table is data.
+it. Rows, columns, titles and notes stand in ``declared.toml``: a new table is data.
 """
 
 from __future__ import annotations
@@ -17,14 +16,7 @@ from typing import Any
 
 from tuckermix._records import Record
 from tuckermix._validation import check_option
-from tuckermix_bench.draws import (
-    EVERYTHING,
-    PARTS,
-    PLANTED_SHAPES,
-    REPORTING,
-    TUNING_CLASSES,
-    seed_of,
-)
+from tuckermix_bench.draws import EVERYTHING, PARTS, seed_of
 from tuckermix_bench.methods import DECLARED, METHODS, Method, declared, select_methods
 
 __all__ = [
@@ -39,6 +31,7 @@ __all__ = [
     "PaperScore",
     "Row",
     "cells_of",
+    "columns_in",
     "paper_score",
     "resolve_targets",
     "source_of",
@@ -47,9 +40,9 @@ __all__ = [
 PAPER, QUICK = "paper", "quick"
 """The two profiles: the paper's settings, and miniature ones for checks."""
 
-DRAWS, FEW_RUNS, FEWEST_RUNS = 20, 5, 3
-"""Runs of a row where a draw is cheap, of methods that are dear, most of which take more than 20
-seconds a fit, and of those that take minutes."""
+FEW_RUNS, FEWEST_RUNS = 5, 3
+"""Runs of methods that are slow on a row, most of which take more than 20 seconds per fit, and of
+those that take minutes."""
 
 REDRAWS = ("classes", "samples", "nothing")
 FIGURE_KINDS = ("errors", "centroids", "curves")
@@ -252,358 +245,35 @@ class Figure(Record):
         check_option(self.kind, "kind", "Figure", FIGURE_KINDS)
 
 
-OURS = "TuckerClustering"
-AUTO = "AutoClustering"
-PAPERS_OWN = "PCA-Multinomial"
-ORIENTATION = ("k-means", "spectral")
-MATRIX_METHODS = ("MM", "ALS", "B-NMF", "PGM", "DRCC")
-VECTOR_RIVALS = ("LSR", "LSR (tuned)", "AutoSC", "A-DSSC", "EnSC", "EnSC (tuned)", "SSC-OMP")
-RIVALS = (*VECTOR_RIVALS, "PCA + spectral", "spectral, unit rows")
-"""The columns of rivals. UMAP and HDBSCAN are asked for by ``--methods``: the first needs a package
-that nothing else does, the second gives a number of clusters of its own."""
-ON_SCATTERING = tuple(f"{name}, scattering" for name in VECTOR_RIVALS if "tuned" not in name)
-"""The rivals that their authors run on scattering coefficients, and LSR beside them."""
-OURS_ON_SCATTERING = ("TuckerClustering, scattering", "TuckerClustering, log-scattering")
-"""Our method on two fixed views of images, between which AutoClustering chooses among others."""
-ABLATIONS = ("ours on pixels", "ours, k-means", "PCA, our labels")
-"""The columns that replace one part of our method by another."""
-ON_MM = "MM, our labels"
-"""One more, for data that are not negative."""
-TRUER = ("B-NMF (multinomial)", "DRCC (searched)")
-"""The paper's methods as it or their authors probably ran them."""
-TENSOR_METHODS = ("PCA-B", "ASI-T", PAPERS_OWN, *ORIENTATION, *RIVALS, OURS, AUTO, *ABLATIONS)
-ALL_METHODS = (*MATRIX_METHODS, *TRUER, "Tri-ONTD", *TENSOR_METHODS, ON_MM, *OURS_ON_SCATTERING)
-SCATTERED_METHODS = (*ALL_METHODS, *ON_SCATTERING)
-"""For images, with the rivals on scattering coefficients as well."""
-ONE_START = "PCA-Multinomial-1"
-SEARCHED = "DRCC (searched)"
-FLATTENED = "ours on pixels"
-SWEPT_METHODS = ("MM", "DRCC", "PCA-B", PAPERS_OWN, "k-means", OURS)
-"""The columns of the sweeps over sizes and cores, which have twenty-two rows."""
-
-FACE_CORE = (12, 12)
-"""The paper's core for 32 × 32 faces; it names it for PIE and is silent on ORL and Yale B."""
-CBCL_CORE = (8, 8)
-"""The size at which the paper found its best results on CBCL."""
-MNIST_CORE = (14, 14)
-"""Half of each side. The paper does not give its core for MNIST."""
-TEXTURE_CORE = (12, 12, 12)
-"""The paper's 30 of 50 in each mode is 0.6 of the side: 12 of the stand-in's 20."""
-VOXEL_CORE = (19, 19, 19)
-"""0.6 of the voxel grid's 32, rounded."""
-
-PIE_SAMPLES = {68: 9, 58: 11, 48: 13, 38: 16, 28: 21, 18: 33, 8: 42}
-"""Images a person by number of persons, from the text of Experiment III."""
-TEXTURE_SAMPLES = {2: 100, 3: 90, 4: 90, 6: 80, 8: 75, 10: 60, 12: 55}
-"""Videos a class by number of classes: the totals of Experiment V divided by the classes."""
-VOXEL_CLASSES = 10
-PIE_REPORTING = 68 - TUNING_CLASSES["pie"]
-"""Rows with more persons than the reporting part has are drawn from everybody."""
-NOT_IN_TABLE_3: dict[int, tuple[str, ...]] = dict.fromkeys(range(3, 11), (SEARCHED, ONE_START)) | {
-    4: (),
-    10: (SEARCHED,),
-}
-NOT_IN_TABLE_4: dict[int, tuple[str, ...]] = dict.fromkeys(PIE_SAMPLES, (SEARCHED, ONE_START)) | {
-    68: (SEARCHED,),
-    38: (SEARCHED,),
-    28: (ONE_START,),
-    8: (SEARCHED,),
-}
-"""Two columns stand in a few rows only: DRCC at the best of 50 settings, an upper bound that takes
-a minute, and the paper's method with one start of k-means, which is compared with its numbers only
-where there are any."""
-DEAR = ("AutoSC", "AutoSC, scattering", "EnSC, scattering", "A-DSSC, scattering")
-"""Left out where there are more than two thousand samples: minutes a fit."""
-_DRAWN: dict[str, Any] = {"runs": DRAWS, "part": REPORTING}
-_UNSEEN: dict[str, Any] = _DRAWN | {"comparable": False}
-_REDRAWN: dict[str, Any] = _UNSEEN | {"redraw": "classes"}
-_WHOLE: dict[str, Any] = {"runs": 1, "redraw": "nothing", "comparable": False}
+OURS, AUTO, PAPERS_OWN = "TuckerClustering", "AutoClustering", "PCA-Multinomial"
 
 
-EXPERIMENTS: dict[str, Experiment] = {}
+def columns_in(names: Iterable[str]) -> tuple[str, ...]:
+    """Put the columns of a group in the place of its name behind an @."""
+    groups = DECLARED["groups"]
+    return tuple(
+        column
+        for name in names
+        for column in (columns_in(groups[name[1:]]) if name.startswith("@") else (name,))
+    )
+
+
+def _declared_row(facts: Mapping[str, Any]) -> Row:
+    values: dict[str, Any] = {
+        key: tuple(fact) if isinstance(fact, list) else fact for key, fact in facts.items()
+    }
+    return Row(**values | {"without": columns_in(facts.get("without", ()))})
+
+
+def _declared_table(name: str, facts: dict[str, Any]) -> Experiment:
+    same, columns = facts.pop("same", {}), columns_in(facts.pop("columns"))
+    rows = tuple(_declared_row(same | own) for own in facts.pop("rows"))
+    return Experiment(name, rows=rows, methods=columns, **facts)
+
+
+EXPERIMENTS = {name: _declared_table(name, facts) for name, facts in declared("tables").items()}
 """The paper's tables at its full settings, one of further data and rivals, the sweeps of its first
 experiment, of which it prints no numbers, and the curves."""
-
-
-def _add(name: str, rows: Iterable[Row], methods: tuple[str, ...]) -> None:
-    """Add a table of these rows and columns, with what is declared of it."""
-    facts = declared("tables")[name]
-    EXPERIMENTS[name] = Experiment(name, rows=tuple(rows), methods=methods, **facts)
-
-
-_TABLE_1_DRAW: dict[str, Any] = {
-    "dataset": "pie",
-    "ranks": FACE_CORE,
-    "n_classes": 24,
-    "per_class": 42,
-    "redraw": "nothing",
-    "part": REPORTING,
-    "draw": "starts",
-    "keep": ("history",),
-}
-
-_add(
-    "table1",
-    (
-        Row("random", runs=20, paper_runs=20, settings={"init": "random"}, **_TABLE_1_DRAW),
-        Row("HOSVD I", runs=1, settings={"init": "hosvd"}, **_TABLE_1_DRAW),
-        Row("HOSVD II", runs=1, settings={"init": "hosvd-samples"}, **_TABLE_1_DRAW),
-    ),
-    (PAPERS_OWN, OURS),
-)
-
-_add(
-    "table2",
-    (Row("CBCL", "cbcl", CBCL_CORE, per_class=600, paper_runs=10, **_DRAWN),),
-    (*SCATTERED_METHODS, ONE_START),
-)
-
-_add(
-    "table3",
-    (
-        Row(
-            f"K={count}",
-            "mnist",
-            MNIST_CORE,
-            n_classes=count,
-            per_class=100,
-            classes=(2, 3, 7, 9) if count == 4 else None,
-            keep=("components",) if count == 4 else (),
-            comparable=count in (4, 10),
-            without=NOT_IN_TABLE_3[count],
-            note="" if count in (4, 10) else "The paper does not say which digits it drew.",
-            **_DRAWN,
-        )
-        for count in range(3, 11)
-    ),
-    (*SCATTERED_METHODS, ONE_START),
-)
-
-_add(
-    "table4",
-    (
-        Row(
-            f"K={count}",
-            "pie",
-            FACE_CORE,
-            n_classes=count,
-            per_class=per_class,
-            runs=DRAWS,
-            part=REPORTING if count <= PIE_REPORTING else EVERYTHING,
-            redraw="classes",
-            without=NOT_IN_TABLE_4[count],
-        )
-        for count, per_class in PIE_SAMPLES.items()
-    ),
-    (*ALL_METHODS, ONE_START),
-)
-
-_add(
-    "table5",
-    (
-        Row("ORL", "orl", FACE_CORE, n_classes=10, redraw="classes", **_DRAWN),
-        Row("YaleB", "yaleb", FACE_CORE, runs=1, redraw="nothing", without=(SEARCHED, *DEAR)),
-        Row(
-            "YaleB, 10 persons",
-            "yaleb",
-            FACE_CORE,
-            n_classes=10,
-            redraw="classes",
-            paper_row="",
-            without=(SEARCHED, ONE_START),
-            note="Not in the paper, which has one run on all persons: a run says nothing of noise.",
-            **_DRAWN,
-        ),
-    ),
-    (*SCATTERED_METHODS, ONE_START),
-)
-
-_add(
-    "table6",
-    (
-        Row(
-            f"{title}, K={count}",
-            dataset,
-            core,
-            n_classes=count,
-            per_class=per_class,
-            runs=FEW_RUNS,
-            paper_row=f"K={count}",
-            comparable=False,
-            note="Not DynTex++: the paper's numbers are for orientation only.",
-        )
-        for title, dataset, core in (
-            ("dynamic-texture stand-in", "dynamic-textures", TEXTURE_CORE),
-            ("ModelNet10 voxels", "modelnet10", VOXEL_CORE),
-        )
-        for count, per_class in TEXTURE_SAMPLES.items()
-        if dataset != "modelnet10" or count <= VOXEL_CLASSES
-    ),
-    tuple(name for name in TENSOR_METHODS if not name.startswith("EnSC")),
-)
-
-BEYOND_METHODS = (
-    *("MM", "DRCC", "Tri-ONTD", "PCA-B", "ASI-T", PAPERS_OWN),
-    *ORIENTATION,
-    *RIVALS,
-    *ON_SCATTERING,
-    *(OURS, AUTO),
-    *OURS_ON_SCATTERING,
-    FLATTENED,
-)
-"""The columns beyond the paper's tables; its methods that take a minute and more are left out."""
-SCALABLE = ("k-means", OURS, AUTO, *OURS_ON_SCATTERING, FLATTENED)
-"""The columns that need no matrix with a row and a column for each sample."""
-NOT_SCALABLE = tuple(name for name in BEYOND_METHODS if name not in SCALABLE)
-NOT_ON_ALL_OF_PIE = (*DEAR, "MM", "DRCC", "Tri-ONTD", PAPERS_OWN)
-ON_IMAGES = (*ON_SCATTERING, *OURS_ON_SCATTERING)
-"""The columns that need images of at least 16 × 16 pixels."""
-NOT_ON_VOLUMES = (*ON_IMAGES, "MM", "DRCC", "Tri-ONTD", "EnSC", "EnSC (tuned)")
-"""Not run on volumes of up to 32,768 entries, where a fit takes minutes, or made for images."""
-DIGITS_CORE, BANDS_CORE = (6, 6), (30,)
-"""Three quarters of each side of the digits; of 156 bands as many as Samson's unmixing takes."""
-
-_add(
-    "beyond",
-    (
-        Row("PIE, 24 persons", "pie", FACE_CORE, n_classes=24, per_class=42, **_REDRAWN),
-        Row("PIE, 68 persons", "pie", FACE_CORE, without=NOT_ON_ALL_OF_PIE, **_WHOLE),
-        Row("ORL, 10 persons", "orl", FACE_CORE, of=("table5", "ORL")),
-        Row("Yale B, 10 persons", "yaleb", FACE_CORE, of=("table5", "YaleB, 10 persons")),
-        Row("CBCL, 2 × 600", "cbcl", CBCL_CORE, of=("table2", "CBCL")),
-        Row("MNIST, 10 × 100", "mnist", MNIST_CORE, of=("table3", "K=10")),
-        Row("MNIST, 70,000", "mnist", MNIST_CORE, without=NOT_SCALABLE, **_WHOLE),
-        Row("COIL-20, 10 objects", "coil20", FACE_CORE, n_classes=10, **_REDRAWN),
-        Row("COIL-20, 20 objects", "coil20", FACE_CORE, per_class=36, **_UNSEEN),
-        Row("Yale, 10 persons", "yale", FACE_CORE, n_classes=10, **_REDRAWN),
-        Row("Yale, 15 persons", "yale", FACE_CORE, per_class=8, **_UNSEEN),
-        Row("digits, 10 × 80", "digits", DIGITS_CORE, per_class=80, without=ON_IMAGES, **_UNSEEN),
-        Row(
-            "voxels, 10 × 40",
-            "modelnet10",
-            VOXEL_CORE,
-            per_class=40,
-            without=NOT_ON_VOLUMES,
-            **_UNSEEN | {"runs": FEW_RUNS},
-        ),
-        Row(
-            "dynamic textures, 12 × 55",
-            "dynamic-textures",
-            TEXTURE_CORE,
-            of=("table6", "dynamic-texture stand-in, K=12"),
-            without=NOT_ON_VOLUMES,
-        ),
-        Row(
-            "Samson, 3 × 300",
-            "samson",
-            BANDS_CORE,
-            per_class=300,
-            runs=DRAWS,
-            comparable=False,
-            without=ON_IMAGES,
-            note="Spectra of pixels; the class of a pixel is the material that it has most of.",
-        ),
-    ),
-    BEYOND_METHODS,
-)
-
-SWEPT_SIZES = range(200, 1601, 100)
-"""Images of each class, from the text of Experiment I."""
-SWEPT_CORES = range(4, 11)
-"""Core sizes, from the text of Experiment I."""
-
-_add(
-    "sizes",
-    (
-        Row(f"{count} a class", "cbcl", CBCL_CORE, per_class=count, runs=FEW_RUNS, paper_row="")
-        for count in SWEPT_SIZES
-    ),
-    SWEPT_METHODS,
-)
-
-_add(
-    "cores",
-    (
-        Row(
-            f"{size} × {size}",
-            "cbcl",
-            (size, size),
-            per_class=600,
-            runs=FEW_RUNS,
-            part=REPORTING,
-            draw="cores",
-            paper_row="",
-        )
-        for size in SWEPT_CORES
-    ),
-    ("PCA-B", PAPERS_OWN, OURS),
-)
-
-CURVE_PERSONS, CURVE_IMAGES = 20, 21
-"""PIE for the curves: 420 images, half of those of each person."""
-CURVE_RUNS = 10
-NOISES = (0.0, 0.5, 1.0, 2.0, 4.0)
-"""Standard deviations of the noise, in those of the images."""
-COUNTS = (3, 5, 10, 20, 40)
-SIDES = (8, 16, 24, 32, 48)
-GAPS = (0.0, 0.2, 0.4, 0.6, 0.8)
-PLANTED_EACH = 20
-"""Samples of each planted cluster in a draw."""
-PLANTED_CORE = {2: (40,), 3: (8, 8), 4: (4, 4, 4)}
-
-_FACES: dict[str, Any] = {
-    "dataset": "pie",
-    "ranks": FACE_CORE,
-    "per_class": CURVE_IMAGES,
-    "n_classes": CURVE_PERSONS,
-    "redraw": "classes",
-    "part": REPORTING,
-    "runs": CURVE_RUNS,
-    "comparable": False,
-    "paper_row": "",
-}
-
-
-def _faces(curve: str, at: float, **options: Any) -> Row:
-    """Return a point of a curve on PIE; all points of a curve see the same draws."""
-    given: dict[str, Any] = _FACES | {"draw": curve} | options
-    return Row(f"{curve}: {at:g}", on=(curve, at), **given)
-
-
-_add(
-    "curves",
-    (
-        *(_faces("noise", at, change={"noise": at} if at else {}) for at in NOISES),
-        *(_faces("images a person", at, per_class=at) for at in COUNTS),
-        *(
-            _faces("pixels a side", at, change={"side": at}, ranks=(min(at, FACE_CORE[0]),) * 2)
-            for at in SIDES
-        ),
-        *(
-            _faces(
-                "share missing",
-                at,
-                change={"missing": at} if at else {},
-                settings={"missing": "impute"},
-            )
-            for at in GAPS
-        ),
-        *(
-            Row(
-                f"ways of the array: {ways}",
-                f"planted-{ways}",
-                PLANTED_CORE[ways],
-                runs=CURVE_RUNS,
-                comparable=False,
-                paper_row="",
-                per_class=PLANTED_EACH,
-                on=("ways of the array", ways),
-            )
-            for ways in PLANTED_SHAPES
-        ),
-    ),
-    (OURS, FLATTENED),
-)
 
 FIGURES = {name: Figure(name, **facts) for name, facts in declared("figures").items()}
 """The paper's figures with numbers in them, and the curves."""
