@@ -53,6 +53,9 @@ FORBIDDEN += ("os.fork", "socket.connect", "socket.getaddrinfo", "ctypes.dlopen"
 """What no reading may do, by the names under which Python announces it."""
 
 
+WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+"""Flags of the system with which a file can change."""
+
 CODE = 99
 """Exit code of a forked process in which something happened that must not."""
 
@@ -87,7 +90,9 @@ class _Watch:
             self.seen = event
         if event == "pickle.find_class" and arguments[0].split(".")[0] not in UNPICKLED:
             self.seen = f"unpickle {arguments[0]}.{arguments[1]}"
-        if event == "open" and isinstance(arguments[1], str) and set(arguments[1]) & set("wax+"):
+        # A number is the end of a pipe, or a file whose opening by name was announced before.
+        named = event == "open" and not isinstance(arguments[0], int)
+        if named and arguments[2] & WRITES and arguments[0] != os.devnull:
             self.seen = f"open {arguments[0]!r} for writing"
         if self.seen and self.forked:
             os._exit(CODE)

@@ -76,11 +76,10 @@ def read_error(path: Path, problem: str, remedy: str = ANEW) -> ReadError:
     return ReadError(f"Cannot read {os.fspath(path)}: {problem}. {remedy}.")
 
 
-def damaged(path: Path, kind: str, message: str) -> ReadError:
-    """Build the error for a file at which a parser stumbled, with what the parser said."""
+def damaged(kind: str, message: str) -> Refusal:
+    """Build the refusal of a file at which a parser stumbled, with what the parser said."""
     said = " ".join(message.split())[:QUOTED_LENGTH] or "no message"
-    return read_error(
-        path,
+    return Refusal(
         f"it is damaged or not what its name says ({kind}: {said})",
         "Get the file anew, or open it in the program that made it and save it again",
     )
@@ -246,6 +245,6 @@ def reading(path: Path) -> Iterator[None]:
     except OSError as error:
         if error.errno == errno.ENOMEM:
             raise _no_memory(path) from error
-        raise damaged(path, type(error).__name__, str(error)) from error
+        raise read_error(path, *damaged(type(error).__name__, str(error)).args) from error
     except Exception as error:
-        raise damaged(path, type(error).__name__, str(error)) from error
+        raise read_error(path, *damaged(type(error).__name__, str(error)).args) from error

@@ -57,7 +57,8 @@ def test_imagej_stacks(tmp_path):
 def test_pages_in_another_order_are_put_right(tmp_path):
     X = stack((4, 6, 5))
     planes = "".join(f'<TiffData IFD="{3 - t}" FirstT="{t}"/>' for t in range(4))
-    pixels = f'<Pixels DimensionOrder="XYCZT" SizeX="5" SizeY="6" SizeT="4">{planes}</Pixels>'
+    sizes = 'SizeX="5" SizeY="6" SizeC="1" SizeZ="1" SizeT="4"'
+    pixels = f'<Pixels DimensionOrder="XYCZT" {sizes}>{planes}</Pixels>'
     tifffile.imwrite(
         tmp_path / "a.tif",
         X,

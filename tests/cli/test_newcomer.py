@@ -3,6 +3,8 @@
 import json
 import re
 import shutil
+import struct
+import zlib
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -225,11 +227,16 @@ def test_a_folder_of_results_stands_for_its_model(run, fails, desk, cells):
     assert "photos is a folder without a model.tuckermix" in fails("predict", "photos", "photos")
 
 
-def test_a_picture_too_large_is_not_called_damaged(fails, desk, cells, monkeypatch):
+def test_a_picture_too_large_is_not_called_damaged(fails, desk, cells):
     pictures(desk / "photos", cells[0][:2])
-    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 50)
+    for file in (desk / "photos").iterdir():
+        content = bytearray(file.read_bytes())
+        struct.pack_into(">2I", content, 16, 20_000, 20_000)  # the size that its head declares
+        struct.pack_into(">I", content, 29, zlib.crc32(content[12:29]))
+        file.write_bytes(content)
     told = fails("cluster", "photos", "-k", 2)
-    assert "it has more than 100 pixels, where Pillow stops. Make it smaller." in told
+    most = 2 * Image.MAX_IMAGE_PIXELS
+    assert f"it has more than {most} pixels, where Pillow stops. Make it smaller." in told
 
 
 def test_gaps_are_told_with_the_file_and_the_option(run, desk, cells):

@@ -338,7 +338,7 @@ import tuckermix.cli._results as results
 from tuckermix import _files
 from tuckermix.cli import main
 from tuckermix.clustering import TuckerClustering
-from tuckermix.datasets import _images
+from tuckermix.datasets._pictures import Ahead
 from tuckermix.selection import AutoClustering
 
 stage, at, *words = sys.argv[1:]
@@ -354,7 +354,7 @@ def watch(owner, name, what):
         return whole(*args, **options)
     setattr(owner, name, watched)
 
-watch(_images, "_pillow", "read")
+watch(Ahead, "__call__", "read")
 watch(AutoClustering, "select", "choose")
 watch(TuckerClustering, "fit", "fit")
 watch(results, "write_results", "write")

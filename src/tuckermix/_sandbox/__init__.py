@@ -410,7 +410,7 @@ def _error(said: Said, path: str) -> Exception | None:
     if "system" in said:
         return OSError(*said["system"], path)
     if "fault" in said:
-        return damaged(path, *said["fault"])
+        return damaged(*said["fault"])
     return None
 
 
