@@ -31,7 +31,10 @@ def test_errors_of_the_system(tmp_path, monkeypatch):
         (MemoryError(), "its content does not fit into memory. Pass chunks=100, to read it in p"),
         (OSError(errno.ENOMEM, "none"), "its content does not fit into memory. Pass chunks=100"),
         (FileNotFoundError(), "it does not exist. Check the path"),
-        (RecursionError("deep\n\n" + 400 * "x"), r"\(RecursionError: deep x+\). Get the file anew"),
+        (
+            RecursionError("deep\n\n" + 400 * "x"),
+            r"\(RecursionError: deep x+\). Get the file again",
+        ),
     ):
 
         def fail(*args, error=error, **kwargs):
@@ -175,9 +178,9 @@ def test_a_chunk_of_an_image_that_claims_gigabytes(tmp_path):
 
 def test_a_refusal_gets_the_name_of_the_file(tmp_path):
     """Parsers need not know which file they read: whoever opens it adds its name."""
-    refusal = Refusal("it is odd", "Get it anew")
-    assert str(refusal) == "it is odd. Get it anew."
-    message = r"^Cannot read .*a: it is odd\. Get it anew\.$"
+    refusal = Refusal("it is odd", "Get it again")
+    assert str(refusal) == "it is odd. Get it again."
+    message = r"^Cannot read .*a: it is odd\. Get it again\.$"
     with pytest.raises(ReadError, match=message) as caught, reading(tmp_path / "a"):
         raise refusal
     assert caught.value.__cause__ is refusal

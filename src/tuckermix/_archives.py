@@ -25,7 +25,7 @@ NUMERIC_KINDS = "buif"
 """NumPy's kinds of real numbers: boolean, unsigned, signed, floating."""
 
 PICKLED = "pickled Python objects, which are never unpacked here because that can run any code"
-"""What an array of objects is, for messages."""
+"""The words for an array of objects, for messages."""
 
 MAX_MEMBERS = 10_000
 """Arrays in one archive; the table of contents of a hostile one can be endless."""
@@ -70,7 +70,7 @@ class Entry:
 
     @property
     def kind(self) -> str:
-        """What it holds, in words."""
+        """The content in words."""
         return self.note or ("Python objects" if self.dtype.hasobject else str(self.dtype))
 
     def __str__(self) -> str:
@@ -115,7 +115,7 @@ def zip_entries(path: str | os.PathLike[str], archive: zipfile.ZipFile) -> Seque
         if member.compress_type not in METHODS:
             raise Refusal(
                 f"{member.filename!r} is packed in a way that NumPy does not use",
-                "Store it anew with numpy.savez or numpy.savez_compressed",
+                "Store it again with numpy.savez or numpy.savez_compressed",
             )
         where = f"{os.fspath(path)}, {member.filename}"
         with archive.open(member) as stream, reading(where):

@@ -35,7 +35,7 @@ FULL_DISK = frozenset(
     for name in ("ENOSPC", "EDQUOT", "EFBIG")
     if (code := getattr(errno, name, None)) is not None
 )
-"""What a system says when there is no room: a full disk, a spent quota, a file beyond the limit."""
+"""Codes of a system without room: a full disk, a spent quota, a file beyond the limit."""
 
 FORMULA_STARTS = tuple("=+-@\t\r\n＝＋－＠")
 """A spreadsheet takes a cell that starts so for a formula, and runs it."""
@@ -197,7 +197,7 @@ def csv_text(rows: Iterable[Iterable[Any]]) -> str:
 
 
 class _Lines:
-    """What `csv.writer` writes to: each row is one call."""
+    """The target of `csv.writer`: each row is one call."""
 
     def __init__(self, lines: list[str]) -> None:
         self.write = lines.append

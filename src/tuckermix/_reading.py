@@ -1,4 +1,4 @@
-"""What every reader of files has in common: one error, one guard, one limit on memory.
+"""The common part of all readers of files: one error, one guard, one limit on memory.
 
 A file may come from a stranger. Whoever reads one opens it with `open_regular`, wraps the parsing
 in `reading`, and compares each declared size with a limit before it allocates anything. What is not
@@ -31,8 +31,8 @@ GZIP_MAGIC = b"\x1f\x8b"
 UNCHECKED = 2**20
 """Bytes that may be asked for without a look at how many are left."""
 
-ANEW = "Get the file anew"
-"""What helps with a file that lacks something."""
+AGAIN = "Get the file again"
+"""The remedy for a file that lacks something."""
 
 Path = str | os.PathLike[str]
 Shape = tuple[int, ...]
@@ -48,7 +48,7 @@ class ReadError(ValueError):
 class Refusal(ReadError):
     """Something that is not read: problem and remedy. `reading` puts the name of the file to it."""
 
-    def __init__(self, problem: str, remedy: str = ANEW, shapes: tuple[Shape, ...] = ()) -> None:
+    def __init__(self, problem: str, remedy: str = AGAIN, shapes: tuple[Shape, ...] = ()) -> None:
         super().__init__(problem, remedy)
         self.shapes = shapes
 
@@ -71,7 +71,7 @@ def check_fits(
         )
 
 
-def read_error(path: Path, problem: str, remedy: str = ANEW) -> ReadError:
+def read_error(path: Path, problem: str, remedy: str = AGAIN) -> ReadError:
     """Build the error for the file `path`."""
     return ReadError(f"Cannot read {os.fspath(path)}: {problem}. {remedy}.")
 
@@ -81,7 +81,7 @@ def damaged(kind: str, message: str) -> Refusal:
     said = " ".join(message.split())[:QUOTED_LENGTH] or "no message"
     return Refusal(
         f"it is damaged or not what its name says ({kind}: {said})",
-        "Get the file anew, or open it in the program that made it and save it again",
+        "Get the file again, or open it in the program that made it and save it again",
     )
 
 

@@ -124,7 +124,7 @@ def test_other_precisions_are_brought_to_those_that_compute(dtype):
 def test_what_was_skipped_is_told_up_to_a_number(data, capsys):
     from tuckermix.cli._console import Console
 
-    skipped = [(f"{index}.png", "it is empty. Get it anew.") for index in range(12)]
+    skipped = [(f"{index}.png", "it is empty. Get it again.") for index in range(12)]
     _input.tell(Console(), Dataset(X=data.X, extra={"skipped": skipped, "notes": ["Set axes."]}))
     told = capsys.readouterr().err.splitlines()
     assert told[0] == "12 files were skipped, as they could not be read:"

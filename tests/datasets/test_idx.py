@@ -68,7 +68,7 @@ def test_refused(tmp_path, X):
         (whole[:-1], r"it is shorter than its header says \(shape \(9, 5, 4\)\). Get"),
         (whole + b"\0", "it is longer than its header says"),
         (whole[:10], "it is truncated within its header"),
-        (b"\1\1" + whole, "it does not start like an idx file. Get the file anew; MNIST"),
+        (b"\1\1" + whole, "it does not start like an idx file. Get the file again; MNIST"),
         (whole[:3], "it does not start like an idx file"),
     ):
         path.write_bytes(content)

@@ -122,7 +122,7 @@ def test_a_zip_bomb_is_refused_before_unpacking(tmp_path):
         read(tmp_path / "b.npz")
     header["shape"] = (-1, 4)
     write_member(tmp_path / "c.npz", header, b"")
-    with pytest.raises(ReadError, match=r"its shape \(-1, 4\) is impossible. Get the file anew"):
+    with pytest.raises(ReadError, match=r"its shape \(-1, 4\) is impossible. Get the file again"):
         read(tmp_path / "c.npz")
 
 
@@ -135,7 +135,7 @@ def test_truncated_files(tmp_path):
     ):
         read(tmp_path / "a.npy")
     (tmp_path / "a.npy").write_bytes(whole[:20])
-    with pytest.raises(ReadError, match=r"a\.npy: it is damaged .* Get the file anew"):
+    with pytest.raises(ReadError, match=r"a\.npy: it is damaged .* Get the file again"):
         read(tmp_path / "a.npy")
     np.savez(tmp_path / "a.npz", images=np.ones((10, 10)))
     whole = (tmp_path / "a.npz").read_bytes()

@@ -126,7 +126,7 @@ def test_a_video_without_frames(tmp_path):
         stream = container.add_stream("ffv1", rate=25)
         stream.height, stream.width, stream.pix_fmt = 8, 8, "gray"
         container.start_encoding()
-    with pytest.raises(ReadError, match=r"a\.avi: it has no frames. Get the file anew"):
+    with pytest.raises(ReadError, match=r"a\.avi: it has no frames. Get the file again"):
         read(tmp_path / "a.avi")
 
 

@@ -26,7 +26,7 @@ def test_refused(tmp_path):
     with pytest.raises(ReadError, match=r"the folder holds no images or videos, no scans"):
         read(tmp_path)
     (tmp_path / "empty.npy").touch()
-    with pytest.raises(ReadError, match=r"empty.npy: it is empty. Get the file anew"):
+    with pytest.raises(ReadError, match=r"empty.npy: it is empty. Get the file again"):
         read(tmp_path / "empty.npy")
     (tmp_path / "a.doc").write_text("some text that is long enough")
     with pytest.raises(ReadError, match=r"a.doc: its kind is not known. Name one of these: .npy"):

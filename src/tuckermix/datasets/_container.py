@@ -30,7 +30,7 @@ STRING = np.dtype("U8")
 """The type in whose size strings of any length are counted until their length is known."""
 
 LABEL_REMEDY = "Store one integer or string a sample, or pass label_key=False to read no labels"
-"""What to do about labels that are none."""
+"""The remedy for labels that are not valid."""
 
 LISTED = 12
 """Arrays that an error message lists before it stops."""

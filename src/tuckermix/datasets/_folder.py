@@ -1,4 +1,4 @@
-"""Folders of files: one sample a file, one class a subfolder."""
+"""Folders of files: one sample per file, one class per subfolder."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LOGGED = 100
 """How often the progress through a folder is logged: once a percent."""
 
 TOTAL_REMEDY = "Pass a smaller size, grey=True, or a larger max_bytes"
-"""What to do about files that would pass the limit together."""
+"""The remedy for files that would pass the limit together."""
 
 logger = logging.getLogger(__name__)
 

@@ -67,7 +67,7 @@ def idx_entry(path: Path, name: str) -> Entry:
             raise read_error(
                 path,
                 "it does not start like an idx file",
-                "Get the file anew; MNIST's own are named like train-images-idx3-ubyte.gz",
+                "Get the file again; MNIST's own are named like train-images-idx3-ubyte.gz",
             )
         sizes = stream.read(4 * head[3])
     if len(sizes) < 4 * head[3]:

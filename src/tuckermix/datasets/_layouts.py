@@ -105,7 +105,7 @@ def cbcl_text(path: Path) -> Dataset:
             raise Refusal(
                 f"it announces {count} lines of {width} numbers and has {table.shape[0]} of "
                 f"{table.shape[1]}",
-                "Get the file anew; each line has 361 grey values and the class",
+                "Get the file again; each line has 361 grey values and the class",
             )
         return Dataset(
             X=table[:, :-1].reshape(count, CBCL_SIDE, CBCL_SIDE),
@@ -163,7 +163,9 @@ def videos(n_frames: int, size: tuple[int, int], path: Path) -> Dataset:
     for name in files_in(path, IMAGE_SUFFIXES):
         frames.setdefault(name.rpartition("/")[0], []).append(name)
     if not frames or set(frames) == {""}:
-        raise Refusal("the folder holds no clips", "Keep one folder a class, with its videos in it")
+        raise Refusal(
+            "the folder holds no clips", "Keep one folder per class, with its videos in it"
+        )
     clips = sorted(frames, key=natural_key)
 
     read_image = Ahead("picture", [path / file for clip in clips for file in frames[clip]], options)
@@ -172,7 +174,7 @@ def videos(n_frames: int, size: tuple[int, int], path: Path) -> Dataset:
         files = frames[folder.relative_to(path).as_posix()][:n_frames]
         if len(files) < n_frames:
             raise read_error(
-                folder, f"it has {len(files)} frames and not {n_frames}", "Get the folder anew"
+                folder, f"it has {len(files)} frames and not {n_frames}", "Get the folder again"
             )
         return np.stack([read_image(path / file, options)[0] for file in files]), "video"
 

@@ -114,7 +114,7 @@ def read_sample(path: Path, options: Options) -> tuple[np.ndarray, str]:
         raise Refusal(
             f"its header declares {nbytes} bytes, more than the file has or "
             f"max_bytes={options.max_bytes} allows",
-            "Get the file anew, or raise max_bytes if you trust it",
+            "Get the file again, or raise max_bytes if you trust it",
         )
     X = np.ascontiguousarray(stored.load(), dtype=dtype.newbyteorder("="))
     axes = chosen_axes(options.axes, "", X.shape)

@@ -16,7 +16,7 @@ from tuckermix._sandbox import Sandbox
 from tuckermix._validation import check_integer
 
 FOR_PICTURES = "These options are for images and videos; leave them out"
-"""What to do about options that do not concern stored arrays."""
+"""The remedy for options that do not concern stored arrays."""
 
 OneReader = Callable[[Path, "Options"], tuple[np.ndarray, str]]
 """Reads one file of a folder, given its path and the options: the sample, and how it is drawn."""
@@ -119,4 +119,4 @@ RULES: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "remember": ("None or a function", lambda value: value is None or callable(value)),
     "on_error": ("'stop' or 'skip'", lambda action: action in ON_ERROR),
 }
-"""What options must be that are kept as they were given, in words and as a test."""
+"""Rules for options that are kept as they were given, in words and as a test."""

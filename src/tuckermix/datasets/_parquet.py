@@ -78,7 +78,7 @@ def read_parquet(path: Path, options: Options, read_files: FileReader) -> Datase
 
 
 def _lists(kinds: dict[str, str], options: Options) -> str | None:
-    """Find the column whose lists are the samples; None where there is none."""
+    """Find the column whose lists are the samples, or return None."""
     found = [name for name, kind in kinds.items() if kind == "list"]
     if options.key is not None:
         return options.key if options.key in found else None

@@ -62,7 +62,7 @@ KINDS = (
     ".npy, .npz, .mat, HDF5, Zarr, idx, TIFF, NIfTI, a video, a table (.csv, .tsv, .parquet), or a "
     "folder of images, videos, scans or arrays"
 )
-"""What can be read, for messages."""
+"""The kinds of input, for messages."""
 
 IDX_NAME = re.compile(r"(idx\d|ubyte)(\.gz)?$", re.IGNORECASE)
 """The end of the name of an idx file."""
@@ -247,7 +247,7 @@ FILES: tuple[tuple[str, frozenset[str], OneReader | str], ...] = (
 function, or the parser in the sandbox, which is asked for many at a time."""
 
 ENDINGS = f"Known endings are {', '.join(sorted(end for _, ends, _ in FILES for end in ends))}"
-"""What to do about files that are none of them."""
+"""The remedy for files of other kinds."""
 
 
 def read_files(folder: Path, names: list[str], options: Options) -> Dataset:

@@ -53,7 +53,7 @@ class Table:
 
 
 def roles(columns: Sequence[str], options: Options) -> tuple[str | None, str | None]:
-    """Tell which column holds paths or names, and which the classes; None where there is none."""
+    """Tell which column holds paths or names, and which the classes, or None."""
     key, label = options.key, options.label_key
     for option, name in (("key", key), ("label_key", label)):
         if isinstance(name, str) and name not in columns:

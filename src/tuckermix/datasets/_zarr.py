@@ -67,7 +67,7 @@ def nodes_of(path: Path) -> tuple[list[tuple[str, int, int]], list[Entry]]:
         refusal = Refusal(
             f"it is stored with {', '.join(strange)}, which is not decoded here: some codecs may "
             "run code when unpacked",
-            "Store it anew with blosc, gzip or zstd",
+            "Store it again with blosc, gzip or zstd",
         )
         shape = tuple(size for size in metadata.get("shape") or () if type(size) is int)
 
