@@ -254,9 +254,7 @@ def test_clips_in_an_archive(tmp_path, clips):
 def test_clips_refused(tmp_path, clips):
     folder = tmp_path / "DynTex++"
     folder.mkdir()
-    with pytest.raises(
-        ReadError, match=r"the folder holds no clips. Keep a folder of videos per class"
-    ):
+    with pytest.raises(ReadError, match=r"the folder holds no clips. Keep one folder per class"):
         load("dyntex++", tmp_path)
     write_frames(folder / "smoke" / "1", clips[0][:3])
     with pytest.raises(ReadError, match=r"1: it has 3 frames and not 4. Get the folder again"):
