@@ -7,7 +7,7 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import (
@@ -19,6 +19,7 @@ from sklearn.base import (
 from sklearn.exceptions import ConvergenceWarning
 
 from tuckermix._array_api import Array, asarray_like, get_namespace, is_numpy, to_numpy
+from tuckermix._estimators import declare
 from tuckermix._records import Record, StopReason
 from tuckermix._validation import (
     check_integer,
@@ -217,6 +218,7 @@ def lifted_indicator(labels: np.ndarray, n_clusters: int) -> np.ndarray:
     return np.eye(n_clusters)[labels] + 0.2
 
 
+@declare
 class BaselineClustering(ClusterMixin, BaseEstimator):
     """Base of the comparison methods: the loop over starts around one run of a method.
 
@@ -255,16 +257,20 @@ class BaselineClustering(ClusterMixin, BaseEstimator):
         The length of its first axis.
     """
 
-    # What `fit` sets, for type checkers.
-    labels_: Array
-    memberships_: Array
-    components_: Array
-    membership_centers_: Array
-    factors_: list[Array]
-    core_: Array
-    history_: list[Step]
-    affinity_matrix_: Array
-    training_rows_: Array
+    n_clusters: int = field(default=8, kw_only=False)
+    n_init: int = 1
+    random_state: Any = None
+
+    if TYPE_CHECKING:  # set by `fit`
+        labels_: Array
+        memberships_: Array
+        components_: Array
+        membership_centers_: Array
+        factors_: list[Array]
+        core_: Array
+        history_: list[Step]
+        affinity_matrix_: Array
+        training_rows_: Array
 
     _rules: ClassVar[Rules] = {"n_clusters": check_integer, "n_init": check_integer}
     """The rules of parameters; a subclass lists those of its own."""
@@ -274,11 +280,6 @@ class BaselineClustering(ClusterMixin, BaseEstimator):
 
     _keeps_precision = False
     """Whether runs see float32 data as they are, for methods without small linear systems."""
-
-    def __init__(self, n_clusters: int = 8, *, n_init: int = 1, random_state: Any = None) -> None:
-        self.n_clusters = n_clusters
-        self.n_init = n_init
-        self.random_state = random_state
 
     @property
     def _n_starts(self) -> int:
@@ -414,6 +415,7 @@ class PredictsClusters(BaselineClustering):
         return follow(self._assign(to_numpy(X)).astype(np.int64), X)
 
 
+@declare
 class IterativeClustering(BaselineClustering):
     """Base of the methods that iterate to a tolerance and label samples by their memberships.
 
@@ -430,14 +432,10 @@ class IterativeClustering(BaselineClustering):
         Parameters of `BaselineClustering`.
     """
 
-    _rules: ClassVar[Rules] = {"max_iter": check_integer, "tol": check_real}
+    max_iter: int = 1000
+    tol: float = 1e-5
 
-    def __init__(
-        self, n_clusters: int = 8, *, max_iter: int = 1000, tol: float = 1e-5, **shared: Any
-    ) -> None:
-        super().__init__(n_clusters, **shared)
-        self.max_iter = max_iter
-        self.tol = tol
+    _rules: ClassVar[Rules] = {"max_iter": check_integer, "tol": check_real}
 
     @property
     def _label_rule(self) -> str:
@@ -459,6 +457,7 @@ class IterativeClustering(BaselineClustering):
         return super()._complaint(run)
 
 
+@declare
 class ComponentClustering(
     ClassNamePrefixFeaturesOutMixin, TransformerMixin, IterativeClustering, PredictsClusters
 ):
@@ -498,21 +497,9 @@ class ComponentClustering(
         The mean memberships of each cluster.
     """
 
-    _rules: ClassVar[Rules] = {"assign_labels": one_of(LABEL_RULES)}
+    assign_labels: str = "kmeans"
 
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        assign_labels: str = "kmeans",
-        max_iter: int = 1000,
-        tol: float = 1e-5,
-        n_init: int = 1,
-        random_state: Any = None,
-    ) -> None:
-        shared = {"n_init": n_init, "random_state": random_state}
-        super().__init__(n_clusters, max_iter=max_iter, tol=tol, **shared)
-        self.assign_labels = assign_labels
+    _rules: ClassVar[Rules] = {"assign_labels": one_of(LABEL_RULES)}
 
     def _finish(self, X: np.ndarray, run: Run) -> None:
         components = run.fitted["components_"]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.optimize import minimize
 
+from tuckermix._estimators import declare
 from tuckermix._validation import positive
 from tuckermix.baselines._base import Rules
 from tuckermix.baselines.self_expression import (
@@ -130,6 +131,7 @@ def _newton_step(active: np.ndarray, eta: float, gradient: np.ndarray, size: int
     return np.concatenate([(g - S @ second) / rows, second])
 
 
+@declare
 class ADSSC(SelfExpression):
     r"""Doubly stochastic subspace clustering, the approximate model A-DSSC (Lim et al.).
 
@@ -207,20 +209,10 @@ class ADSSC(SelfExpression):
     True
     """
 
-    _rules: ClassVar[Rules] = {"penalty": positive, "smoothing": positive}
+    penalty: float = 1.0
+    smoothing: float = 0.1
 
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        penalty: float = 1.0,
-        smoothing: float = 0.1,
-        n_init: int = 20,
-        random_state: Any = None,
-    ) -> None:
-        super().__init__(n_clusters, n_init=n_init, random_state=random_state)
-        self.penalty = penalty
-        self.smoothing = smoothing
+    _rules: ClassVar[Rules] = {"penalty": positive, "smoothing": positive}
 
     def _express(self, Z: np.ndarray) -> Expression:
         C = ridge_coefficients(Z @ Z.T, self.penalty, zero_diagonal=True)

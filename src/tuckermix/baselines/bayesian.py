@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 from scipy.special import erfc, erfcinv
 
+from tuckermix._estimators import declare
 from tuckermix._records import StopReason
 from tuckermix._validation import check_real, one_of
-from tuckermix.baselines._base import Rules, Run, Trace, relative_change
+from tuckermix.baselines._base import Rules, Run, Trace
 from tuckermix.baselines.nmf import (
     Factorization,
     NonnegativeFactorization,
+    iterate,
     normalize_components,
 )
 from tuckermix.baselines.nonnegative import least_squares_cost
@@ -234,22 +236,16 @@ def conditional_modes(
     result : Factorization
         The factors and the records of the run.
     """
-    squared_norm = float(np.vdot(X, X))
-    trace = Trace(squared_norm)
-    trace.add(least_squares_cost(squared_norm, W, X @ H.T, H @ H.T))
-    reason, residual, n_iter, variance = StopReason.MAX_ITER, float("inf"), 0, 1.0
     modes = gibbs_samples(X, W, H, None, rate=rate, shape=shape, scale=scale)
-    while n_iter < max_iter:
+    variance = 1.0
+
+    def sweep(W: np.ndarray, H: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
+        nonlocal variance
         W, H, variance, cost = next(modes)
-        n_iter += 1
-        trace.add(cost)
-        residual = relative_change(trace.records)
-        if tol > 0 and residual <= tol:
-            reason = StopReason.TOLERANCE
-            break
-    return Factorization(
-        W, H, n_iter, reason, trace.records, residual=residual, noise_variance=variance
-    )
+        return W, H, cost
+
+    found = iterate(sweep, X, W, H, max_iter=max_iter, tol=tol)
+    return replace(found, noise_variance=variance)
 
 
 def multinomial_em(
@@ -292,6 +288,7 @@ def multinomial_em(
         yield W, H
 
 
+@declare
 class BayesianNMF(NonnegativeFactorization):
     r"""Cluster by Bayesian nonnegative matrix factorisation (B-NMF).
 
@@ -397,6 +394,13 @@ class BayesianNMF(NonnegativeFactorization):
     3
     """
 
+    method: str = "gibbs"
+    burn_in: float = 0.5
+    rate: float = 0.0
+    noise_shape: float = 0.0
+    noise_scale: float = 0.0
+    tol: float = 1e-06
+
     _rules: ClassVar[Rules] = {
         "method": one_of(METHODS),
         "burn_in": check_real,
@@ -404,35 +408,6 @@ class BayesianNMF(NonnegativeFactorization):
         "noise_shape": check_real,
         "noise_scale": check_real,
     }
-
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        method: str = "gibbs",
-        burn_in: float = 0.5,
-        rate: float = 0.0,
-        noise_shape: float = 0.0,
-        noise_scale: float = 0.0,
-        max_iter: int = 1000,
-        tol: float = 1e-06,
-        assign_labels: str = "kmeans",
-        n_init: int = 1,
-        random_state: Any = None,
-    ) -> None:
-        super().__init__(
-            n_clusters,
-            max_iter=max_iter,
-            tol=tol,
-            assign_labels=assign_labels,
-            n_init=n_init,
-            random_state=random_state,
-        )
-        self.method = method
-        self.burn_in = burn_in
-        self.rate = rate
-        self.noise_shape = noise_shape
-        self.noise_scale = noise_scale
 
     def _check_parameters(self, X: np.ndarray) -> None:
         super()._check_parameters(X)

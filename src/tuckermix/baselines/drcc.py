@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.sparse
 
+from tuckermix._estimators import declare
 from tuckermix._records import Record, StopReason
 from tuckermix._validation import check_integer, check_real, none_or, one_of
 from tuckermix.baselines._base import (
@@ -227,6 +228,7 @@ def penalty_grid() -> list[dict[str, Any]]:
     ]
 
 
+@declare
 class DRCC(IterativeClustering):
     r"""Dual regularised co-clustering (Gu and Zhou).
 
@@ -335,6 +337,13 @@ class DRCC(IterativeClustering):
     (3, 6, 5)
     """
 
+    n_feature_clusters: int | None = None
+    sample_penalty: float = 1.0
+    feature_penalty: float = 1.0
+    n_neighbors: int = 5
+    assign_labels: str = "argmax"
+    max_iter: int = 200
+
     _rules: ClassVar[Rules] = {
         "n_feature_clusters": none_or(check_integer),
         "sample_penalty": check_real,
@@ -342,29 +351,6 @@ class DRCC(IterativeClustering):
         "n_neighbors": check_integer,
         "assign_labels": one_of(LABEL_RULES),
     }
-
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        n_feature_clusters: int | None = None,
-        sample_penalty: float = 1.0,
-        feature_penalty: float = 1.0,
-        n_neighbors: int = 5,
-        assign_labels: str = "argmax",
-        max_iter: int = 200,
-        tol: float = 1e-05,
-        n_init: int = 1,
-        random_state: Any = None,
-    ) -> None:
-        super().__init__(
-            n_clusters, max_iter=max_iter, tol=tol, n_init=n_init, random_state=random_state
-        )
-        self.n_feature_clusters = n_feature_clusters
-        self.sample_penalty = sample_penalty
-        self.feature_penalty = feature_penalty
-        self.n_neighbors = n_neighbors
-        self.assign_labels = assign_labels
 
     def _prepare(self, X: np.ndarray) -> tuple[np.ndarray, float, Graph, Graph]:
         flat = X.reshape(X.shape[0], -1)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import enet_path
 from sklearn.neighbors import kneighbors_graph
 
+from tuckermix._estimators import declare
 from tuckermix._validation import one_of, positive
 from tuckermix.baselines._base import Rules
 from tuckermix.baselines.nonnegative import unit_rows
@@ -155,6 +156,7 @@ def _solve(
     return np.linalg.solve(system, gamma * cross[support] - tau * signs)
 
 
+@declare
 class EnSC(SelfExpression):
     r"""Elastic net subspace clustering (You, Li, Robinson and Vidal).
 
@@ -232,22 +234,11 @@ class EnSC(SelfExpression):
     (60,)
     """
 
-    _rules: ClassVar[Rules] = {"gamma": positive, "tau": positive, "affinity": one_of(AFFINITIES)}
+    gamma: float = 200.0
+    tau: float = 0.9
+    affinity: str = "nearest_neighbors"
 
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        gamma: float = 200.0,
-        tau: float = 0.9,
-        affinity: str = "nearest_neighbors",
-        n_init: int = 20,
-        random_state: Any = None,
-    ) -> None:
-        super().__init__(n_clusters, n_init=n_init, random_state=random_state)
-        self.gamma = gamma
-        self.tau = tau
-        self.affinity = affinity
+    _rules: ClassVar[Rules] = {"gamma": positive, "tau": positive, "affinity": one_of(AFFINITIES)}
 
     def _check_parameters(self, X: np.ndarray) -> None:
         super()._check_parameters(X)

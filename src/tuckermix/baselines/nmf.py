@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 
+from tuckermix._estimators import declare
 from tuckermix._records import Record, StopReason
 from tuckermix._validation import one_of
 from tuckermix.baselines._base import ComponentClustering, Rules, Run, Step, Trace, relative_change
@@ -75,6 +77,41 @@ def normalize_components(W: np.ndarray, H: np.ndarray) -> tuple[np.ndarray, np.n
     norms = np.linalg.norm(H, axis=1)
     norms[norms == 0] = 1.0
     return W * norms, H / norms[:, None]
+
+
+def iterate(
+    sweep: Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray, float]],
+    X: np.ndarray,
+    W: np.ndarray,
+    H: np.ndarray,
+    *,
+    max_iter: int,
+    tol: float,
+    keep_best: bool = False,
+) -> Factorization:
+    """Repeat a sweep, which returns factors and cost, until the error changes less than `tol`.
+
+    With `keep_best` the last record and the factors are the best met, for sweeps that may raise
+    the cost.
+    """
+    squared_norm = float(np.vdot(X, X))
+    trace = Trace(squared_norm)
+    trace.add(least_squares_cost(squared_norm, W, X @ H.T, H @ H.T))
+    reason, residual = StopReason.MAX_ITER, float("inf")
+    best = (float("inf"), W, H)
+    for _ in range(max_iter):
+        W, H, cost = sweep(W, H)
+        trace.add(cost)
+        if not keep_best or cost < best[0]:
+            best = (cost, W, H)
+        residual = relative_change(trace.records)
+        if residual <= tol and tol > 0:
+            reason = StopReason.TOLERANCE
+            break
+    n_iter = len(trace.records) - 1
+    if best[0] < trace.records[-1].cost:
+        trace.add(best[0])
+    return Factorization(best[1], best[2], n_iter, reason, trace.records, residual=residual)
 
 
 class NonnegativeFactorization(ComponentClustering):
@@ -157,7 +194,7 @@ def multiplicative_nmf(
     trace = Trace(squared_norm)
     gram = H @ H.T
     cross = X @ H.T
-    trace.add(_cost(squared_norm, W, cross, W.T @ W, gram))
+    trace.add(least_squares_cost(squared_norm, W, cross, gram))
     first = previous = np.sqrt(2.0 * trace.records[0].cost)
     reason, residual, n_iter = StopReason.MAX_ITER, float("inf"), 0
     if first == 0:  # the start is exact: an update would divide rounding by rounding
@@ -165,12 +202,11 @@ def multiplicative_nmf(
     for n_iter in range(1, max_iter + 1):
         _update(W, cross, W @ gram)
         projected = W.T @ X
-        left_gram = W.T @ W
-        _update(H, projected, left_gram @ H)
+        _update(H, projected, W.T @ W @ H)
         # <W, X H'> = <W'X, H>: the cost at the new pair takes no product with X of its own.
         gram = H @ H.T
         cross = X @ H.T
-        trace.add(_cost(squared_norm, W, cross, left_gram, gram))
+        trace.add(least_squares_cost(squared_norm, W, cross, gram))
         if tol > 0 and n_iter % check_every == 0:
             error = np.sqrt(2.0 * trace.records[-1].cost)
             residual = float((previous - error) / first)
@@ -189,14 +225,6 @@ def _update(factor: np.ndarray, numerator: np.ndarray, denominator: np.ndarray) 
         denominator[denominator == 0] = 1.0
     np.divide(numerator, denominator, out=denominator)
     factor *= denominator
-
-
-def _cost(
-    squared_norm: float, W: np.ndarray, cross: np.ndarray, left: np.ndarray, right: np.ndarray
-) -> float:
-    """Half the squared error from the Gram matrices of both factors."""
-    value = 0.5 * squared_norm - float(np.vdot(W, cross)) + 0.5 * float(np.vdot(left, right))
-    return max(0.0, value)
 
 
 class MultiplicativeNMF(NonnegativeFactorization):
@@ -327,21 +355,15 @@ def alternating_nmf(
         The factors and the records of the run.
     """
     squared_norm = float(np.vdot(X, X))
-    trace = Trace(squared_norm)
-    trace.add(least_squares_cost(squared_norm, W, X @ H.T, H @ H.T))
-    reason, residual, n_iter = StopReason.MAX_ITER, float("inf"), 0
-    for _ in range(max_iter):
-        n_iter += 1
+
+    def sweep(W: np.ndarray, H: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
         H = nonnegative_least_squares(W.T @ W, X.T @ W, start=H.T).T
         W, H = normalize_components(W, _revive(X, W, H))
         gram, cross = H @ H.T, X @ H.T
         W = nonnegative_least_squares(gram, cross, start=W)
-        trace.add(least_squares_cost(squared_norm, W, cross, gram))
-        residual = relative_change(trace.records)
-        if residual <= tol and tol > 0:
-            reason = StopReason.TOLERANCE
-            break
-    return Factorization(W, H, n_iter, reason, trace.records, residual=residual)
+        return W, H, least_squares_cost(squared_norm, W, cross, gram)
+
+    return iterate(sweep, X, W, H, max_iter=max_iter, tol=tol)
 
 
 def truncated_nmf(
@@ -386,29 +408,16 @@ def truncated_nmf(
         factors returned.
     """
     squared_norm = float(np.vdot(X, X))
-    trace = Trace(squared_norm)
-    trace.add(least_squares_cost(squared_norm, W, X @ H.T, H @ H.T))
-    best = (float("inf"), W, H)
-    reason, residual, n_iter = StopReason.MAX_ITER, float("inf"), 0
-    for _ in range(max_iter):
-        n_iter += 1
-        H = _truncated(W.T @ W, X.T @ W, surgeon).T
-        H = _revive(X, W, H)
+
+    def sweep(W: np.ndarray, H: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
+        H = _revive(X, W, _truncated(W.T @ W, X.T @ W, surgeon).T)
         sums = H.sum(axis=1)
         H = H / np.where(sums > 0, sums, 1.0)[:, None]
         gram, cross = H @ H.T, X @ H.T
         W = _truncated(gram, cross, surgeon)
-        trace.add(least_squares_cost(squared_norm, W, cross, gram))
-        cost = trace.records[-1].cost
-        if cost < best[0]:
-            best = (cost, W, H)
-        residual = relative_change(trace.records)
-        if residual <= tol and tol > 0:
-            reason = StopReason.TOLERANCE
-            break
-    if best[0] < trace.records[-1].cost:
-        trace.add(best[0])
-    return Factorization(best[1], best[2], n_iter, reason, trace.records, residual=residual)
+        return W, H, least_squares_cost(squared_norm, W, cross, gram)
+
+    return iterate(sweep, X, W, H, max_iter=max_iter, tol=tol, keep_best=True)
 
 
 def _truncated(
@@ -465,6 +474,7 @@ def _revive(X: np.ndarray, W: np.ndarray, H: np.ndarray, rounding: float = 1e-12
     return H
 
 
+@declare
 class AlternatingNMF(NonnegativeFactorization):
     r"""Cluster by nonnegative matrix factorisation with alternating least squares (ALS).
 
@@ -550,28 +560,9 @@ class AlternatingNMF(NonnegativeFactorization):
     3
     """
 
-    _rules: ClassVar[Rules] = {"variant": one_of(VARIANTS)}
+    variant: str = "anls"
 
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        variant: str = "anls",
-        max_iter: int = 1000,
-        assign_labels: str = "kmeans",
-        tol: float = 1e-05,
-        n_init: int = 1,
-        random_state: Any = None,
-    ) -> None:
-        super().__init__(
-            n_clusters,
-            max_iter=max_iter,
-            assign_labels=assign_labels,
-            tol=tol,
-            n_init=n_init,
-            random_state=random_state,
-        )
-        self.variant = variant
+    _rules: ClassVar[Rules] = {"variant": one_of(VARIANTS)}
 
     def _factorize(
         self, X: np.ndarray, W: np.ndarray, H: np.ndarray, rng: np.random.Generator
@@ -736,6 +727,7 @@ def projected_gradient_nmf(
     )
 
 
+@declare
 class ProjectedGradientNMF(NonnegativeFactorization):
     r"""Cluster by nonnegative matrix factorisation with projected gradients (PGM).
 
@@ -817,24 +809,7 @@ class ProjectedGradientNMF(NonnegativeFactorization):
     3
     """
 
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        tol: float = 0.001,
-        max_iter: int = 1000,
-        assign_labels: str = "kmeans",
-        n_init: int = 1,
-        random_state: Any = None,
-    ) -> None:
-        super().__init__(
-            n_clusters,
-            tol=tol,
-            max_iter=max_iter,
-            assign_labels=assign_labels,
-            n_init=n_init,
-            random_state=random_state,
-        )
+    tol: float = 0.001
 
     def _factorize(
         self, X: np.ndarray, W: np.ndarray, H: np.ndarray, rng: np.random.Generator

@@ -240,8 +240,8 @@ def least_squares_cost(
     cost : float
         The cost; zero where rounding would make it negative.
     """
-    value = 0.5 * squared_norm - np.vdot(H, cross) + 0.5 * np.vdot(H.T @ H, gram)
-    return max(0.0, float(value))
+    value = 0.5 * squared_norm - float(np.vdot(H, cross)) + 0.5 * float(np.vdot(H.T @ H, gram))
+    return max(0.0, value)
 
 
 def projected_gradient_norm(*pairs: tuple[np.ndarray, np.ndarray]) -> float:

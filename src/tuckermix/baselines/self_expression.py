@@ -12,6 +12,7 @@ import scipy.sparse
 from scipy.linalg import cho_factor, cho_solve, eigh
 
 from tuckermix._array_api import to_numpy
+from tuckermix._estimators import declare
 from tuckermix._records import Record, StopReason
 from tuckermix._validation import check_integer, check_real, none_or, positive
 from tuckermix.baselines._base import PredictsClusters, Rules, Run, Trace
@@ -78,6 +79,7 @@ class Expression(Record):
     fitted: dict[str, Any] = field(default_factory=dict)
 
 
+@declare
 class SelfExpression(PredictsClusters):
     """Base of the methods that cluster samples by how they express each other.
 
@@ -106,8 +108,7 @@ class SelfExpression(PredictsClusters):
         One record.
     """
 
-    def __init__(self, n_clusters: int = 8, *, n_init: int = 20, random_state: Any = None) -> None:
-        super().__init__(n_clusters, n_init=n_init, random_state=random_state)
+    n_init: int = 20
 
     @abstractmethod
     def _express(self, Z: np.ndarray) -> Expression:
@@ -207,6 +208,7 @@ def _factor(G: np.ndarray, penalty: float) -> tuple[np.ndarray, bool]:
     return cho_factor(0.5 * (G + G.T) + penalty * np.eye(len(G)))
 
 
+@declare
 class LSR(SelfExpression):
     r"""Subspace clustering by least squares regression (Lu et al.).
 
@@ -292,27 +294,15 @@ class LSR(SelfExpression):
     (60, 60)
     """
 
+    penalty: float = 0.004
+    zero_diagonal: bool = True
+    directions_per_cluster: int | None = 6
+    scale_columns: bool = True
+
     _rules: ClassVar[Rules] = {
         "penalty": positive,
         "directions_per_cluster": none_or(check_integer),
     }
-
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        penalty: float = 0.004,
-        zero_diagonal: bool = True,
-        directions_per_cluster: int | None = 6,
-        scale_columns: bool = True,
-        n_init: int = 20,
-        random_state: Any = None,
-    ) -> None:
-        super().__init__(n_clusters, n_init=n_init, random_state=random_state)
-        self.penalty = penalty
-        self.zero_diagonal = zero_diagonal
-        self.directions_per_cluster = directions_per_cluster
-        self.scale_columns = scale_columns
 
     def _prepare(self, X: np.ndarray) -> np.ndarray:
         self.directions_ = None
@@ -598,6 +588,7 @@ def matching_pursuit(
     return C
 
 
+@declare
 class SSCOMP(SelfExpression):
     r"""Sparse subspace clustering by orthogonal matching pursuit (You, Robinson and Vidal).
 
@@ -667,20 +658,10 @@ class SSCOMP(SelfExpression):
     True
     """
 
-    _rules: ClassVar[Rules] = {"n_nonzero": check_integer, "tol": check_real}
+    n_nonzero: int = 10
+    tol: float = 1e-06
 
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        n_nonzero: int = 10,
-        tol: float = 1e-06,
-        n_init: int = 20,
-        random_state: Any = None,
-    ) -> None:
-        super().__init__(n_clusters, n_init=n_init, random_state=random_state)
-        self.n_nonzero = n_nonzero
-        self.tol = tol
+    _rules: ClassVar[Rules] = {"n_nonzero": check_integer, "tol": check_real}
 
     def _express(self, Z: np.ndarray) -> Expression:
         G = Z @ Z.T

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from tuckermix._estimators import declare
 from tuckermix._records import StopReason
 from tuckermix.baselines._base import (
     KMEANS_STARTS,
@@ -218,6 +219,7 @@ def keep_largest(U: np.ndarray) -> np.ndarray:
     return unit_rows(kept.T).T
 
 
+@declare
 class TriONTD(TuckerMethod):
     r"""Tri-factor orthogonal nonnegative tensor decomposition, after Zhang, Li and Ding.
 
@@ -322,26 +324,10 @@ class TriONTD(TuckerMethod):
     (60, 3)
     """
 
-    _positive_only = True
+    max_iter: int = 300
+    tol: float = 1e-06
 
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        ranks: Any = None,
-        max_iter: int = 300,
-        tol: float = 1e-06,
-        n_init: int = 1,
-        random_state: Any = None,
-    ) -> None:
-        super().__init__(
-            n_clusters,
-            ranks=ranks,
-            max_iter=max_iter,
-            tol=tol,
-            n_init=n_init,
-            random_state=random_state,
-        )
+    _positive_only = True
 
     def _prepare(self, X: np.ndarray) -> tuple[np.ndarray, float, tuple[int, ...]]:
         scale = scale_of(X)  # squares of tiny or huge entries leave the range of floats

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from tuckermix._array_api import to_numpy
+from tuckermix._estimators import declare
 from tuckermix._records import Record, StopReason
 from tuckermix._validation import check_ranks, one_of
 from tuckermix.baselines._base import (
@@ -77,6 +78,7 @@ def start_tucker(X: np.ndarray, ranks: Any, owner: str) -> TuckerStart:
     return TuckerStart(source, *hosvd(source, chosen))
 
 
+@declare
 class TuckerMethod(IterativeClustering):
     """Base of the methods that work in a Tucker subspace.
 
@@ -100,14 +102,13 @@ class TuckerMethod(IterativeClustering):
         The number of columns of each factor.
     """
 
-    def __init__(self, n_clusters: int = 8, *, ranks: Any = None, **shared: Any) -> None:
-        super().__init__(n_clusters, **shared)
-        self.ranks = ranks
+    ranks: Any = None
 
     def _prepare(self, X: np.ndarray) -> Any:
         return start_tucker(X, self.ranks, type(self).__name__)
 
 
+@declare
 class PCAMultinomial(TuckerMethod, ComponentClustering):
     r"""The method of Sun et al. as they ran it: the Tucker model of the package by trust regions.
 
@@ -207,30 +208,11 @@ class PCAMultinomial(TuckerMethod, ComponentClustering):
     True
     """
 
-    _rules: ClassVar[Rules] = {"init": one_of((*INITS, "kmeans"))}
+    init: str = "hosvd"
+    max_iter: int = 250
+    tol: float = 1e-06
 
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        init: str = "hosvd",
-        max_iter: int = 250,
-        tol: float = 1e-06,
-        ranks: Any = None,
-        n_init: int = 1,
-        random_state: Any = None,
-        assign_labels: str = "kmeans",
-    ) -> None:
-        super().__init__(
-            n_clusters,
-            max_iter=max_iter,
-            tol=tol,
-            ranks=ranks,
-            n_init=n_init,
-            random_state=random_state,
-            assign_labels=assign_labels,
-        )
-        self.init = init
+    _rules: ClassVar[Rules] = {"init": one_of((*INITS, "kmeans"))}
 
     def _run(self, data: TuckerStart, rng: np.random.Generator) -> Run:
         factors, guess = data.factors, None
@@ -421,6 +403,7 @@ def _revive(U: np.ndarray, residuals: np.ndarray, floor: float) -> None:
             U[sample, component] = np.sqrt(residuals[sample])
 
 
+@declare
 class PCAB(TuckerMethod, ComponentClustering):
     r"""The benchmark PCA-B of Sun et al.: nonnegative memberships without the sum constraint.
 
@@ -519,26 +502,7 @@ class PCAB(TuckerMethod, ComponentClustering):
     True
     """
 
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        max_iter: int = 250,
-        tol: float = 1e-05,
-        ranks: Any = None,
-        n_init: int = 1,
-        random_state: Any = None,
-        assign_labels: str = "kmeans",
-    ) -> None:
-        super().__init__(
-            n_clusters,
-            max_iter=max_iter,
-            tol=tol,
-            ranks=ranks,
-            n_init=n_init,
-            random_state=random_state,
-            assign_labels=assign_labels,
-        )
+    max_iter: int = 250
 
     def _prepare(self, X: np.ndarray) -> tuple[TuckerStart, np.ndarray]:
         start = super()._prepare(X)
@@ -564,94 +528,7 @@ ROUNDING = 16 * np.finfo(np.float64).eps
 """Changes of the cost below this share of the squared norm of the data are rounding."""
 
 
-def iterate_subspace(
-    source: Source,
-    factors: Sequence[np.ndarray],
-    n_clusters: int,
-    *,
-    max_iter: int,
-    tol: float,
-    rng: np.random.Generator,
-) -> Run:
-    r"""Alternate k-means in a Tucker subspace with the best subspace for its clusters.
-
-    .. math::
-
-        \min \tfrac12 \sum_i \lVert X_i - S_{z_i} \times_1 U_1 \cdots \times_N U_N \rVert^2
-        \iff \max \sum_c n_c \lVert M_c \times_1 U_1^\top \cdots \times_N U_N^\top \rVert^2
-
-    with labels z, cluster means :math:`M_c` of :math:`n_c` samples and orthonormal factors. No step
-    raises the cost.
-
-    Parameters
-    ----------
-    source : Source
-        The samples.
-    factors : sequence of ndarray of shape (d_n, r_n)
-        Orthonormal factors to start from.
-    n_clusters : int
-        The number of clusters.
-    max_iter : int
-        The limit on the number of rounds.
-    tol : float
-        The labels count as settled only when the factors gain less than this share of the cost.
-    rng : numpy.random.Generator
-        Source of randomness for the start of k-means.
-
-    Returns
-    -------
-    run : Run
-        With 0/1 memberships, `factors_`, and `core_` of shape (n_clusters, r_1, ...), which holds
-        the projected cluster means in units of the data.
-    """
-    factors = list(factors)
-    ranks = [factor.shape[1] for factor in factors]
-    total = source.squared_norm
-    trace = Trace(total)
-    history = trace.records
-
-    def record(explained: float) -> float:
-        trace.add(cost_of(source, total - explained), total - explained)
-        return 0.5 * max(0.0, total - explained)
-
-    B = source.project(factors)
-    found = kmeans(B, n_clusters, n_init=1, rng=rng)
-    counts = np.bincount(found.labels, minlength=n_clusters)
-    cost = record(float(counts @ np.sum(found.centers**2, axis=1)))
-    reason = StopReason.MAX_ITER
-    for _ in range(max_iter):
-        labels = found.labels
-        T = source.contract(np.eye(n_clusters)[labels] / np.sqrt(counts))  # √n_c M_c
-        factors = update_factors(T, factors)
-        projected = multi_mode_dot(T, factors, transpose=True)
-        gain = cost - 0.5 * (total - squared_norm(projected))
-        centers = projected.reshape(n_clusters, -1) / np.sqrt(counts)[:, None]
-        found = kmeans(source.project(factors), n_clusters, init=centers)
-        counts = np.bincount(found.labels, minlength=n_clusters)
-        previous, cost = cost, record(float(counts @ np.sum(found.centers**2, axis=1)))
-        if np.array_equal(found.labels, labels):
-            if gain <= tol * previous:
-                reason = StopReason.STABLE
-                break
-        elif previous - cost <= ROUNDING * total:
-            reason = StopReason.STALLED  # equal samples that change places between equal centres
-            break
-    return Run(
-        memberships=np.eye(n_clusters)[found.labels],
-        cost=history[-1].cost,
-        n_iter=len(history) - 1,
-        stop_reason=reason,
-        history=history,
-        fitted={
-            "factors_": factors,
-            "core_": found.centers.reshape(n_clusters, *ranks) / source.scale,
-            "labels": found.labels,
-        },
-        measure="relative decrease of the cost",
-        residual=(previous - cost) / previous if previous > 0 else 0.0,
-    )
-
-
+@declare
 class ASIT(TuckerMethod, PredictsClusters):
     r"""Adaptive subspace iteration on tensors (Peng and Li).
 
@@ -740,37 +617,60 @@ class ASIT(TuckerMethod, PredictsClusters):
     (3, 2, 3)
     """
 
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        n_init: int = 10,
-        max_iter: int = 100,
-        tol: float = 1e-06,
-        ranks: Any = None,
-        random_state: Any = None,
-    ) -> None:
-        super().__init__(
-            n_clusters,
-            n_init=n_init,
-            max_iter=max_iter,
-            tol=tol,
-            ranks=ranks,
-            random_state=random_state,
-        )
+    n_init: int = 10
+    max_iter: int = 100
+    tol: float = 1e-06
 
     def _run(self, data: TuckerStart, rng: np.random.Generator) -> Run:
-        run = iterate_subspace(
-            data.source,
-            data.factors,
-            self.n_clusters,
-            max_iter=self.max_iter,
-            tol=self.tol,
-            rng=rng,
+        source, factors, n_clusters = data.source, list(data.factors), self.n_clusters
+        total = source.squared_norm
+        trace = Trace(total)
+        history = trace.records
+
+        def record(explained: float) -> float:
+            trace.add(cost_of(source, total - explained), total - explained)
+            return 0.5 * max(0.0, total - explained)
+
+        B = source.project(factors)
+        found = kmeans(B, n_clusters, n_init=1, rng=rng)
+        counts = np.bincount(found.labels, minlength=n_clusters)
+        cost = record(float(counts @ np.sum(found.centers**2, axis=1)))
+        reason = StopReason.MAX_ITER
+        for _ in range(self.max_iter):
+            labels = found.labels
+            T = source.contract(np.eye(n_clusters)[labels] / np.sqrt(counts))  # √n_c M_c
+            factors = update_factors(T, factors)
+            projected = multi_mode_dot(T, factors, transpose=True)
+            gain = cost - 0.5 * (total - squared_norm(projected))
+            centers = projected.reshape(n_clusters, -1) / np.sqrt(counts)[:, None]
+            found = kmeans(source.project(factors), n_clusters, init=centers)
+            counts = np.bincount(found.labels, minlength=n_clusters)
+            previous, cost = cost, record(float(counts @ np.sum(found.centers**2, axis=1)))
+            if np.array_equal(found.labels, labels):
+                if gain <= self.tol * previous:
+                    reason = StopReason.STABLE
+                    break
+            elif previous - cost <= ROUNDING * total:
+                # Equal samples change places between equal centres.
+                reason = StopReason.STALLED
+                break
+        core = found.centers.reshape(n_clusters, *data.ranks) / source.scale
+        return Run(
+            memberships=np.eye(n_clusters)[found.labels],
+            cost=history[-1].cost,
+            n_iter=len(history) - 1,
+            stop_reason=reason,
+            history=history,
+            fitted={
+                "factors_": factors,
+                "core_": core,
+                "ranks_": data.ranks,
+                "centroids_": multi_mode_dot(core, factors),
+                "labels": found.labels,
+            },
+            measure="relative decrease of the cost",
+            residual=(previous - cost) / previous if previous > 0 else 0.0,
         )
-        run.fitted["ranks_"] = data.ranks
-        run.fitted["centroids_"] = multi_mode_dot(run.fitted["core_"], run.fitted["factors_"])
-        return run
 
     def _label(self, X: np.ndarray, run: Run, rng: np.random.Generator) -> np.ndarray:
         return run.fitted.pop("labels")
