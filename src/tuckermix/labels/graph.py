@@ -254,7 +254,7 @@ def graph_vectors(
     """
     if connected_components(A, directed=False)[0] > 1:
         return None
-    N, count = _normalized(A), _with_more(n_clusters, A.shape[0])
+    N, count = normalized(A), _with_more(n_clusters, A.shape[0])
     if guess is not None and guess.shape[1] == count:
         return improved_eigenvectors(N, guess)
     return graph_eigenvectors(N, count)
@@ -296,10 +296,10 @@ def cut_graph(
         if n_parts > n_clusters:
             return None
         if n_parts > 1:
-            return _cut_parts(host, _normalized(host), part, n_clusters, n_init, rng)
+            return _cut_parts(host, normalized(host), part, n_clusters, n_init, rng)
     if n_clusters == 1:
         return np.zeros(A.shape[0], dtype=np.int64)
-    pair = graph_eigenvectors(_normalized(A), _with_more(n_clusters, A.shape[0]))
+    pair = graph_eigenvectors(normalized(A), _with_more(n_clusters, A.shape[0]))
     return to_numpy(_cut_connected(A, pair, n_clusters, n_init, rng))
 
 
@@ -318,7 +318,7 @@ def _hangs_together(A: Any) -> bool:
     return count == n_samples
 
 
-def _normalized(A: Any) -> Any:
+def normalized(A: Any) -> Any:
     """Return the normalised adjacency ``D^-½ A D^-½``; degrees do not reach beyond a component."""
     if sparse.issparse(A):
         scale = 1 / np.sqrt(A.sum(axis=1))

@@ -1,0 +1,387 @@
+"""A tree of partitions that passes through a given one.
+
+Landmarks are joined to their nearest neighbours by the graph that labels are cut from. Above the
+given partition its clusters are merged; below it they are divided, each time the group first whose
+halves hold together least. Every level of the tree is a partition, and each refines those above it.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+from scipy.sparse.csgraph import connected_components
+from sklearn.metrics import adjusted_rand_score
+
+from tuckermix._array_api import Array, asarray_like, epsilon, get_namespace, is_dask, to_numpy
+from tuckermix._records import Record
+from tuckermix._settings import Settings
+from tuckermix._validation import check_integer
+from tuckermix.labels.graph import adjacency, distinct_rows, join_parts, normalized
+from tuckermix.numerics.graph_eigen import graph_eigenvectors
+from tuckermix.numerics.points import nearest_neighbors
+
+__all__ = ["Tree"]
+
+
+@dataclass(frozen=True)
+class TreeSettings(Settings):
+    """How a tree is grown.
+
+    Attributes
+    ----------
+    per_leaf : int
+        Samples for each leaf, on average: a cluster of fewer tells nothing of the samples.
+    draws, share : int and float
+        A split is made again on that many parts of its samples, each of that share of them.
+    most : int
+        The most samples of such a part: more of them change the figure by little.
+    dense : int
+        Up to this many samples all eigenvectors take less time than the first two.
+    """
+
+    per_leaf: int = 4
+    draws: int = 4
+    share: float = 0.8
+    most: int = 400
+    dense: int = 200
+
+
+class Row(NamedTuple):
+    """A node of the tree: its two parts, and how much they are apart."""
+
+    node: int
+    left: int
+    right: int
+    height: float
+
+
+@dataclass(frozen=True)
+class Tree(Record):
+    """Partitions of the fitted samples, each of which refines the coarser ones.
+
+    Attributes
+    ----------
+    merges : ndarray of shape (n_leaves - 1, 2)
+        The two nodes that are joined, as in SciPy's ``linkage``: leaves have the numbers 0 to
+        ``n_leaves - 1``, and row i makes node ``n_leaves + i``.
+    heights : ndarray of shape (n_leaves - 1,)
+        How much apart the two are, rising from row to row: 1 where no edge of the graph joins them,
+        and 0 where they are joined as closely as edges drawn at random would.
+    stability : ndarray of shape (n_leaves - 1,)
+        The mean adjusted Rand index between the split of a node and that of parts of its samples.
+    leaves : array of shape (n_samples,)
+        The leaf of each fitted sample, of the library of the labels; -1 for outliers.
+    n_clusters : int
+        The level of the fitted labels.
+    clusters : ndarray of shape (n_leaves,)
+        The label that the samples of each leaf have there.
+    sizes : ndarray of shape (n_leaves,)
+        The number of landmarks in each leaf.
+    landmarks : ndarray of shape (n_landmarks,)
+        The leaf of each landmark, by which new samples get theirs.
+    """
+
+    merges: np.ndarray
+    heights: np.ndarray
+    stability: np.ndarray
+    leaves: Array
+    n_clusters: int
+    clusters: np.ndarray
+    sizes: np.ndarray
+    landmarks: np.ndarray
+
+    @property
+    def n_leaves(self) -> int:
+        """The number of clusters at the finest level."""
+        return len(self.sizes)
+
+    def cut(self, n_clusters: int) -> np.ndarray:
+        """Return the label of each leaf at a level.
+
+        Parameters
+        ----------
+        n_clusters : int
+            The number of clusters there, from 1 to `n_leaves`.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_leaves,)
+            From 0 on, the largest cluster first; at the level of the fitted labels as they are.
+        """
+        check_integer(n_clusters, "n_clusters", "labels_at")
+        if n_clusters == self.n_clusters:
+            return self.clusters
+        if n_clusters > self.n_leaves:
+            raise ValueError(
+                f"n_clusters={n_clusters} must be <= {self.n_leaves}, the number of leaves of the "
+                "tree: a finer partition needs more samples."
+            )
+        node = np.arange(self.n_leaves)
+        for row in range(self.n_leaves - n_clusters):
+            node[np.isin(node, self.merges[row])] = self.n_leaves + row
+        _, first, group = np.unique(node, return_index=True, return_inverse=True)
+        sizes = np.bincount(group, weights=self.sizes)
+        rank = np.argsort(np.lexsort((first, -sizes)))
+        return rank[group]
+
+    def labels_at(self, n_clusters: int) -> Array:
+        """Return the labels of the fitted samples at a level, see `cut`."""
+        return labels_of(self.leaves, self.cut(n_clusters))
+
+    def check(self, n_landmarks: int, n_clusters: int) -> None:
+        """Raise where the fields, which a file may have made up, do not fit together."""
+
+
+def labels_of(places: Array, values: np.ndarray) -> Array:
+    """Return the value at each place, and -1 at the place -1.
+
+    Parameters
+    ----------
+    places : array of shape (n_samples,)
+        Places in `values`, or -1; a Dask array gives another one.
+    values : ndarray of shape (n_values,)
+        Integers.
+
+    Returns
+    -------
+    found : array of shape (n_samples,)
+        Of the library of the places.
+    """
+    if is_dask(places):
+        return places.map_blocks(labels_of, values, dtype=places.dtype)
+    every = asarray_like(np.append(values, -1), places, dtype=places.dtype)
+    return get_namespace(places).take(every, places % len(every), axis=0)
+
+
+def grow_tree(
+    points: Sequence[Array],
+    widths: Sequence[int],
+    labels: Array,
+    nearest: Array,
+    among: np.ndarray | None = None,
+) -> Tree:
+    """Grow the tree through a partition of landmarks.
+
+    Parameters
+    ----------
+    points : sequence of arrays of shape (n_landmarks, n_features)
+        Where the landmarks lie in each view.
+    widths : sequence of int
+        The number of neighbours in each.
+    labels : array of shape (n_landmarks,)
+        Their clusters.
+    nearest : array of shape (n_samples,)
+        For each fitted sample the nearest landmark of its cluster, or -1.
+    among : ndarray or None, default=None
+        Landmarks of which every leaf has one; None means all.
+
+    Returns
+    -------
+    tree : Tree
+        The same for the same landmarks: nothing is random.
+    """
+    use = TreeSettings.current()
+    own = to_numpy(labels)
+    first, member = _distinct(points[0], own)
+    inner = first if among is None else np.unique(first[member[among]])
+    views = _Views([to_numpy(Z)[inner] for Z in points], widths)
+    nodes = [np.flatnonzero(own[inner] == name) for name in np.unique(own[inner])]
+    n_clusters = len(nodes)
+    joins = _merge(views, nodes)
+    splits = _divide(views, nodes, max(n_clusters, len(inner) // use.per_leaf))
+    rows = [*reversed(splits), *joins]
+    divided = {row[0] for row in splits}
+    bottom = [node for node in _in_order(range(n_clusters), splits) if node not in divided]
+    number = {node: place for place, node in enumerate(bottom)}
+    number |= {row[0]: len(bottom) + place for place, row in enumerate(rows)}
+    leaf = np.empty(len(inner), dtype=np.int64)
+    for node in bottom:
+        leaf[nodes[node]] = number[node]
+    steps = np.array([_stability(views, nodes, row) for row in rows])
+    heights = np.array([row[3] for row in rows])
+    below = len(splits)
+    heights[:below] = np.minimum.accumulate(heights[:below][::-1])[::-1]
+    every = _spread(points[0], own, first, member, inner, leaf)
+    return Tree(
+        merges=np.array([[number[a], number[b]] for _, a, b, _ in rows]).reshape(-1, 2),
+        heights=np.maximum.accumulate(np.clip(heights, 0.0, 1.0)),
+        stability=steps,
+        leaves=labels_of(nearest, every),
+        n_clusters=n_clusters,
+        clusters=own[inner][np.unique(leaf, return_index=True)[1]],
+        sizes=np.bincount(every, minlength=len(bottom)),
+        landmarks=every,
+    )
+
+
+def _distinct(points: Array, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the first of each set of copies with one label, and the set of each landmark."""
+    every = np.arange(len(labels))
+    if len(labels) < 2:
+        return every, every
+    indices, squares = nearest_neighbors(points, points, 1, exclude_self=True)
+    member = distinct_rows(to_numpy(indices), to_numpy(squares), epsilon(points))[1]
+    pairs = np.stack([member, labels])
+    _, first, member = np.unique(pairs, axis=1, return_index=True, return_inverse=True)
+    return first, member.ravel()
+
+
+def _spread(
+    points: Array,
+    labels: np.ndarray,
+    first: np.ndarray,
+    member: np.ndarray,
+    inner: np.ndarray,
+    leaf: np.ndarray,
+) -> np.ndarray:
+    """Return the leaf of every landmark: that of the nearest one of its cluster that has one."""
+    found = np.full(len(labels), -1)
+    found[inner] = leaf
+    found = found[first[member]]
+    Z = to_numpy(points)
+    for name in np.unique(labels[found < 0]):
+        lost = np.flatnonzero((labels == name) & (found < 0))
+        kept = inner[labels[inner] == name]
+        indices, _ = nearest_neighbors(Z[lost], Z[kept], 1)
+        found[lost] = found[kept[indices[:, 0]]]
+    return found
+
+
+class _Views:
+    """Landmarks as several views place them, and the sum of the neighbour graphs of any part."""
+
+    def __init__(self, points: Sequence[np.ndarray], widths: Sequence[int]):
+        self.points, self.widths = points, widths
+
+    def graph(self, part: np.ndarray) -> sparse.csr_array:
+        """Return the sum of the graphs of nearest neighbours within a part of the landmarks."""
+        total: Any = 0
+        for Z, width in zip(self.points, self.widths, strict=True):
+            rows = Z[part]
+            count = min(width, len(part) - 1)
+            lists = nearest_neighbors(rows, rows, count, exclude_self=True)
+            total = total + adjacency(*lists, rows.shape[1] - 1)
+        return total
+
+
+def _merge(views: _Views, nodes: list[np.ndarray]) -> list[Row]:
+    """Join clusters, those first between which edges are densest; new nodes go to the list."""
+    n_clusters, rows = len(nodes), []
+    every = np.concatenate(nodes)
+    own = np.repeat(np.arange(n_clusters), [len(node) for node in nodes])
+    labels = np.empty_like(own)
+    labels[every] = own
+    if n_clusters < 2:
+        return rows
+    A = views.graph(np.arange(len(every)))
+    marks = sparse.csr_array((np.ones(len(labels)), (np.arange(len(labels)), labels)))
+    weights = (marks.T @ A @ marks).toarray()
+    alive = list(range(n_clusters))
+    while len(alive) > 1:
+        volumes = weights.sum(axis=1)
+        rates = weights / np.outer(volumes, volumes)
+        np.fill_diagonal(rates, -1.0)
+        a, b = np.unravel_index(np.argmax(rates), rates.shape)
+        a, b = min(a, b), max(a, b)
+        cut = weights[a, b] / (weights[a, a] + weights[a, b]) + weights[a, b] / (weights[b, b] + weights[a, b])
+        rows.append(Row(len(nodes), alive[a], alive[b], 1.0 - cut))
+        nodes.append(np.concatenate([nodes[alive[a]], nodes[alive[b]]]))
+        weights[a, :] += weights[b, :]
+        weights[:, a] += weights[:, b]
+        weights = np.delete(np.delete(weights, b, axis=0), b, axis=1)
+        alive[a] = len(nodes) - 1
+        del alive[b]
+    return rows
+
+
+def _divide(views: _Views, nodes: list[np.ndarray], n_leaves: int) -> list[Row]:
+    """Divide clusters, those first whose halves hold together least; parts go to the list."""
+    queue: list[tuple[float, int, np.ndarray]] = []
+    count = len([1 for _ in nodes])
+    count = (count + 1) // 2  # the others are merged from them
+    for node in range(count):
+        _push(views, nodes, node, queue)
+    rows = []
+    while queue and count < n_leaves:
+        cut, node, first = heapq.heappop(queue)
+        part = nodes[node]
+        rows.append(Row(node, len(nodes), len(nodes) + 1, 1.0 - cut))
+        nodes += [part[first], part[~first]]
+        _push(views, nodes, len(nodes) - 2, queue)
+        _push(views, nodes, len(nodes) - 1, queue)
+        count += 1
+    return rows
+
+
+def _push(views: _Views, nodes: list[np.ndarray], node: int, queue: list[Any]) -> None:
+    if len(nodes[node]) > 1:
+        first, cut = _bisect(views, nodes[node])
+        heapq.heappush(queue, (cut, node, first))
+
+
+def _bisect(views: _Views, part: np.ndarray) -> tuple[np.ndarray, float]:
+    """Divide a part of the landmarks in two by the normalised cut of its graph.
+
+    Returns which landmarks are in the first half, and the cut.
+    """
+    use = TreeSettings.current()
+    if len(part) == 2:
+        return np.array([True, False]), 2.0
+    A = views.graph(part)
+    n_parts, component = connected_components(A, directed=False)
+    if n_parts > 1:
+        return join_parts(views.points[0][part], component, 2) == 0, 0.0
+    N = normalized(A)
+    if len(part) <= use.dense:
+        vector = np.linalg.eigh(N.toarray())[1][:, -2]
+    else:
+        vector = graph_eigenvectors(N, 2)[1][:, 1]
+    degrees = A.sum(axis=1)
+    return _sweep(A, vector / np.sqrt(degrees), degrees)
+
+
+def _sweep(
+    A: sparse.csr_array, values: np.ndarray, degrees: np.ndarray
+) -> tuple[np.ndarray, float]:
+    """Return which nodes have values below the threshold with the smallest cut, and the cut."""
+    order = np.argsort(values, kind="stable")
+    rank = np.empty(len(order), dtype=np.int64)
+    rank[order] = np.arange(len(order))
+    later = np.maximum(np.repeat(rank, np.diff(A.indptr)), rank[A.indices])
+    within = np.cumsum(np.bincount(later, weights=A.data, minlength=len(order)))[:-1]
+    volume, total = np.cumsum(degrees[order])[:-1], degrees.sum()
+    cuts = (volume - within) * (1.0 / volume + 1.0 / (total - volume))
+    best = int(np.argmin(cuts))
+    return rank <= best, float(cuts[best])
+
+
+def _stability(views: _Views, nodes: list[np.ndarray], row: Row) -> float:
+    """Return how far the split of a node agrees with splits of parts of its landmarks."""
+    use = TreeSettings.current()
+    whole = nodes[row.node]
+    first = np.isin(whole, nodes[row.left])
+    size = min(use.most, round(use.share * len(whole)))
+    if size < 3:
+        return 0.0
+    rng = np.random.default_rng(len(whole))
+    found = []
+    for _ in range(use.draws):
+        some = np.sort(rng.choice(len(whole), size, replace=False))
+        found.append(adjusted_rand_score(first[some], _bisect(views, whole[some])[0]))
+    return float(np.mean(found))
+
+
+def _in_order(roots: Any, splits: list[Row]) -> list[int]:
+    """Return all nodes below the roots, the parts of each next to each other."""
+    parts = {row.node: (row.left, row.right) for row in splits}
+    found, stack = [], list(reversed(list(roots)))
+    while stack:
+        node = stack.pop()
+        found.append(node)
+        stack.extend(reversed(parts.get(node, ())))
+    return found
