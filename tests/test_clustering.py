@@ -353,7 +353,7 @@ def test_landmarks_are_labelled_by_those_that_the_graph_knows(monkeypatch):
     def asked(model, samples):
         raise AssertionError("neighbours are sought a second time")
 
-    monkeypatch.setattr(clustering.Model, "label", asked)
+    monkeypatch.setattr(clustering.Model, "assign", asked)
     model = TuckerClustering(4, random_state=0).fit(X)
     np.testing.assert_array_equal(model.labels_, expected)
     assert "voters" not in vars(model._model_.labeller)  # the model does not keep them

@@ -37,6 +37,7 @@ from tuckermix._records import Record, StopReason
 
 RECORDS = {
     "Model": "tuckermix.model:Model",
+    "Tree": "tuckermix.labels.tree:Tree",
     "Selection": "tuckermix.selection.record:Selection",
     "Trial": "tuckermix.selection.record:Trial",
     "Filling": "tuckermix.decomposition.missing:Filling",

@@ -62,6 +62,7 @@ from tuckermix.labels import LABELLINGS, GraphLabels, fit_labels, learn_labels
 from tuckermix.labels.calibration import learn_agreement
 from tuckermix.labels.graph import DEVICES
 from tuckermix.labels.outliers import check_outliers, threshold_at
+from tuckermix.labels.tree import Tree, TreeMixin, grow_tree
 from tuckermix.memberships import SIMPLICES
 from tuckermix.model import Model
 from tuckermix.numerics.tensor import multi_mode_dot
@@ -103,6 +104,7 @@ class FitSettings(Settings):
 
 @declare
 class TuckerClustering(
+    TreeMixin,
     CallbackSupportMixin,
     ClassNamePrefixFeaturesOutMixin,
     TransformerMixin,
@@ -424,20 +426,33 @@ class TuckerClustering(
 
     @explain_shortage
     @one_blas_thread
-    def predict(self, X: Any) -> Array:
+    def predict(self, X: Any, n_clusters: int | None = None) -> Array:
         """Give each sample the label of the cluster that it resembles most.
 
         Parameters
         ----------
         X : array of shape (n_samples, d_1, ...)
             Samples of the shape on which the model was fitted.
+        n_clusters : int or None, default=None
+            The level of `tree_` whose labels are given; None means that of `labels_`.
 
         Returns
         -------
         labels : array of shape (n_samples,)
             Labels from 0 to ``n_clusters - 1``; -1 for outliers with ``outliers="label"``.
         """
-        return self._samples(X, "predict").map(self._model_.label)
+        samples = self._samples(X, "predict")
+        if n_clusters is None or n_clusters == self.n_clusters:
+            return samples.map(self._model_.label)
+        values = self.tree_.of_landmarks(n_clusters)
+        return samples.map(partial(self._model_.label_at, values=values))
+
+    def _grow(self) -> Tree:
+        """Grow the tree through the fitted labels, see `TreeMixin`."""
+        labeller: Any = self._model_.labeller
+        nearest = self._nearest_landmarks([labeller], labeller.assign)
+        part = hasattr(self, "_summary_")
+        return grow_tree([labeller], [self.n_neighbors], nearest, every_landmark=part)
 
     @explain_shortage
     @one_blas_thread
@@ -667,6 +682,7 @@ class TuckerClustering(
         check_stored(self.components_, "components_", (n_components, *self.sample_shape_))
         check_stored(self.centroids_, "centroids_", (self.n_clusters, *self.sample_shape_))
         check_stored(self.memberships_, "memberships_", (len(self.labels_), n_components))
+        self._check_tree([self._model_.labeller])
 
     def _set_model(
         self,
@@ -691,7 +707,7 @@ class TuckerClustering(
         landmarks, all_of_them = choose_landmarks(samples, X, rng)
         model, rows, projected = self._place(model, landmarks, axes if all_of_them else None)
         model, voters = self._label(model, landmarks, rows, samples if all_of_them else None, rng)
-        self._model_, self.labels_, means = number_clusters(
+        self._model_, self.labels_, self._nearest_, means = number_clusters(
             model,
             samples,
             self.n_clusters,
@@ -700,6 +716,7 @@ class TuckerClustering(
             voters=voters,
             projected=projected if all_of_them else None,
         )
+        self._tree_ = None
         self.centroids_ = model.lift(means)  # a cluster without samples gets the mean of all
         self.factors_ = model.factors
         self.core_ = model.core
@@ -827,7 +844,9 @@ class TuckerClustering(
             self.centroids_ = xp.take(self.centroids_, places, axis=0)
         batch = as_blocks(asarray_like(X, self.core_))
         self._model_, self._summary_ = model, summary
-        self.labels_, self.memberships_ = batch.map(model.label), batch.map(model.weigh)
+        self.memberships_ = batch.map(model.weigh)
+        pairs = batch.map(model.assign)
+        self.labels_, self._nearest_ = pairs[:, 0], pairs[:, 1]
 
     def _report(self, context: Any, X: Array, record: SweepRecord) -> bool:
         """Tell the callbacks of a sweep; return whether one asks to stop."""
@@ -897,7 +916,7 @@ def number_clusters(
     moves: bool,
     voters: Array | None = None,
     projected: Array | None = None,
-) -> tuple[Model, Array, Array]:
+) -> tuple[Model, Array, Array | None, Array]:
     """Give clusters numbers by the labels of all samples, the largest first.
 
     Other numbers may break ties of votes otherwise. Few samples are then labelled again; for many,
@@ -927,6 +946,8 @@ def number_clusters(
         The same with other numbers.
     labels : array of shape (n_samples,)
         The labels.
+    nearest : array of shape (n_samples,) or None
+        For each sample the nearest landmark of its label; None where they are the landmarks.
     means : array of shape (n_clusters, n_directions)
         The mean offset of each cluster along the directions of the model.
     """
@@ -934,12 +955,16 @@ def number_clusters(
     xp = get_namespace(samples.like)
     rows = () if projected is None else (projected,)
 
-    def labels_by(model: Model) -> Array:
-        if voters is None:
-            return samples.map(model.label)
-        return xp.argmax(model.labeller.count_votes(voters), axis=1)  # type: ignore[union-attr]
+    def labels_by(model: Model) -> tuple[Array, Array | None]:
+        labeller: Any = model.labeller
+        if voters is not None:
+            return xp.argmax(labeller.count_votes(voters), axis=1), None
+        if few and not labeller.has_landmarks:  # they are the landmarks, copies included
+            return samples.map(model.label), None
+        pairs = samples.map(model.assign)
+        return pairs[:, 0], pairs[:, 1]
 
-    labels = labels_by(model)
+    labels, nearest = labels_by(model)
     count = partial(model.cluster_sums, n_clusters=n_clusters)
     sums, counts = samples.reduce(count, add_parts, labels, *rows)
     for _ in range(use.renumberings):
@@ -952,10 +977,14 @@ def number_clusters(
         renamed = None
         if moves:
             renamed = xp.take(asarray_like(np.argsort(order), labels), labels, axis=0)
-        labels = labels_by(model) if few or renamed is None else renamed
+        if few or renamed is None:
+            labels, nearest = labels_by(model)
+        else:
+            labels = renamed
         if few and (renamed is None or not bool(xp.all(labels == renamed))):
             sums, counts = samples.reduce(count, add_parts, labels, *rows)
-    return model, labels, sums / get_namespace(sums).clip(counts, 1.0, None)[:, None]
+    means = sums / get_namespace(sums).clip(counts, 1.0, None)[:, None]
+    return model, labels, nearest, means
 
 
 def _unchanged(block: Array) -> Array:

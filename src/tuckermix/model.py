@@ -37,6 +37,7 @@ from tuckermix._validation import check_stored
 from tuckermix.decomposition import Decomposition
 from tuckermix.labels import Labeller
 from tuckermix.labels.outliers import Reference, fade, learn_reference
+from tuckermix.labels.tree import labels_of
 from tuckermix.memberships import SIMPLICES
 from tuckermix.numerics.linalg import (
     DENSE_SIDE,
@@ -334,6 +335,23 @@ class Model(Record):
         shares, scores = self._judge(X)
         labels = xp.argmax(fade(shares, scores, self.threshold), axis=1)
         return xp.where(scores > self.threshold, -1, labels)
+
+    def assign(self, X: Array) -> Array:
+        """Return labels and nearest landmarks of these labels, of shape (n_samples, 2).
+
+        Outliers have the label -1 and the landmark -1.
+        """
+        assert self.labeller is not None
+        xp, rows = get_namespace(X), self.project(X)
+        points = self.place(X, rows) if self.labeller.uses == "points" else self.weigh(X)
+        pairs = xp.stack(self.labeller.assign(points), axis=1)
+        if self.threshold is None:
+            return pairs
+        return xp.where((self._score(X, rows, points) > self.threshold)[:, None], -1, pairs)
+
+    def label_at(self, X: Array, values: np.ndarray) -> Array:
+        """Return labels of another partition, whose label of each landmark is given."""
+        return labels_of(self.assign(X)[:, 1], values)
 
     def _judge(self, X: Array) -> tuple[Array, Array]:
         """Return votes and outlier scores of samples, which are projected and placed once."""

@@ -89,12 +89,18 @@ class Labeller(Record, ABC):
     uses : {"points", "weights"}
         What it looks at: the points at which a model places samples, or their mixing weights.
     has_landmarks : bool
-        Whether it compares samples with `landmarks`, as outlier scores do.
+        Whether landmarks vote, so that outlier scores may compare samples with them.
+    landmarks : array of shape (n_landmarks, n_features) or None
+        The rows that it was learned from. None in files of earlier versions, but for votes.
+    landmark_labels : array of shape (n_landmarks,) or None
+        Their labels.
     """
 
     kind: ClassVar[str]
     uses: str
     has_landmarks: ClassVar[bool] = False
+    landmarks: Array | None
+    landmark_labels: Array | None
 
     @abstractmethod
     def predict_proba(self, rows: Array) -> Array:
@@ -126,6 +132,33 @@ class Labeller(Record, ABC):
         n_clusters : int
             The number of labels that it is to give.
         """
+
+    def assign(self, rows: Array) -> tuple[Array, Array]:
+        """Return the labels of rows, and for each the nearest landmark of that label.
+
+        Parameters
+        ----------
+        rows : array of shape (n_samples, n_features)
+            See `predict_proba`.
+
+        Returns
+        -------
+        labels, nearest : arrays of shape (n_samples,)
+            Labels, and places among the landmarks; -1 where there are no landmarks.
+        """
+        xp = get_namespace(rows)
+        labels = xp.argmax(self.predict_proba(rows), axis=1)
+        nearest = xp.full_like(labels, -1)
+        if self.landmarks is None:
+            return labels, nearest
+        held = to_numpy(self.landmark_labels)
+        for name in np.unique(to_numpy(labels)):
+            some = asarray_like(np.flatnonzero(held == name), rows, dtype=xp.int64)
+            if some.shape[0]:
+                found, _ = NearestPoints(xp.take(self.landmarks, some, axis=0)).find(rows, 1)
+                places = xp.take(some, found[:, 0], axis=0)
+                nearest = xp.where(labels == int(name), places, nearest)
+        return labels, nearest
 
     def ready(self) -> None:
         """Prepare what `predict_proba` needs, once and not by every worker."""
@@ -178,12 +211,22 @@ class GraphLabels(Labeller):
 
     def predict_proba(self, rows: Array) -> Array:
         """Return the share of the votes of each label, see `Labeller.predict_proba`."""
+        votes = self.count_votes(self.find_voters(rows))
+        return votes if self.knots is None else self.calibrated(votes)
+
+    def find_voters(self, rows: Array) -> Array:
+        """Return the landmarks nearest to each row, of shape (n_samples, n_votes)."""
         # One more than vote: which of several at the same distance comes last is then a matter of
         # their order, and not of rounding, which differs with what else is compared meanwhile.
         wanted = min(self.n_neighbors + 1, int(self.landmarks.shape[0]))
         indices, _ = self.nearest.find(rows, wanted, at_once=MANY_QUERIES)
-        votes = self.count_votes(indices[:, : self.n_neighbors])
-        return votes if self.knots is None else self.calibrated(votes)
+        return indices[:, : self.n_neighbors]
+
+    def assign(self, rows: Array) -> tuple[Array, Array]:
+        """Return labels and nearest landmarks of these labels, see `Labeller.assign`."""
+        voters = self.find_voters(rows)
+        labels = get_namespace(voters).argmax(self.count_votes(voters), axis=1)
+        return labels, first_voter([voters], labels, self.landmark_labels)
 
     @property
     def nearest(self) -> NearestPoints:
@@ -265,14 +308,17 @@ class GraphLabels(Labeller):
 
     def check(self, n_features: int, n_clusters: int) -> None:
         """Raise where the fields do not fit together, see `Labeller.check`."""
-        landmarks = check_stored(self.landmarks, "landmarks", (None, n_features))
-        held = check_stored(self.landmark_labels, "landmark_labels", (len(landmarks),), kind="i")
+        if self.landmarks is None:
+            raise ValueError("its labeller has no landmarks")
+        _check_landmarks(self, n_features, n_clusters)
         if self.n_clusters != n_clusters:
             raise ValueError(f"its labeller has {self.n_clusters!r} labels, and it {n_clusters}")
-        if not 1 <= check_integer(self.n_neighbors, "n_neighbors", "GraphLabels") <= len(held):
-            raise ValueError(f"{self.n_neighbors} of {len(held)} landmarks cannot vote")
-        if held.min() < 0 or held.max() >= n_clusters:
-            raise ValueError(f"landmark_labels must lie between 0 and {n_clusters - 1}")
+        if (
+            not 1
+            <= check_integer(self.n_neighbors, "n_neighbors", "GraphLabels")
+            <= len(self.landmarks)
+        ):
+            raise ValueError(f"{self.n_neighbors} of {len(self.landmarks)} landmarks cannot vote")
         if self.knots is not None:
             check_knots(self.knots)
 
@@ -299,6 +345,41 @@ class GraphLabels(Labeller):
                 shares = xp.sum(hits * asarray_like(weights, hits)[:, None], axis=1)
             parts.append(shares / xp.sum(shares, axis=1, keepdims=True))
         return xp.concat(parts, axis=0)
+
+
+def first_voter(voters: Sequence[Array], labels: Array, landmark_labels: Array) -> Array:
+    """Return the landmark with most votes among those of the label of each sample.
+
+    Parameters
+    ----------
+    voters : sequence of arrays of shape (n_samples, n_votes)
+        The landmarks that vote on each sample, nearest first, in one view or in several.
+    labels : array of shape (n_samples,)
+        The label that they give.
+    landmark_labels : array of shape (n_landmarks,)
+        The labels of landmarks.
+
+    Returns
+    -------
+    nearest : array of shape (n_samples,)
+        Places among the landmarks.
+    """
+    xp = get_namespace(labels)
+    weights = [rank_weights(int(some.shape[1])) for some in voters]
+    weight = asarray_like(np.concatenate([w / w.sum() for w in weights]), voters[0], xp.float64)
+    every = xp.concat(list(voters), axis=1)
+    n_votes, found = int(every.shape[1]), []
+    for cut in blocks(int(every.shape[0]), 9 * n_votes**2):
+        some = every[cut, :]
+        own = xp.take(landmark_labels, xp.reshape(some, (-1,)), axis=0)
+        total = xp.broadcast_to(weight, some.shape)
+        if len(voters) > 1:
+            same = some[:, :, None] == some[:, None, :]
+            total = xp.sum(xp.where(same, weight, 0.0), axis=2)
+        total = xp.where(xp.reshape(own, some.shape) == labels[cut][:, None], total, -1.0)
+        best = xp.argmax(total, axis=1)
+        found.append(xp.take_along_axis(some, best[:, None], axis=1)[:, 0])
+    return xp.concat(found, axis=0)
 
 
 def relative_votes(votes: Array, attainable: np.ndarray) -> Array:
@@ -385,11 +466,15 @@ class CenterLabels(Labeller):
         The variance s; 0 where every sample is its own centre, and soft labels are 0 and 1.
     uses : {"points", "weights"}
         What is compared with the centres.
+    landmarks, landmark_labels : arrays or None, default=None
+        See `Labeller`.
     """
 
     centers: Array
     scale: float
     uses: str
+    landmarks: Array | None = None
+    landmark_labels: Array | None = None
 
     kind = "center"
 
@@ -420,7 +505,8 @@ class CenterLabels(Labeller):
 
     def renumbered(self, order: np.ndarray) -> CenterLabels:
         """Return the same with other numbers, see `Labeller.renumbered`."""
-        return replace(self, centers=_reordered(self.centers, order))
+        held = _renamed(self.landmark_labels, order)
+        return replace(self, centers=_reordered(self.centers, order), landmark_labels=held)
 
     def check(self, n_features: int, n_clusters: int) -> None:
         """Raise where the fields do not fit together, see `Labeller.check`."""
@@ -429,6 +515,7 @@ class CenterLabels(Labeller):
         # The first cluster is the largest; one that has no sample has no centre at all.
         if absent[0] or not np.isfinite(centers[~absent]).all():
             raise ValueError("centers holds numbers that are not finite")
+        _check_landmarks(self, n_features, n_clusters)
         check_real(self.scale, "scale", "CenterLabels")
         check_option(self.uses, "uses", "CenterLabels", ("points", "weights"))
 
@@ -454,10 +541,14 @@ class ArgmaxLabels(Labeller):
         The component that each label stands for, int64.
     scale : array of shape (n_clusters,)
         The factors s, float64; 0 for labels that have no component.
+    landmarks, landmark_labels : arrays or None, default=None
+        See `Labeller`.
     """
 
     order: Array
     scale: Array
+    landmarks: Array | None = None
+    landmark_labels: Array | None = None
 
     kind = "argmax"
     uses = "weights"
@@ -471,7 +562,8 @@ class ArgmaxLabels(Labeller):
     def renumbered(self, order: np.ndarray) -> ArgmaxLabels:
         """Return the same with other numbers, see `Labeller.renumbered`."""
         new, scale = _reordered(self.order, order), _reordered(self.scale, order)
-        return replace(self, order=new, scale=scale)
+        held = _renamed(self.landmark_labels, order)
+        return replace(self, order=new, scale=scale, landmark_labels=held)
 
     def check(self, n_features: int, n_clusters: int) -> None:
         """Raise where the fields do not fit together, see `Labeller.check`."""
@@ -479,6 +571,7 @@ class ArgmaxLabels(Labeller):
         scale = check_stored(self.scale, "scale", (n_clusters,))
         if order.min() < 0 or order.max() >= n_features:
             raise ValueError(f"order must lie between 0 and {n_features - 1}")
+        _check_landmarks(self, n_features, n_clusters)
         used = order[scale > 0]
         if scale.min() < 0 or sorted(used) != list(range(n_features)):
             raise ValueError("each component must be one label, with a scale above 0")
@@ -487,6 +580,24 @@ class ArgmaxLabels(Labeller):
 def _reordered(values: Array, order: np.ndarray) -> Array:
     xp = get_namespace(values)
     return xp.take(values, asarray_like(order, values, dtype=xp.int64), axis=0)
+
+
+def _renamed(labels: Array | None, order: np.ndarray) -> Array | None:
+    """Return labels with k in place of the old label ``order[k]``."""
+    if labels is None:
+        return None
+    return get_namespace(labels).take(asarray_like(np.argsort(order), labels), labels, axis=0)
+
+
+def _check_landmarks(labeller: Labeller, n_features: int, n_clusters: int) -> None:
+    """Raise where landmarks and their labels, which a file may have made up, do not fit."""
+    if labeller.landmarks is None and labeller.landmark_labels is None:
+        return
+    landmarks = check_stored(labeller.landmarks, "landmarks", (None, n_features))
+    shape = (len(landmarks),)
+    held = check_stored(labeller.landmark_labels, "landmark_labels", shape, kind="i")
+    if held.min() < 0 or held.max() >= n_clusters:
+        raise ValueError(f"landmark_labels must lie between 0 and {n_clusters - 1}")
 
 
 class Learned(NamedTuple):
@@ -617,8 +728,14 @@ def _fit_centers(
     centers[np.triu(equal, 1).any(axis=0)] = np.nan
     scale = result.inertia / (int(rows.shape[0]) * max(1, int(rows.shape[1])))
     labeller = CenterLabels(asarray_like(centers, result.centers), scale, uses)
-    labels = to_numpy(get_namespace(rows).argmax(labeller.predict_proba(rows), axis=1))
-    return Learned(labeller, labels)
+    return _with_landmarks(labeller, rows)
+
+
+def _with_landmarks(labeller: Labeller, rows: Array) -> Learned:
+    """Let a labeller keep the rows that it was learned from, and the labels that it gives them."""
+    labels = get_namespace(rows).argmax(labeller.predict_proba(rows), axis=1)
+    known: Any = replace(labeller, landmarks=rows, landmark_labels=labels)  # type: ignore[type-var]
+    return Learned(known, to_numpy(labels))
 
 
 def _fit_argmax(rows: Array, n_clusters: int, **options: Any) -> Learned:
@@ -657,12 +774,12 @@ def _fit_argmax(rows: Array, n_clusters: int, **options: Any) -> Learned:
         order=asarray_like(np.arange(n_components), rows, dtype=xp.int64),
         scale=asarray_like(scale, weights),
     )
-    labels = to_numpy(xp.argmax(labeller.predict_proba(rows), axis=1))
-    if len(np.unique(labels)) < n_clusters:
+    learned = _with_landmarks(labeller, rows)
+    if len(np.unique(learned.labels)) < n_clusters:
         other = _fit_centers(rows, n_clusters, uses="weights", **options)
-        if len(np.unique(other.labels)) > len(np.unique(labels)):
+        if len(np.unique(other.labels)) > len(np.unique(learned.labels)):
             return other
-    return Learned(labeller, labels)
+    return learned
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ halves hold together least. Every level of the tree is a partition, and each ref
 from __future__ import annotations
 
 import heapq
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -16,16 +16,24 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 from sklearn.metrics import adjusted_rand_score
+from sklearn.utils.validation import check_is_fitted
 
 from tuckermix._array_api import Array, asarray_like, epsilon, get_namespace, is_dask, to_numpy
 from tuckermix._records import Record
 from tuckermix._settings import Settings
-from tuckermix._validation import check_integer
+from tuckermix._threads import one_blas_thread
+from tuckermix._validation import check_integer, check_stored
 from tuckermix.labels.graph import adjacency, distinct_rows, join_parts, normalized
 from tuckermix.numerics.graph_eigen import graph_eigenvectors
 from tuckermix.numerics.points import nearest_neighbors
 
 __all__ = ["Tree"]
+
+
+UNKNOWN = (
+    "This model does not know where its samples lie, because an earlier version saved it: fit it "
+    "again to have a tree."
+)
 
 
 @dataclass(frozen=True)
@@ -83,7 +91,7 @@ class Tree(Record):
     sizes : ndarray of shape (n_leaves,)
         The number of landmarks in each leaf.
     landmarks : ndarray of shape (n_landmarks,)
-        The leaf of each landmark, by which new samples get theirs.
+        The leaf of each landmark; other samples belong to that of the nearest in their cluster.
     """
 
     merges: np.ndarray
@@ -133,8 +141,40 @@ class Tree(Record):
         """Return the labels of the fitted samples at a level, see `cut`."""
         return labels_of(self.leaves, self.cut(n_clusters))
 
-    def check(self, n_landmarks: int, n_clusters: int) -> None:
-        """Raise where the fields, which a file may have made up, do not fit together."""
+    def of_landmarks(self, n_clusters: int) -> np.ndarray:
+        """Return the labels of the landmarks at a level, see `cut`."""
+        return self.cut(n_clusters)[self.landmarks]
+
+    def check(self, labels: np.ndarray, landmark_labels: np.ndarray) -> None:
+        """Raise where the fields, which a file may have made up, do not fit together.
+
+        Parameters
+        ----------
+        labels : ndarray of shape (n_samples,)
+            The fitted labels.
+        landmark_labels : ndarray of shape (n_landmarks,)
+            Those of the landmarks.
+        """
+        n_leaves = len(check_stored(self.sizes, "sizes", (None,), kind="i"))
+        merges = check_stored(self.merges, "merges", (n_leaves - 1, 2), kind="i")
+        below = merges < n_leaves + np.arange(n_leaves - 1)[:, None]
+        once = np.array_equal(np.sort(merges, axis=None), np.arange(2 * n_leaves - 2))
+        if not below.all() or not once:
+            raise ValueError("merges must join each node of its tree once")
+        heights = check_stored(self.heights, "heights", (n_leaves - 1,))
+        check_stored(self.stability, "stability", (n_leaves - 1,))
+        clusters = check_stored(self.clusters, "clusters", (n_leaves,), kind="i")
+        leaves = check_stored(self.leaves, "leaves", (len(labels),), kind="i")
+        held = check_stored(self.landmarks, "landmarks", (len(landmark_labels),), kind="i")
+        if np.any(np.diff(heights) < 0) or self.sizes.min() < 0:
+            raise ValueError("heights must rise, and sizes be counts")
+        if self.n_clusters != len(np.unique(clusters)) or leaves.min() < -1 or held.min() < 0:
+            raise ValueError("leaves and clusters of its tree do not fit together")
+        if max(leaves.max(), held.max()) >= n_leaves or not (
+            np.array_equal(labels_of(leaves, clusters), labels)
+            and np.array_equal(clusters[held], landmark_labels)
+        ):
+            raise ValueError("the tree does not pass through its labels")
 
 
 def labels_of(places: Array, values: np.ndarray) -> Array:
@@ -158,27 +198,92 @@ def labels_of(places: Array, values: np.ndarray) -> Array:
     return get_namespace(places).take(every, places % len(every), axis=0)
 
 
+class TreeMixin:
+    """Give an estimator the tree through its labels, grown when it is first asked for."""
+
+    @property
+    def tree_(self: Any) -> Tree:
+        """The tree of partitions that passes through `labels_`; see :doc:`/tree`."""
+        check_is_fitted(self)
+        if getattr(self, "_tree_", None) is None:
+            self._tree_ = self._grow()
+        return self._tree_
+
+    def labels_at(self: Any, n_clusters: int) -> Array:
+        """Return the labels of the fitted samples at another level of the tree.
+
+        Of two levels the finer one divides clusters of the coarser one.
+
+        Parameters
+        ----------
+        n_clusters : int
+            The number of clusters, from 1 to ``tree_.n_leaves``.
+
+        Returns
+        -------
+        labels : array of shape (n_samples,)
+            From 0 on, the largest cluster first, and -1 for outliers as in `labels_`; these are the
+            labels at their own level.
+        """
+        check_is_fitted(self)
+        if n_clusters == len(self.centroids_):
+            return self.labels_
+        return self.tree_.labels_at(n_clusters)
+
+    def _nearest_landmarks(
+        self: Any, labellers: Sequence[Any], assign: Callable[..., Any]
+    ) -> Array:
+        """Return the nearest landmark of each fitted sample, -1 for outliers.
+
+        Where the samples are the landmarks, these follow from what `assign` returns for the
+        landmarks of all labellers: labels, and the nearest landmark of each.
+        """
+        nearest = getattr(self, "_nearest_", None)
+        if nearest is not None:
+            return nearest
+        landmarks = [labeller.landmarks for labeller in labellers]
+        if landmarks[0] is None or len(landmarks[0]) != len(self.labels_):
+            raise ValueError(UNKNOWN)
+        labels, nearest = assign(*landmarks)
+        xp, held = get_namespace(labels), asarray_like(self.labels_, labels)
+        if bool(xp.any((labels != held) & (held >= 0))):
+            raise ValueError(UNKNOWN)
+        return xp.where(held >= 0, nearest, -1)
+
+    def _check_tree(self: Any, labellers: Sequence[Any]) -> None:
+        """Raise where what a file says of nearest landmarks and of the tree does not fit."""
+        held = labellers[0].landmark_labels
+        if getattr(self, "_nearest_", None) is not None:
+            nearest = check_stored(self._nearest_, "_nearest_", (len(self.labels_),), kind="i")
+            most = -1 if held is None else len(held) - 1
+            if nearest.min() < -1 or nearest.max() > most:
+                raise ValueError(f"_nearest_ must lie between -1 and {most}")
+        if getattr(self, "_tree_", None) is not None:
+            if not isinstance(self._tree_, Tree) or held is None:
+                raise ValueError("its tree is none")
+            self._tree_.check(self.labels_, held)
+
+
+@one_blas_thread
 def grow_tree(
-    points: Sequence[Array],
+    labellers: Sequence[Any],
     widths: Sequence[int],
-    labels: Array,
     nearest: Array,
-    among: np.ndarray | None = None,
+    *,
+    every_landmark: bool = False,
 ) -> Tree:
-    """Grow the tree through a partition of landmarks.
+    """Grow the tree through the labels of fitted samples.
 
     Parameters
     ----------
-    points : sequence of arrays of shape (n_landmarks, n_features)
-        Where the landmarks lie in each view.
+    labellers : sequence of Labeller
+        What gave the labels, in one view or in several.
     widths : sequence of int
         The number of neighbours in each.
-    labels : array of shape (n_landmarks,)
-        Their clusters.
     nearest : array of shape (n_samples,)
-        For each fitted sample the nearest landmark of its cluster, or -1.
-    among : ndarray or None, default=None
-        Landmarks of which every leaf has one; None means all.
+        For each sample the nearest landmark of its label; -1 for outliers.
+    every_landmark : bool, default=False
+        Whether leaves may hold none of the samples, but only other landmarks.
 
     Returns
     -------
@@ -186,10 +291,14 @@ def grow_tree(
         The same for the same landmarks: nothing is random.
     """
     use = TreeSettings.current()
-    own = to_numpy(labels)
+    points = [to_numpy(labeller.landmarks) for labeller in labellers]
+    own = to_numpy(labellers[0].landmark_labels)
     first, member = _distinct(points[0], own)
-    inner = first if among is None else np.unique(first[member[among]])
-    views = _Views([to_numpy(Z)[inner] for Z in points], widths)
+    inner = first
+    if not every_landmark and not is_dask(nearest):
+        among = np.unique(to_numpy(nearest))
+        inner = np.unique(first[member[among[among >= 0]]])
+    views = _Views([Z[inner] for Z in points], widths)
     nodes = [np.flatnonzero(own[inner] == name) for name in np.unique(own[inner])]
     n_clusters = len(nodes)
     joins = _merge(views, nodes)
@@ -232,7 +341,7 @@ def _distinct(points: Array, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray
 
 
 def _spread(
-    points: Array,
+    points: np.ndarray,
     labels: np.ndarray,
     first: np.ndarray,
     member: np.ndarray,
@@ -243,11 +352,10 @@ def _spread(
     found = np.full(len(labels), -1)
     found[inner] = leaf
     found = found[first[member]]
-    Z = to_numpy(points)
     for name in np.unique(labels[found < 0]):
         lost = np.flatnonzero((labels == name) & (found < 0))
         kept = inner[labels[inner] == name]
-        indices, _ = nearest_neighbors(Z[lost], Z[kept], 1)
+        indices, _ = nearest_neighbors(points[lost], points[kept], 1)
         found[lost] = found[kept[indices[:, 0]]]
     return found
 
@@ -271,11 +379,11 @@ class _Views:
 
 def _merge(views: _Views, nodes: list[np.ndarray]) -> list[Row]:
     """Join clusters, those first between which edges are densest; new nodes go to the list."""
-    n_clusters, rows = len(nodes), []
+    n_clusters = len(nodes)
+    rows: list[Row] = []
     every = np.concatenate(nodes)
-    own = np.repeat(np.arange(n_clusters), [len(node) for node in nodes])
-    labels = np.empty_like(own)
-    labels[every] = own
+    labels = np.empty_like(every)
+    labels[every] = np.repeat(np.arange(n_clusters), [len(node) for node in nodes])
     if n_clusters < 2:
         return rows
     A = views.graph(np.arange(len(every)))
@@ -288,7 +396,9 @@ def _merge(views: _Views, nodes: list[np.ndarray]) -> list[Row]:
         np.fill_diagonal(rates, -1.0)
         a, b = np.unravel_index(np.argmax(rates), rates.shape)
         a, b = min(a, b), max(a, b)
-        cut = weights[a, b] / (weights[a, a] + weights[a, b]) + weights[a, b] / (weights[b, b] + weights[a, b])
+        cut = weights[a, b] / (weights[a, a] + weights[a, b]) + weights[a, b] / (
+            weights[b, b] + weights[a, b]
+        )
         rows.append(Row(len(nodes), alive[a], alive[b], 1.0 - cut))
         nodes.append(np.concatenate([nodes[alive[a]], nodes[alive[b]]]))
         weights[a, :] += weights[b, :]

@@ -32,6 +32,7 @@ from tuckermix._validation import (
 from tuckermix.clustering import TuckerClustering
 from tuckermix.features import Scale, Scattering
 from tuckermix.labels.outliers import check_outliers
+from tuckermix.labels.tree import Tree
 from tuckermix.selection.multiview import MultiViewClustering, cluster_means
 from tuckermix.selection.record import Selection
 from tuckermix.selection.resampling import Resampler, set_clusters
@@ -352,13 +353,15 @@ class AutoClustering(CallbackSupportMixin, ClusterMixin, BaseEstimator):
 
     @available_if(_chosen_has("predict"))
     @one_blas_thread
-    def predict(self, X: Any) -> Array:
+    def predict(self, X: Any, n_clusters: int | None = None) -> Array:
         """Give samples the labels of the chosen estimator.
 
         Parameters
         ----------
         X : array of shape (n_samples, d_1, ...)
             Samples of the shape on which the model was fitted.
+        n_clusters : int or None, default=None
+            The level of `tree_` whose labels are given; None means that of `labels_`.
 
         Returns
         -------
@@ -366,7 +369,30 @@ class AutoClustering(CallbackSupportMixin, ClusterMixin, BaseEstimator):
             Labels from 0 to ``n_clusters - 1``; -1 for outliers with ``outliers="label"``.
         """
         X = self._samples(X, "predict")
-        return self.best_estimator_.predict(X)
+        if n_clusters is None or n_clusters == self.n_clusters_:
+            return self.best_estimator_.predict(X)
+        return self.best_estimator_.predict(X, n_clusters=n_clusters)
+
+    @available_if(lambda self: hasattr(_final(self._fitted()), "labels_at"))
+    def labels_at(self, n_clusters: int) -> Array:
+        """Return the labels of the fitted samples at another level of the tree.
+
+        Parameters
+        ----------
+        n_clusters : int
+            The number of clusters, from 1 to ``tree_.n_leaves``.
+
+        Returns
+        -------
+        labels : array of shape (n_samples,)
+            See `TuckerClustering.labels_at`.
+        """
+        return _final(self.best_estimator_).labels_at(n_clusters)
+
+    @property
+    def tree_(self) -> Tree:
+        """The tree of partitions that passes through `labels_`; see :doc:`/tree`."""
+        return _final(self._fitted()).tree_
 
     @available_if(_chosen_has("predict_proba"))
     @one_blas_thread

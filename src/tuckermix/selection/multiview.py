@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -35,8 +36,15 @@ from tuckermix.clustering import MAX_LANDMARKS, TuckerClustering
 from tuckermix.labels import GraphLabels
 from tuckermix.labels.calibration import learn_agreement
 from tuckermix.labels.graph import MAX_EDGES, adjacency, cut_graph, distinct_rows, join_parts
-from tuckermix.labels.labellers import calibrated, check_knots, relative_votes, voting_labeller
+from tuckermix.labels.labellers import (
+    calibrated,
+    check_knots,
+    first_voter,
+    relative_votes,
+    voting_labeller,
+)
 from tuckermix.labels.outliers import check_outliers, fade, threshold_at
+from tuckermix.labels.tree import Tree, TreeMixin, grow_tree, labels_of
 from tuckermix.numerics.points import nearest_neighbors
 from tuckermix.selection.shared import Features
 from tuckermix.sources import as_blocks
@@ -45,7 +53,7 @@ __all__ = ["MultiViewClustering"]
 
 
 @declare
-class MultiViewClustering(ClusterMixin, BaseEstimator):
+class MultiViewClustering(TreeMixin, ClusterMixin, BaseEstimator):
     r"""Cluster samples by the sum of the neighbour graphs of several views.
 
     .. math:: A = \sum_v A_v, \qquad p_k(x) = \frac1V \sum_v p_k^{(v)}(x)
@@ -178,27 +186,29 @@ class MultiViewClustering(ClusterMixin, BaseEstimator):
         if score is not None:
             held = as_blocks(score).take(np.sort(some)) if places is not every else score
             self._threshold_ = threshold_at(to_numpy(held), self.false_alarms)
-        labels = self._labels(self._votes(every), score)
+        labels, self._nearest_ = self._assign(every, score)
         held = to_numpy(labels)
         sizes = np.bincount(held[held >= 0], minlength=self.n_clusters)
         first = np.array([np.argmax(held == name) for name in range(self.n_clusters)])
         order = np.lexsort((first, -sizes))
         if np.any(order[1:] < order[:-1]):
             self._voters_ = [voter.renumbered(order) for voter in self._voters_]
-            labels = self._labels(self._votes(every), score)
-        self.labels_ = labels
+            labels, self._nearest_ = self._assign(every, score)
+        self.labels_, self._tree_ = labels, None
         self.centroids_ = cluster_means(X, labels, self.n_clusters)
         return self
 
     @explain_shortage
     @one_blas_thread
-    def predict(self, X: Any) -> Array:
+    def predict(self, X: Any, n_clusters: int | None = None) -> Array:
         """Give each sample the label for which its neighbours in all views vote most.
 
         Parameters
         ----------
         X : array of shape (n_samples, d_1, ...)
             Samples of the shape on which the model was fitted.
+        n_clusters : int or None, default=None
+            The level of `tree_` whose labels are given; None means that of `labels_`.
 
         Returns
         -------
@@ -207,7 +217,18 @@ class MultiViewClustering(ClusterMixin, BaseEstimator):
         """
         X = Features(self._samples(X, "predict"))
         labelled = hasattr(self, "_threshold_")
-        return self._labels(self._votes(self._places(X)), self._scores(X) if labelled else None)
+        scores = self._scores(X) if labelled else None
+        labels, nearest = self._assign(self._places(X), scores)
+        if n_clusters is None or n_clusters == self.n_clusters:
+            return labels
+        return labels_of(nearest, self.tree_.of_landmarks(n_clusters))
+
+    def _grow(self) -> Tree:
+        """Grow the tree through the fitted labels, see `TreeMixin`."""
+        widths = [_final(view).n_neighbors for _, view in self.estimators_]
+        assign = partial(_assign, voters=self._voters_, threshold=None)
+        nearest = self._nearest_landmarks(self._voters_, lambda *landmarks: assign(*landmarks).T)
+        return grow_tree(self._voters_, widths, nearest)
 
     @explain_shortage
     @one_blas_thread
@@ -259,17 +280,13 @@ class MultiViewClustering(ClusterMixin, BaseEstimator):
         check_same_library(X, self.centroids_, f"{type(self).__name__}.{method}()")
         return X
 
-    def _labels(self, shares: Array, scores: Array | None) -> Array:
-        """Return the places of the largest votes, -1 for outliers where there are scores."""
-        lazy = is_dask(shares)
-        xp: Any = None if lazy else get_namespace(shares)
-        labels = shares.argmax(axis=1) if lazy else xp.argmax(shares, axis=1)
-        if scores is None:
-            return labels
-        ordinary = scores <= self._threshold_
-        if lazy:
-            return (labels + 1) * ordinary - 1
-        return xp.where(ordinary, labels, -1)
+    def _assign(self, places: list[Array], scores: Array | None) -> tuple[Array, Array]:
+        """Return labels and the nearest landmarks of these labels, -1 for outliers."""
+        threshold = None if scores is None else self._threshold_
+        assign = partial(_assign, voters=self._voters_, threshold=threshold)
+        others = places[1:] if scores is None else [*places[1:], scores]
+        pairs = as_blocks(places[0]).map(assign, *others)
+        return pairs[:, 0], pairs[:, 1]
 
     def _calibrated(self, votes: Array) -> Array:
         """Turn votes into probabilities."""
@@ -365,12 +382,25 @@ class MultiViewClustering(ClusterMixin, BaseEstimator):
         if type(threshold) is not float or not math.isfinite(threshold):
             raise ValueError(f"its threshold is {threshold!r}")
         check_stored(self.centroids_, "centroids_", (self.n_clusters, *shape))
+        self._check_tree(voters)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.three_d_array = True
         tags.array_api_support = True
         return tags
+
+
+def _assign(*rows: Array, voters: list[GraphLabels], threshold: float | None) -> Array:
+    """Return labels and nearest landmarks of a block, of shape (n_samples, 2)."""
+    places = rows if threshold is None else rows[:-1]
+    xp = get_namespace(*places)
+    found = [voter.find_voters(Z) for voter, Z in zip(voters, places, strict=True)]
+    shares = [voter.count_votes(each) for voter, each in zip(voters, found, strict=True)]
+    labels = xp.argmax(sum(shares) / len(shares), axis=1)
+    nearest = first_voter(found, labels, voters[0].landmark_labels)
+    pairs = xp.stack([labels, nearest], axis=1)
+    return pairs if threshold is None else xp.where((rows[-1] > threshold)[:, None], -1, pairs)
 
 
 def _final(view: Any) -> Any:
