@@ -24,12 +24,15 @@ from typing import Any
 import numpy as np
 
 from tuckermix._array_api import (
+    BLOCK_BYTES,
     Array,
     asarray_like,
+    blocks,
     device,
     double,
     epsilon,
     get_namespace,
+    is_numpy,
     to_numpy,
 )
 from tuckermix._records import Record
@@ -389,6 +392,9 @@ class Model(Record):
         """
         xp = get_namespace(X)
         rows = self.project(X) if projected is None else projected
+        if is_numpy(X) and X.nbytes > BLOCK_BYTES // 2 and X.shape[0] > 1:  # of few large samples
+            cuts = blocks(X.shape[0], 2 * X[:1].nbytes)
+            return np.concatenate([self.outside_and_strength(X[c], rows[c]) for c in cuts])
         small = xp.reshape(rows, (rows.shape[0], *self.core.shape[1:]))
         outside = multi_mode_dot(small, self.factors)
         outside -= X  # in place where the library can: samples are large
@@ -398,9 +404,11 @@ class Model(Record):
         unit = self.view / xp.sqrt(xp.sum(self.view * self.view, axis=0))
         beyond = around - xp.matmul(xp.matmul(around, unit), unit.T)
         leftover = xp.vecdot(outside, outside) + xp.vecdot(beyond, beyond)
+        flat = xp.reshape(X, outside.shape)
+        del outside
         # Divided first: a sum of very large entries may be too large.
-        shares = xp.abs(xp.reshape(X, outside.shape))
-        shares /= outside.shape[1]
+        shares = xp.abs(flat)
+        shares /= flat.shape[1]
         return xp.stack([leftover, xp.sum(shares, axis=1)], axis=1)
 
     @property

@@ -235,12 +235,13 @@ def decompose_source(
     if whole.n_samples >= MANY_SAMPLES and n_components < PART // 2:
         part = whole.take(np.sort(rng.choice(whole.n_samples, size=PART, replace=False)))
     grams = None
+    asked = isinstance(ranks, tuple)
     if not isinstance(ranks, tuple):
         grams = part.mode_grams()
         ranks = ranks_from_energy(part, grams, ranks)
     source, bases = whole, None
     if not whole.lazy and max(whole.sample_shape) > SpanSettings.current().many_entries:
-        bases, grams = strongest_spans(part, ranks, grams)
+        bases, grams = strongest_spans(part, ranks, grams, asked=asked)
         source = whole.within(bases)
         part = source if part is whole else part.within(bases)
     begin = source
@@ -269,7 +270,9 @@ def decompose_source(
             stacklevel=3,
         )
     if bases is not None:
-        best = lifted(best, bases)
+        # The rows within the bases are those of the samples, and shorter.
+        measured = replace(source.measure(best.factors, best.Q), contracted=whole.contract(best.Q))
+        best = replace(lifted(best, bases), measured=measured)
     if whole is given:
         return certify(given, best, n_components - 1)
     if spans.exact:  # then the samples within the bases tell as much, in less memory
@@ -292,14 +295,15 @@ def _lifted_factors(factors: Sequence[Array], bases: Sequence[Array | None]) -> 
 
 
 def strongest_spans(
-    source: Source, ranks: tuple[int, ...], grams: list[Array] | None
+    source: Source, ranks: tuple[int, ...], grams: list[Array] | None, *, asked: bool
 ) -> tuple[list[Array | None], list[Array] | None]:
     """Find the strongest directions of long modes, in which the solvers work.
 
     Of a mode of more than a thousand entries, such as the channels of a network, the solution needs
     `ranks` directions. It looks for them among half as many more, the leading ones of the
-    unfolding: each reading of the samples is shorter by that. What is left out changes the cost
-    by far less than the ranks do, and `certify` looks at the whole mode.
+    unfolding: each reading of the samples is shorter by that. Ranks that nobody asked for may be
+    as good as their limit allows: then the leading directions are taken as they are. What is left
+    out changes the cost by far less than the ranks do, and `certify` looks at the whole mode.
 
     Parameters
     ----------
@@ -309,6 +313,8 @@ def strongest_spans(
         The number of columns of each factor.
     grams : list of arrays of shape (d_n, d_n) or None
         The Gram matrices of the modes, where they are known.
+    asked : bool
+        Whether these ranks were asked for.
 
     Returns
     -------
@@ -321,6 +327,7 @@ def strongest_spans(
     bases: list[Array | None] = [None] * len(shape)
     for mode, (size, rank) in enumerate(zip(shape, ranks, strict=True)):
         width = round(settings.wider * rank) + settings.further
+        width = width if asked else max(rank, min(width, settings.most_directions))
         if size > settings.many_entries and len(shape) > 1 and 2 * width <= size:
             grams = source.mode_grams() if grams is None else list(grams)
             basis = leading_eigenvectors(grams[mode], width)[1]

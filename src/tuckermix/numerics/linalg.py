@@ -64,11 +64,14 @@ class BlockSettings(Settings):
     gram_range : float
         Eigenvalues of a Gram matrix are good to about eight digits down to this share of the
         largest; below, the singular values come from a decomposition that does not square them.
+    householder : int
+        Columns with more entries that are orthogonal but for rounding are made so by products.
     """
 
     part_wanted: int = 6
     rough: float = 0.001
     gram_range: float = 1e-08
+    householder: int = 2**21
 
 
 DENSE_SIDE = 2048
@@ -564,7 +567,28 @@ def leading_directions(
             return asarray_like(vectors[:, ::-1][:, :more], gram)
         return leading_eigenvectors(gram, more)[1]
     left = leading_eigenvectors(gram, width)[1]
-    return orthonormal_basis(double(xp.matmul(B.T, asarray_like(left, B))))
+    directions = double(xp.matmul(B.T, asarray_like(left, B)))
+    polished = _polished(directions) if n_features * width > use.householder else None
+    return orthonormal_basis(directions) if polished is None else polished
+
+
+def _polished(columns: Array) -> Array | None:
+    """Return an orthonormal basis of columns that are nearly orthogonal; None where they are not.
+
+    Products of matrices take a third of the time of a Householder factorisation.
+    """
+    xp = get_namespace(columns)
+    gram = to_numpy(xp.matmul(columns.T, columns))
+    lengths = np.sqrt(np.diagonal(gram))
+    if lengths.min() == 0.0:
+        return None
+    gram = gram / (lengths[:, None] * lengths)
+    apart = np.abs(gram - np.eye(len(gram))).sum(axis=1).max()  # a bound on the eigenvalues
+    if apart > 0.5:
+        return None
+    triangle = np.linalg.cholesky(gram)
+    turn = scipy.linalg.solve_triangular(triangle, np.diag(1.0 / lengths), lower=True).T
+    return xp.matmul(columns, asarray_like(turn, columns))
 
 
 def _krylov_basis(B: Array, width: int, start: Array | None, tol: float) -> Array:

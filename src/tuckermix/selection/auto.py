@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import field
+from hashlib import sha256
 from typing import Any
 
 import numpy as np
@@ -570,9 +571,9 @@ class AutoClustering(CallbackSupportMixin, ClusterMixin, BaseEstimator):
         part = (
             X if len(indices) == samples.n_samples and not samples.lazy else samples.take(indices)
         )
-        seen: dict[bytes, int] = {}
+        seen: dict[bytes, int] = {}  # by digests: samples may be large
         for place in range(len(indices)):
-            seen.setdefault(to_numpy(part[place, ...]).tobytes(), place)
+            seen.setdefault(sha256(to_numpy(part[place, ...]).tobytes()).digest(), place)
         if len(seen) == len(indices):
             return part
         return as_blocks(part).take(np.array(sorted(seen.values())))

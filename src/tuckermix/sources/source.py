@@ -352,7 +352,7 @@ class SpanSettings(Settings):
         How many these are: so many for each column of the factor, and so many more.
     most_directions : int
         The most that such a mode gets where no ranks are asked for. Of maps of 1,280 channels,
-        384 and 600 directions give no better labels, and 128 slightly worse ones.
+        256 to 600 directions give no better labels, and 128 slightly worse ones.
     """
 
     long_mode: int = 256
@@ -361,7 +361,7 @@ class SpanSettings(Settings):
     many_entries: int = 1024
     wider: float = 1.5
     further: int = 32
-    most_directions: int = 256
+    most_directions: int = 192
 
 
 @dataclass(frozen=True)
