@@ -39,7 +39,7 @@ __all__ = [
 
 NUMERICAL = ("numpy", "scipy", "scikit-learn")
 PACKAGES = (*NUMERICAL, "torch")
-"""What a number may depend on beside this package; the last only where it is used."""
+"""Packages on which a number may depend beside this package; the last only where it is used."""
 
 SECONDS_DIGITS = 6
 """Digits of a time behind the point: no clock tells more."""

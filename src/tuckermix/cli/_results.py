@@ -1,4 +1,4 @@
-"""What the commands write: labels, summary, model, report, and the folder they lie in."""
+"""Results of the commands: labels, summary, model, report, and the folder they lie in."""
 
 from __future__ import annotations
 

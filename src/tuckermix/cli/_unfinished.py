@@ -36,7 +36,7 @@ from tuckermix.summary import versions
 __all__ = ["Keeping", "Unfinished", "key_of"]
 
 DAMAGED = (ValueError, TypeError, KeyError, RecursionError)
-"""What a record may raise that an older version wrote; it is then computed again."""
+"""Errors of records that an older version wrote; they are then computed again."""
 
 READING = ("key", "sample_axis", "sample_shape", "size", "grey", "frames", "channels", "axes")
 """Options on which it depends what is read of one file."""

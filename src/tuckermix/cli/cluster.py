@@ -29,14 +29,14 @@ Examples:
 """
 
 models, computes = options.within("The model"), options.within("Computing")
-"""What concerns the model, and the machine."""
+"""Options of the model and of the machine."""
 
 SAID = 3
 """Lines on a choice for the terminal: what, the next view, the next number; the report has all."""
 
 
 class Model(options.Group):
-    """What `TuckerClustering` takes."""
+    """Parameters of `TuckerClustering`."""
 
     n_components: Annotated[
         int | None, models(min=1, help="Components of the model; by default 2 k + 1.")

@@ -22,8 +22,8 @@ from tuckermix._array_api import (
     is_numpy,
     to_numpy,
 )
-from tuckermix._fields import EVERY_TRANSFORMER, check_fields, is_text, pair_of
 from tuckermix._threads import one_blas_thread
+from tuckermix._validation import EVERY_TRANSFORMER, check_fields, is_text, pair_of
 from tuckermix.features._input import check_samples, dataset_range, map_rows, over_chunks
 from tuckermix.features._networks import (
     KNOWN,

@@ -37,7 +37,7 @@ FEW_MARKS = 3
 """The number of a cluster with no more marks than this stands beside them."""
 
 SOFT_LABELS = 4
-"""So many of the largest soft labels go with each sample."""
+"""The number of largest soft labels that go with each sample."""
 
 SCALE_SAMPLES = 2000
 """The scale of grey is taken from this many samples."""
@@ -46,7 +46,7 @@ MAX_CONFUSION = 40
 """With more classes or clusters than this, a table of counts is no longer read: a list is."""
 
 LISTED_CLUSTERS = 4
-"""So many clusters of a class are named in the list."""
+"""The number of clusters of a class that are named in the list."""
 
 MOST_MAPS = 12
 """Maps of components that a report shows: more are hardly looked at."""
@@ -54,7 +54,7 @@ MOST_MAPS = 12
 
 @dataclass(frozen=True)
 class Subject(Record):
-    """What the report is about: a fitted model, its samples, and what is known of them."""
+    """Subject of the report: a fitted model, its samples, and what is known of them."""
 
     model: Any
     X: Any
@@ -64,13 +64,13 @@ class Subject(Record):
     truth: Any = None
     kind: str = "auto"
     images: Any = None
-    """What to show in place of `X`, where `X` holds features of images."""
+    """Samples to show in place of `X`, where `X` holds features of images."""
     outliers: Any = None
     """Which samples are outliers, where these are told apart."""
 
     @property
     def shown(self) -> Any:
-        """What pictures are made of."""
+        """Arrays that pictures are made of."""
         return self.X if self.images is None else self.images
 
     @property
@@ -91,7 +91,7 @@ class Member(Record):
 
 @dataclass(frozen=True)
 class Card(Record):
-    """What the report says of one cluster."""
+    """Facts about one cluster."""
 
     cluster: int
     size: int

@@ -23,7 +23,7 @@ CARD_SIDES = (48, 128)
 """The longest side of a picture on a card, in pixels of the picture: the least, and the most."""
 
 CARD_BYTES = 2_000_000
-"""What the pictures on all cards may take together; at half a byte a pixel the side follows."""
+"""Bytes of the pictures on all cards together; at half a byte per pixel the side follows."""
 
 THUMB_SIDE = 96
 """The longest side of the pictures of the map and the list: enough to judge a picture by."""
@@ -42,7 +42,7 @@ FULL_SIDE = 1024
 """The longest side of a picture in full: no screen shows much more of one."""
 
 FULL_BYTES = 4_000_000
-"""What all pictures in full may take of the page; others are left to their files."""
+"""Bytes of all pictures in full on the page; others are left to their files."""
 
 SMALLEST_SIDE = 8
 """Below this nothing can be recognised; the sheet may then exceed its budget."""

@@ -21,7 +21,7 @@ from tuckermix.summary import FitSummary, printable, sample_names, summarize_fit
 TEMPLATES = Path(__file__).with_name("templates")
 
 DARK_COLOURS = {"#555555": "#bbbbbb", "#882255": "#e06c9f", "#332288": "#a89cf0"}
-"""What stands for the dark tones of the palette on a dark ground."""
+"""Stand-ins for the dark tones of the palette on a dark ground."""
 
 
 def require_packages() -> None:

@@ -17,9 +17,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from tuckermix._array_api import Array, get_namespace, to_numpy
 from tuckermix._callbacks import CallbackSupportMixin, with_callbacks
-from tuckermix._estimators import declare
+from tuckermix._estimators import all_or_nothing, declare, explain_shortage
 from tuckermix._names import LOG_SCATTERING, PIXELS, SCATTERING
-from tuckermix._resources import all_or_nothing, explain_shortage
 from tuckermix._threads import one_blas_thread
 from tuckermix._validation import (
     check_integer,
@@ -80,7 +79,7 @@ but its direction, and few others of its person are like it. Of strokes: an obje
 sides is a chain of images, each of them near to the next."""
 
 NEAREST = "few neighbours"
-"""What the names of these views end in."""
+"""End of the names of these views."""
 
 RELATIVE_SCATTERING = "relative scattering"
 """The name of the view of relative coefficients."""
@@ -480,7 +479,7 @@ class AutoClustering(CallbackSupportMixin, ClusterMixin, BaseEstimator):
         self._given()
 
     def _given(self) -> list[tuple[str, Any]] | None:
-        """Return the user's candidates as a list, or raise if they are none."""
+        """Return the user's candidates as a list, or raise if they are not valid."""
         if self.candidates is None:
             return None
         pairs = check_pairs(self.candidates, "candidates", "AutoClustering")
@@ -499,7 +498,7 @@ class AutoClustering(CallbackSupportMixin, ClusterMixin, BaseEstimator):
             if lacking:
                 raise ValueError(
                     f"AutoClustering needs candidates that have the parameter {lacking[0]} to pass "
-                    f"it on. Got {name!r}, {type(final).__name__}, which has not."
+                    f"it on. Got {name!r}, {type(final).__name__}, which does not."
                 )
         return pairs
 
