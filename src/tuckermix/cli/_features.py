@@ -125,7 +125,7 @@ def scale_of(model: Any) -> str:
 
 
 def fit_features(model: Any, X: Any) -> Any:
-    """Fit the transformers of a pipeline and return the features; `X` itself if there is none.
+    """Fit the transformers of a pipeline and return the features, or `X` without them.
 
     Features of samples on disk are kept in memory if they fit there: every pass would compute them
     again.

@@ -1,8 +1,8 @@
 """How stable labels are: the label step again on parts of the samples.
 
 A partition that is in the data comes back when a fifth of the samples is left out; one that is not
-changes. For views of this package no part is fitted again: the lists of neighbours, twice as long as
-the graph needs them, are restricted to the part, and the graph is cut again.
+changes. For views of this package no part is fitted again: the lists of neighbours, twice as long
+as the graph needs them, are restricted to the part, and the graph is cut again.
 """
 
 from __future__ import annotations
