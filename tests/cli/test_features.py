@@ -15,7 +15,7 @@ from tuckermix.datasets import Dataset, make_tensor_clusters, read
 from tuckermix.features import Scale, Scattering
 from tuckermix.features.registry import last_step
 from tuckermix.metrics import clustering_accuracy
-from tuckermix.selection.auto import (
+from tuckermix.selection.candidates import (
     NEAREST,
     NORM_ONE,
     RELATIVE_SCATTERING,

@@ -52,7 +52,8 @@ def choose(model: Any, X: Any, features: str, scale: str, n_clusters: int | None
 
     from tuckermix.cli._input import floating
     from tuckermix.selection import AutoClustering
-    from tuckermix.selection.auto import NORM_ONE, PART, has_norms, is_image
+    from tuckermix.selection.auto import PART
+    from tuckermix.selection.candidates import NORM_ONE, has_norms, is_image
 
     image, names = is_image(tuple(X.shape[1:])), [features]
     if features == AUTO:
@@ -83,10 +84,10 @@ def _further_views() -> dict[str, tuple[list[Any], dict[str, Any]]]:
     """Return views of images that have no word of --features: what computes them, and settings."""
     from sklearn.pipeline import Pipeline
 
-    from tuckermix.selection.auto import SMALLEST_IMAGE, built_in_candidates
+    from tuckermix.selection.candidates import CandidateSettings, built_in_candidates
 
-    found = {}
-    for name, candidate in built_in_candidates((SMALLEST_IMAGE, SMALLEST_IMAGE), AUTO):
+    found, side = {}, CandidateSettings().smallest_image
+    for name, candidate in built_in_candidates((side, side), AUTO):
         if isinstance(candidate, Pipeline) and name not in FEATURES:
             *steps, last = (step for _, step in candidate.steps)
             found[name] = (steps, _settings(last))
@@ -103,7 +104,7 @@ def _view(model: Any, name: str, scale: str) -> Any:
     """Put before a model what a view that was compared needs; options that were given stay."""
     from sklearn.pipeline import make_pipeline
 
-    from tuckermix.selection.auto import NORM_ONE
+    from tuckermix.selection.candidates import NORM_ONE
 
     if name in FEATURES:
         return with_features(model, name, scale)
