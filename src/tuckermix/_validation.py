@@ -256,6 +256,7 @@ def check_tensor(
             check_sample_shape(estimator, X.shape, reset)
         if is_numpy(X):
             _check_kind(X, name)
+            X = as_floating(X)
         if isinstance(X, np.ma.MaskedArray) and np.any(np.ma.getmaskarray(X)):
             samples = np.any(np.ma.getmaskarray(X).reshape(X.shape[0], -1), axis=1)
             raise ValueError(
@@ -281,6 +282,34 @@ def check_tensor(
                 f"Negative values in data passed to {name}: "
                 "shift or clip X, or use a method that takes any sign, such as TuckerClustering."
             )
+    return X
+
+
+MANY = 20_000_000
+"""Entries beyond which small integers become float32."""
+
+
+def as_floating(X: Any) -> Any:
+    """Return samples in single or double precision; others as they are.
+
+    Integers become float64. Where they are many and have at most 16 bits they become float32,
+    which holds them exactly in half the memory. Floats of 16 bits become float32.
+
+    Parameters
+    ----------
+    X : array of shape (n_samples, d_1, ...)
+        NumPy or Dask.
+
+    Returns
+    -------
+    X : array of the same shape
+        In a type that the estimators compute in.
+    """
+    kind, size = X.dtype.kind, X.dtype.itemsize
+    if kind in "iub":
+        return X.astype(np.float32 if size <= 2 and X.size > MANY else np.float64)
+    if kind == "f" and size not in (4, 8):
+        return X.astype(np.float32 if size < 4 else np.float64)
     return X
 
 
@@ -338,7 +367,8 @@ def _check_foreign(X: Array, name: str) -> Array:
             f"Found array with {X.shape[0]} sample(s) while a minimum of 1 is required by {name}."
         )
     if X.dtype not in (xp.float32, xp.float64):
-        X = xp.astype(X, xp.float64)
+        half = str(X.dtype).rsplit(".", 1)[-1] in ("float16", "bfloat16")
+        X = xp.astype(X, xp.float32 if half else xp.float64)
     return X
 
 
@@ -363,12 +393,7 @@ def _check_finite(X: Array, estimator: Any) -> None:
 
 
 def _check_kind(X: Array, name: str) -> None:
-    """Raise for samples without entries, and for floats of 16 bits: the user chooses wider ones."""
-    if str(X.dtype).rsplit(".", 1)[-1] in ("float16", "bfloat16"):
-        raise TypeError(
-            f"{name} computes in float32 or float64, but X has dtype {X.dtype}: "
-            "convert it first, to float32 for speed."
-        )
+    """Raise for samples without entries."""
     if 0 in X.shape[1:]:
         raise ValueError(
             f"Found array with 0 feature(s) (shape={tuple(X.shape)}) while a minimum of 1 is "

@@ -55,6 +55,11 @@ class Console:
         if not self.quiet:
             say(visible(text))
 
+    def begin(self, doing: str) -> None:
+        """Say what is going to happen, where no spinner will."""
+        if not self.live:
+            self.note(f"{doing} ...")
+
     @contextmanager
     def stage(self, doing: str) -> Iterator[None]:
         """Show that something is going on, say how long it took, and show warnings as notes.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ import numpy as np
 
 from tuckermix._array_api import blocks, to_numpy
 from tuckermix._records import Record
-from tuckermix.features.registry import VIEWS
+from tuckermix.features.registry import TRANSFORMERS, VIEWS
 from tuckermix.metrics import matched_table
 from tuckermix.plots.fitted import (
     distances_to,
@@ -67,6 +68,8 @@ class Subject(Record):
     """Samples to show in place of `X`, where `X` holds features of images."""
     outliers: Any = None
     """Which samples are outliers, where these are told apart."""
+    places: Any = None
+    """Where the samples lie in the learned subspace."""
 
     @property
     def shown(self) -> Any:
@@ -200,11 +203,10 @@ def _majority(truth: Any, members: np.ndarray) -> str:
 
 def sample_map(subject: Subject, chosen: np.ndarray) -> Map:
     """Place the `chosen` samples, which come cluster by cluster, and draw their thumbnails."""
-    X, here = subject.X, subject.labels[chosen]
+    here = subject.labels[chosen]
     # Samples that are alike lie side by side in most files; the layout wants them in that order.
     order = np.sort(chosen)
-    part = X if len(order) == X.shape[0] else X[order]
-    laid = _svg.map_positions(neighbor_map(subspace_of(subject.model, part), subject.labels[order]))
+    laid = _svg.map_positions(neighbor_map(_places(subject, order), subject.labels[order]))
     positions = laid[np.searchsorted(order, chosen)]
     sheet = _images.sprite_sheet(thumbnails(subject, chosen))
     size = _svg.mark_size(len(chosen))
@@ -227,6 +229,13 @@ def sample_map(subject: Subject, chosen: np.ndarray) -> Map:
     return Map(groups, numbers, len(chosen), sheet, data)
 
 
+def _places(subject: Subject, order: np.ndarray) -> np.ndarray:
+    if subject.places is not None:
+        return rows_of(subject.places, order)
+    X = subject.X
+    return subspace_of(subject.model, X if len(order) == X.shape[0] else X[order])
+
+
 def thumbnails(subject: Subject, chosen: np.ndarray) -> np.ndarray:
     """Draw the chosen samples as small as a sheet of them may be, block by block."""
     X, limits = shown_samples(subject)
@@ -247,25 +256,21 @@ def _soft(row: np.ndarray) -> list[int]:
     ]
 
 
-def facts(
-    summary: FitSummary, sample_shape: tuple[int, ...] | None = None
-) -> list[tuple[str, str, str]]:
-    """Return the figures of the overview: name, value, and what it means.
-
-    Where features stand between samples and model, `sample_shape` is that of a sample.
-    """
-    shape, ranks = sizes_text(summary.sample_shape), sizes_text(summary.ranks)
+def facts(summary: FitSummary) -> list[tuple[str, str, str]]:
+    """Return the figures of the overview: name, value, and what it means."""
+    shape = sizes_text(summary.sample_shape)
     name, meaning = surety(summary.settings)
-    own = shape if sample_shape is None else sizes_text(sample_shape)
-    what = "sample" if sample_shape is None else "array of features"
-    explained = 100 * summary.variance_explained
     rows = [
-        ("Samples", f"{summary.n_samples:,}", f"each of shape {own}"),
-        ("Clusters", str(summary.n_clusters), f"from {summary.n_components} components"),
-        ("Ranks", ranks, f"the core kept of each {shape} {what}"),
-        ("Variance explained", f"{explained:.1f} %", f"cost {summary.cost:.4g}"),
-        (name[0].upper() + name[1:], f"{summary.mean_confidence:.0%}", meaning),
+        ("Samples", f"{summary.n_samples:,}", f"each of shape {shape}"),
+        ("Clusters", str(summary.n_clusters), "found in the samples"),
     ]
+    if summary.ranks is not None:
+        rows[1] = (*rows[1][:2], f"from {summary.n_components} components")
+        rows.append(("Ranks", sizes_text(summary.ranks), "the core kept of each sample"))
+    if summary.variance_explained is not None:
+        explained = f"{100 * summary.variance_explained:.1f} %"
+        rows.append(("Variance explained", explained, f"cost {summary.cost:.4g}"))
+    rows.append((name[0].upper() + name[1:], f"{summary.mean_confidence:.0%}", meaning))
     if summary.n_outliers:
         share = f"{summary.n_outliers / summary.n_samples:.1%} of the samples, of label -1"
         rows.append(("Outliers", f"{summary.n_outliers:,}", share))
@@ -273,14 +278,15 @@ def facts(
         known = f"{100 * summary.accuracy:.1f} %"
         rows.append(("Accuracy", known, "clusters matched to known classes"))
         rows.append(("NMI", f"{summary.nmi:.3f}", "shared information, 1 is perfect"))
-    meaning = "0: for these factors no mixing weights fit better"
-    rows.append(("Optimality gap", summary.gap_text, meaning))
+    if summary.gap is not None:
+        meaning = "0: for these factors no mixing weights fit better"
+        rows.append(("Optimality gap", summary.gap_text, meaning))
     stop = summary.stop_reason
     ended = "" if stop is None else f", stopped by {stop.replace('_', ' ')}"
+    note = "" if summary.n_iter is None else f"{summary.n_iter} iterations{ended}"
     if summary.seconds is not None:
-        note = f"{summary.n_iter} iterations{ended}"
         rows.append(("Time", duration(summary.seconds), note))
-    else:
+    elif summary.n_iter is not None:
         rows.append(("Iterations", str(summary.n_iter), ended.removeprefix(", ") or "done"))
     return rows
 
@@ -293,8 +299,10 @@ def scene_maps(
         return []
     colours = np.array([[int(c[i : i + 2], 16) / 255 for i in (1, 3, 5)] for c in COLOURS])
     painted = colours[labels % len(colours)].reshape(*scene, 3)
-    weights = 1.0 - to_numpy(model.memberships_).T.reshape(-1, *scene)
     maps = [("Clusters", painted)]
+    if not hasattr(model, "memberships_"):
+        return [(name, _images.data_address(_images.png(one))) for name, one in maps]
+    weights = 1.0 - to_numpy(model.memberships_).T.reshape(-1, *scene)
     maps += [(f"Component {number}", one) for number, one in enumerate(weights[:MOST_MAPS])]
     return [(name, _images.data_address(_images.png(one))) for name, one in maps]
 
@@ -399,15 +407,25 @@ def reading_lines(
 def snippet(model: Any, transformers: Any = (), reading: tuple[str, str] = ("", "")) -> str:
     """Return the lines of Python that repeat the fit, with the transformers before it if any."""
     call, (imported, read) = _call(model, ("n_clusters",)), reading
-    pipeline = ""
     if transformers:
-        pipeline = "from sklearn.pipeline import make_pipeline\n"
-        kinds = ", ".join(sorted({type(step).__name__ for step in transformers}))
-        imported += f"from tuckermix.features import {kinds}\n"
         call = f"make_pipeline({', '.join([*map(_call, transformers), call])})"
-    return (
-        f"{pipeline}from tuckermix import {type(model).__name__}\n{imported}\n{read}"
-        f"model = {call}\nlabels = model.fit_predict(X)"
+    lines = [f"model = {call}", "labels = model.fit_predict(X)"]
+    return f"{_imports(call)}{imported}\n{read}" + "\n".join(lines)
+
+
+def _imports(call: str) -> str:
+    """Return the lines that import what a call names."""
+    homes = {
+        "sklearn.pipeline": ("Pipeline", "make_pipeline"),
+        "tuckermix": ("AutoClustering", "MultiViewClustering", "TuckerClustering"),
+        "tuckermix.features": tuple(TRANSFORMERS),
+    }
+    named = {
+        home: [name for name in names if re.search(rf"\b{name}\(", call)]
+        for home, names in homes.items()
+    }
+    return "".join(
+        f"from {home} import {', '.join(names)}\n" for home, names in named.items() if names
     )
 
 

@@ -13,10 +13,12 @@ import numpy as np
 from tuckermix._array_api import to_numpy
 from tuckermix._files import write_text
 from tuckermix._optional import require
-from tuckermix.plots.fitted import as_fitted, labels_of
+from tuckermix.features.registry import last_step
+from tuckermix.plots import fitted
+from tuckermix.plots.fitted import Placed, labels_of
 from tuckermix.plots.style import COLOURS
 from tuckermix.report import _content, _images, _listing, _svg
-from tuckermix.summary import FitSummary, printable, sample_names, summarize_fit, surety
+from tuckermix.summary import FitSummary, innermost, printable, sample_names, summarize_fit, surety
 
 TEMPLATES = Path(__file__).with_name("templates")
 
@@ -73,9 +75,8 @@ def render_report(
     command: str | None = None,
     kind: str = "auto",
     summary: FitSummary | None = None,
-    features: Any = None,
+    placed: Placed | None = None,
     scene: tuple[int, int] | None = None,
-    selection: Any = None,
     folder: str | os.PathLike[str] | None = None,
     page_folder: str | os.PathLike[str] | None = None,
     skipped: Any = (),
@@ -84,8 +85,8 @@ def render_report(
 
     Parameters
     ----------
-    model : TuckerClustering or Pipeline
-        The fitted clustering, or a pipeline of features and a clustering: the report then shows the
+    model : TuckerClustering, MultiViewClustering, AutoClustering or Pipeline
+        The fitted clustering, or a pipeline of features and a clustering: the report shows the
         samples and their means in each cluster, not the features.
     X : array of shape (n_samples, d_1, ...)
         The samples that it was fitted on.
@@ -107,13 +108,11 @@ def render_report(
         How a sample is shown; see the displays.
     summary : FitSummary, default=None
         The figures of the fit, where they are known already; None computes them.
-    features : array of shape (n_samples, ...), default=None
-        What the transformers of a pipeline make of `X`; None computes it.
+    placed : Placed, default=None
+        Soft labels and places of the samples, see `tuckermix.plots.fitted`; None computes them.
     scene : tuple of int, default=None
         Height and width of the scene whose pixels are the samples: labels and mixing weights are
         shown as maps then.
-    selection : Selection, default=None
-        How the view and the number of clusters were chosen, see `tuckermix.AutoClustering`.
     folder : str or path, default=None
         Where the files of the samples lie, below which `names` are paths: each picture is linked
         to its file then.
@@ -131,13 +130,15 @@ def render_report(
     import jinja2
     from markupsafe import Markup
 
-    images, transformers, reading = None, (), getattr(model, "reading_", None)
-    if hasattr(model, "steps"):
-        images, transformers = X, tuple(step for _, step in model.steps[:-1])
-        X = model[:-1].transform(X) if features is None else features
-        model = model[-1]
-    found = labels_of(model, X, "The report")
-    proba = to_numpy(model.predict_proba(as_fitted(model, X)) if proba is None else proba)
+    final, reading = last_step(model), getattr(model, "reading_", None)
+    transformers = () if final is model else tuple(step for _, step in model.steps[:-1])
+    found = labels_of(final if final is model else model, X, "The report")
+    if placed is None:
+        placed = fitted.placed(model, X)
+    proba = to_numpy(placed.proba if proba is None else proba)
+    inner, samples = innermost(model), X
+    images = None if inner is model else X
+    X = X if placed.seen is None else placed.seen
     # Outliers are shown with the cluster that they resemble most, and counted.
     labels = np.where(found < 0, proba.argmax(axis=1), found)
     base, missing = _listing.linked(names, folder, page_folder)
@@ -158,19 +159,23 @@ def render_report(
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    subject = _content.Subject(model, X, labels, proba, named, truth, kind, images, found < 0)
+    subject = _content.Subject(
+        inner, X, labels, proba, named, truth, kind, images, found < 0, placed.places
+    )
     cards = _content.cards(subject)
     on_cards = [member.sample for card in cards for member in (*card.typical, *card.doubtful)]
     listing = _listing.listing(labels, on_cards)
     drawn = _content.sample_map(subject, listing.samples[listing.marks])
     data = _listing.listing_data(subject, listing, names is not None, base, missing)
     if summary is None:
-        summary = summarize_fit(model, X, proba, labels=found, truth=truth, seconds=seconds)
+        summary = summarize_fit(
+            final, samples, proba, labels=found, truth=truth, seconds=seconds, seen=placed.seen
+        )
     return environment.get_template("report.html.j2").render(
         title=printable(title),
         source=None if source is None else printable(source),
         n_samples=X.shape[0],
-        facts=_content.facts(summary, None if images is None else tuple(images.shape[1:])),
+        facts=_content.facts(summary),
         kind=subject.shown_kind,
         of_images=images is not None,
         surety=surety(summary.settings)[0],
@@ -183,13 +188,13 @@ def render_report(
         full_megabytes=_images.FULL_BYTES // 1_000_000,
         skipped=[(printable(name), _sentence(printable(reason))) for name, reason in skipped],
         confusion=_content.confusion(truth, labels),
-        charts=_content.charts(model),
-        selection=_content.selection(selection),
-        scene_maps=_content.scene_maps(model, labels, scene),
+        charts=_content.charts(inner),
+        selection=_content.selection(getattr(final, "selection_", None)),
+        scene_maps=_content.scene_maps(inner, labels, scene),
         settings=[(name, repr(value)) for name, value in summary.settings.items()],
         versions=list(summary.versions.items()),
         snippet=_content.snippet(
-            model, transformers, _content.reading_lines(source, reading, bool(skipped), scene)
+            final, transformers, _content.reading_lines(source, reading, bool(skipped), scene)
         ),
         n_outliers=int((found < 0).sum()),
         command=None if command is None else printable(command),
@@ -220,8 +225,8 @@ def write_report(path: str | os.PathLike[str], model: Any, X: Any, **options: An
         The samples that it was fitted on.
     **options
         The options of `render_report`: `truth`, `names`, `title`, `source`, `seconds`, `proba`,
-        `command`, `kind`, `summary`, `features`, `scene`, `selection`, `folder`, `skipped`. Links
-        to files are relative to `path`.
+        `command`, `kind`, `summary`, `placed`, `scene`, `folder`, `skipped`. Links to files are
+        relative to `path`.
     """
     here = {"page_folder": Path(path).parent, **options}
     write_text(path, render_report(model, X, **here))
