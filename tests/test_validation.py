@@ -147,18 +147,28 @@ def test_complex_data(xp):
 
 
 @pytest.mark.torch
-def test_half_precision_of_other_libraries():
+@pytest.mark.parametrize("name", ["float16", "bfloat16"])
+def test_half_precision_of_other_libraries_becomes_single(name):
     torch = pytest.importorskip("torch")
-    with pytest.raises(TypeError, match=r"float32 or float64, but X has dtype torch.float16"):
-        Model().fit(torch.ones((3, 2), dtype=torch.float16))
-    with pytest.raises(TypeError, match=r"f computes .* but X has dtype torch.bfloat16"):
-        validation.as_tensor(torch.ones((3, 2), dtype=torch.bfloat16), "f")
+    X = torch.tensor([[1.5, 2.0], [3.0, 4.0]], dtype=getattr(torch, name))
+    for found in (validation.check_tensor(Model(), X, reset=True), validation.as_tensor(X, "f")):
+        assert found.dtype == torch.float32
+        assert found.tolist() == X.tolist()
 
 
-def test_half_precision():
-    for call in (Model().fit, lambda X: validation.as_tensor(X, "Model")):
-        with pytest.raises(TypeError, match=r"Model computes .* dtype float16: convert it first"):
-            call(np.ones((3, 2), dtype=np.float16))
+@pytest.mark.parametrize(("dtype", "wide"), [("float16", "float32"), ("longdouble", "float64")])
+def test_other_precisions_become_those_that_compute(dtype, wide):
+    X = np.array([[1.5, 2.0], [3.0, 4.0]], dtype=dtype)
+    for found in (validation.check_tensor(Model(), X, reset=True), validation.as_tensor(X, "f")):
+        assert found.dtype == np.dtype(wide)
+        np.testing.assert_array_equal(found, X)
+
+
+def test_many_small_integers_take_half_the_memory():
+    few, many = np.ones((2, 3), np.uint8), np.broadcast_to(np.uint8(1), (21_000, 1000))
+    assert validation.as_floating(few).dtype == np.float64
+    assert validation.as_floating(many).dtype == np.float32
+    assert validation.as_floating(many.astype(np.int32)).dtype == np.float64
 
 
 def test_lazy_arrays_are_not_loaded_by_surprise():

@@ -342,8 +342,16 @@ def as_tensor(X: Any, owner: str) -> Array:
     if is_dask(X):
         return X
     _check_kind(X, owner)
+    return _widened(X)
+
+
+def _widened(X: Array) -> Array:
+    """Return samples of any library in float32, if floats of 16 bits hold them, or float64."""
     xp = get_namespace(X)
-    return X if X.dtype in (xp.float32, xp.float64) else xp.astype(X, xp.float64)
+    if X.dtype in (xp.float32, xp.float64):
+        return X
+    half = str(X.dtype).rpartition(".")[2] in ("float16", "bfloat16")
+    return xp.astype(X, xp.float32 if half else xp.float64)
 
 
 def check_axes(X: Array, kind: str = "an array") -> None:
@@ -366,10 +374,7 @@ def _check_foreign(X: Array, name: str) -> Array:
         raise ValueError(
             f"Found array with {X.shape[0]} sample(s) while a minimum of 1 is required by {name}."
         )
-    if X.dtype not in (xp.float32, xp.float64):
-        half = str(X.dtype).rsplit(".", 1)[-1] in ("float16", "bfloat16")
-        X = xp.astype(X, xp.float32 if half else xp.float64)
-    return X
+    return _widened(X)
 
 
 def _check_finite(X: Array, estimator: Any) -> None:
@@ -386,6 +391,11 @@ def _check_finite(X: Array, estimator: Any) -> None:
     remedy = "Leave such samples out, or fill their gaps."
     if kind == "NaN" and getattr(estimator, "missing", "impute") is None:
         remedy = "Set missing='impute' to fill gaps by the model, or leave such samples out."
+    if kind == "NaN" and type(estimator).__name__ == "AutoClustering":
+        remedy = (
+            "Use TuckerClustering with missing='impute' to fill gaps by the model, or leave such "
+            "samples out."
+        )
     raise ValueError(
         f"Input X contains {kind}, which {type(estimator).__name__} does not accept: sample "
         f"{int(np.argmax(samples))} is the first of {int(np.sum(samples))}. {remedy}"

@@ -14,7 +14,7 @@ import typer
 
 from tuckermix import _names
 from tuckermix.cli import _options as options
-from tuckermix.cli._console import EXIT_DONE, EXIT_NOT_WHOLE, Console, in_options
+from tuckermix.cli._console import EXIT_DONE, EXIT_NOT_WHOLE, Console, UsageError, in_options
 from tuckermix.cli._features import WORDS
 from tuckermix.features.registry import last_step
 
@@ -182,7 +182,6 @@ def cluster(
     from tuckermix.summary import sizes_text
 
     settings["ranks"] = options.parse_ranks(settings["ranks"])
-    settings["missing"] = None if settings["missing"] == options.NONE else settings["missing"]
     reading = options.reading(given)
     # All that can be wrong with options is said before minutes of reading.
     model, note = _features.estimator(n_clusters, features, scale, settings, seed)
@@ -209,6 +208,9 @@ def cluster(
             scene = None
             if pixels:
                 data, scene = _input.pixels_of(data)
+            kinds = data.extra.get("dtypes") or {}
+            if len(kinds) > 1 and scale not in ("sample", "unit"):
+                raise UsageError("The images differ in bit depth: add --scale sample.")
             classes = _input.known_classes(truth, data)
         shape = sizes_text(data.sample_shape)
         where = ", left on disk" if is_dask(data.X) else ""
