@@ -256,7 +256,7 @@ def check_tensor(
             check_sample_shape(estimator, X.shape, reset)
         if is_numpy(X):
             _check_kind(X, name)
-            X = as_floating(X)
+            X = X if X.dtype in (np.float32, np.float64) else as_floating(X)
         if isinstance(X, np.ma.MaskedArray) and np.any(np.ma.getmaskarray(X)):
             samples = np.any(np.ma.getmaskarray(X).reshape(X.shape[0], -1), axis=1)
             raise ValueError(
