@@ -1,4 +1,4 @@
-"""scikit-learn's callbacks where the installed version has them, stand-ins elsewhere."""
+"""scikit-learn's callbacks where the installed version has them, nothing where it has not."""
 
 from __future__ import annotations
 

@@ -283,9 +283,9 @@ def test_the_help_can_be_read(run, monkeypatch):
 
 def test_settings_have_types(run, desk, cells):
     np.save("ok.npy", cells[0])
-    _, out, _ = run("cluster", "ok.npy", "-k", 4, "--tol", "1e-4", "--json", "-q")
+    _, out, _ = run("cluster", "ok.npy", "-k", 4, "--json", "-q")
     settings = json.loads(out)["settings"]
-    assert settings["tol"] == 1e-4
+    assert settings["assign_labels"] == "graph"
     assert settings["n_clusters"] == 4
     assert settings["ranks"] is None
 
@@ -331,7 +331,7 @@ def test_headings_keep_what_they_head_in_print(run, desk, cells):
     page = (desk / "cells.npy-clusters" / "report.html").read_text()
     in_print = page[page.index("@media print") :]
     assert re.search(r"\bh2\b[^}]*\{[^}]*break-after: avoid", in_print)
-    assert re.search(r"#map\b[^}]*\{[^}]*break-inside: avoid", in_print)
+    assert re.search(r"\.cluster\b[^}]*\{[^}]*break-inside: avoid", in_print)
 
 
 # --- fits beside each other ----------------------------------------------------------------------

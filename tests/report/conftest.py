@@ -36,6 +36,57 @@ def model(samples):
 
 
 @pytest.fixture(scope="session")
+def photos(tmp_path_factory):
+    """Make a folder of 60 generated photographs of three kinds, with a place in their EXIF data."""
+    from PIL import Image
+
+    rng = np.random.default_rng(0)
+    root = tmp_path_factory.mktemp("snapshots")
+    for index in range(60):
+        photograph(rng, index % 3).save(root / f"IMG_{index:03}.jpg", exif=where_it_was(Image))
+    return root
+
+
+def photograph(rng, kind, side=240):
+    """Draw a sunset, mountains or a meadow, upright or wide."""
+    from PIL import Image
+
+    width, height = [(side * 4 // 3, side), (side, side * 4 // 3)][rng.integers(2)]
+    y, x = np.mgrid[:height, :width] / height
+    top, bottom = [((58, 46, 110), (255, 158, 70)), ((84, 140, 205), (230, 236, 244)),
+                   ((120, 184, 240), (200, 230, 250))][kind]  # fmt: skip
+    image = np.array(top) + (np.array(bottom) - np.array(top)) * y[..., None]
+    if kind == 0:
+        image[np.hypot(x - rng.uniform(0.3, 0.8), y - rng.uniform(0.3, 0.5)) < 0.09] = 250, 236, 190
+        image[y > 0.6] = 70, 50, 90
+    else:
+        waves = 0.1 * np.sin(x * rng.uniform(5, 9) + rng.uniform(0, 7)) * (kind == 1)
+        image[y > 0.55 + waves] = [(0, 0, 0), (70, 84, 96), (84, 140, 60)][kind]
+    image = image * rng.uniform(0.9, 1.05) + rng.normal(0, 3, (height, width, 1))
+    return Image.fromarray(np.clip(image, 0, 255).astype(np.uint8))
+
+
+def where_it_was(Image):
+    exif = Image.Exif()
+    exif[0x010E] = "SECRET PLACE"
+    exif.get_ifd(0x8825)[1] = "N"
+    return exif
+
+
+@pytest.fixture(scope="session")
+def snapshots_path(photos, tmp_path_factory):
+    """Write a report on these photographs, from their files."""
+    from tuckermix.datasets import read
+    from tuckermix.report import write_report
+
+    data = read(photos, size=24)
+    model = TuckerClustering(3, random_state=0).fit(data.X.astype(float))
+    path = tmp_path_factory.mktemp("page") / "report.html"
+    write_report(path, model, data.X.astype(float), names=data.names, folder=photos)
+    return path
+
+
+@pytest.fixture(scope="session")
 def report_path(samples, model, tmp_path_factory):
     from tuckermix.report import write_report
 
@@ -116,15 +167,15 @@ def volumes_path(tmp_path_factory):
 @pytest.fixture(scope="session")
 def many_path(tmp_path_factory):
     """Write a report on 10,000 samples in 60 clusters, of which 300 have pictures."""
-    from tuckermix.report import _listing, write_report
+    from tuckermix.report import write_report
+    from tuckermix.report._images import PageSettings
 
     rng = np.random.default_rng(0)
     kinds = rng.normal(size=(60, 4, 4))
     X = kinds[np.arange(10_000) % 60] + 0.05 * rng.normal(size=(10_000, 4, 4))
     model = TuckerClustering(60, assign_labels="subspace", n_init=1, random_state=0).fit(X)
     path = tmp_path_factory.mktemp("many") / "report.html"
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_listing, "MAX_MARKS", 300)
+    with PageSettings(placed=300).use():
         write_report(path, model, X, truth=np.arange(10_000) % 10)
     return path
 

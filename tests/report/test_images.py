@@ -1,123 +1,129 @@
+"""Pictures: from files, without what files tell besides, and within their bytes."""
+
 import base64
 import io
 
 import numpy as np
 import pytest
+from PIL import Image
 
+from tuckermix.plots.pictures import views
 from tuckermix.report._images import (
-    card_side,
-    contact_sheet,
-    full_address,
-    png,
+    PageSettings,
+    Pictures,
+    address,
+    fitting_side,
     sprite_sheet,
-    thumb_side,
+    thumbnail,
 )
 
-Image = pytest.importorskip("PIL.Image")
+
+def opened(text):
+    head, _, content = text.partition(",")
+    assert head in ("data:image/png;base64", "data:image/webp;base64")
+    return Image.open(io.BytesIO(base64.b64decode(content)))
 
 
-def decoded(address):
-    head, body = address.split(",", 1)
-    content = base64.b64decode(body)
-    kind = "png" if content.startswith(b"\x89PNG") else "jpeg"
-    assert head == f"data:image/{kind};base64"
-    return np.asarray(Image.open(io.BytesIO(content)).convert("RGB")) / 255
+def test_pictures_come_from_files_in_their_own_proportions(photos):
+    files = sorted(photos.iterdir())[:12]
+    X = np.zeros((12, 8, 8, 3))
+    drawn = list(Pictures(X, "colour", files).drawn(range(12), 100))
+    for picture, path in zip(drawn, files, strict=True):
+        with Image.open(path) as image:
+            wide, high = image.size
+        assert max(picture.shape[:2]) == 100
+        assert picture.shape[1] / picture.shape[0] == pytest.approx(wide / high, rel=0.02)
+        assert picture.std() > 10
 
 
-@pytest.mark.parametrize(("n_views", "columns"), [(1, 1), (3, 3), (6, 3), (5, 3)])
-def test_views_of_a_sample_stand_in_rows(n_views, columns):
-    views = np.random.default_rng(0).random((n_views, 9, 7))
-    sheet = decoded(contact_sheet(views))[..., 0]
-    rows = -(-n_views // columns)
-    assert sheet.shape == (rows * 10 - 1, columns * 8 - 1)
-    for index, view in enumerate(views):
-        top, left = index // columns * 10, index % columns * 8
-        part = sheet[top : top + 9, left : left + 7]
-        assert np.abs(part - view).max() < 0.04
-    if n_views > 1:
-        assert np.abs(sheet[:, 7] - 0.5).max() < 0.04  # grey between them
+def test_what_a_file_tells_besides_its_picture_stays_at_home(photos):
+    path = min(photos.iterdir())
+    assert b"SECRET PLACE" in path.read_bytes()
+    (picture,) = Pictures(np.zeros((1, 8, 8, 3)), "colour", [path]).drawn([0], 100)
+    text = address(picture)
+    assert b"SECRET" not in base64.b64decode(text.partition(",")[2])
+    assert not opened(text).getexif()
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_grey_pictures_survive_to_half_a_level(seed):
-    picture = np.random.default_rng(seed).random((20, 30))
-    back = np.asarray(Image.open(io.BytesIO(png(picture))).convert("L")) / 255
-    assert np.abs(back - picture).max() <= 0.5 / 15 + 1 / 255
+def test_a_picture_is_upright(tmp_path):
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    Image.fromarray(np.tile(np.arange(80, dtype=np.uint8), (40, 1))).save(
+        tmp_path / "a.jpg", exif=exif
+    )
+    (picture,) = Pictures(np.zeros((1, 4, 4)), "image", [tmp_path / "a.jpg"]).drawn([0], 100)
+    assert picture.shape == (80, 40)
 
 
-def test_colour_pictures_keep_their_colours():
-    picture = np.zeros((16, 16, 3))
-    picture[:8, :, 0] = picture[8:, :, 2] = 1
-    back = np.asarray(Image.open(io.BytesIO(png(picture))).convert("RGB")) / 255
-    np.testing.assert_allclose(back, picture, atol=0.02)
+def test_files_that_cannot_be_opened_are_drawn_as_they_were_read(photos, tmp_path):
+    broken = tmp_path / "broken.png"
+    broken.write_bytes(b"\x89PNG\r\n\x1a\nnothing more")
+    X = np.arange(3 * 16.0).reshape(3, 4, 4)
+    drawn = list(Pictures(X, "image", [min(photos.iterdir()), broken, None]).drawn([0, 1, 2], 50))
+    assert max(drawn[0].shape) == 50
+    assert drawn[1].shape == drawn[2].shape == (4, 4)
+    assert drawn[2].min() < drawn[2].max() == 255
 
 
-def test_large_pictures_are_shrunk():
-    assert decoded(contact_sheet(np.ones((1, 200, 100)))).shape == (128, 64, 3)
-    assert decoded(contact_sheet(np.ones((1, 200, 100)), 48)).shape == (48, 24, 3)
+def test_sixteen_bits_and_floats_are_not_black(tmp_path):
+    tifffile = pytest.importorskip("tifffile")
+    rng = np.random.default_rng(0)
+    Image.fromarray((4000 * rng.random((30, 40))).astype(np.uint16)).save(tmp_path / "a.png")
+    tifffile.imwrite(tmp_path / "b.tif", (900 * rng.random((30, 40))).astype(np.uint16))
+    tifffile.imwrite(tmp_path / "c.tif", rng.random((30, 40)).astype(np.float32))
+    files = sorted(tmp_path.iterdir())
+    for picture in Pictures(np.zeros((3, 4, 4)), "image", files).drawn(range(3), 100):
+        assert picture.dtype == np.uint8
+        assert 100 < picture.mean() < 160
 
 
-def test_cards_of_many_clusters_have_smaller_pictures():
-    assert card_side(10) == card_side(1) == 128
-    assert card_side(10**6) == 48
-    assert 48 < card_side(800) < 128
+def test_transparent_pictures_lie_on_white(tmp_path):
+    Image.new("RGBA", (20, 10), (255, 0, 0, 0)).save(tmp_path / "a.png")
+    (picture,) = Pictures(np.zeros((1, 4, 4, 3)), "colour", [tmp_path / "a.png"]).drawn([0], 50)
+    assert (picture == 255).all()
 
 
-def smooth(side, rng):
-    """Make a picture with as little noise as a photograph has."""
-    wave = np.sin(np.linspace(0, 9, side))
-    return 0.5 + 0.25 * (wave[:, None] + wave) + 0.02 * rng.normal(size=(side, side))
+@pytest.mark.parametrize(("kind", "n_views"), [("video", 6), ("volume", 3), ("channels", 5)])
+def test_samples_of_several_views_are_laid_side_by_side(kind, n_views):
+    X = np.random.default_rng(0).normal(size=(4, 7, 6, 5))
+    pictures = Pictures(X, kind)
+    expected = views(X, kind, limits=pictures.limits)
+    assert expected.shape[1] == n_views
+    high, wide = expected.shape[2:4]
+    for picture in pictures.drawn(range(4), 100):
+        assert picture.shape == (-(-n_views // 3) * (high + 1) - 1, 3 * (wide + 1) - 1)
 
 
-def test_large_pictures_keep_their_greys():
-    picture = smooth(96, np.random.default_rng(0))
-    back = decoded(contact_sheet(picture[None]))[..., 0]
-    assert np.abs(back - np.clip(picture, 0, 1)).mean() < 0.015  # sixteen greys: 0.02
-    assert len(np.unique(back)) > 100
+def test_small_pictures_keep_each_pixel():
+    picture = np.random.default_rng(0).integers(0, 256, (9, 7), dtype=np.uint8)
+    np.testing.assert_array_equal(opened(address(picture)), picture)
 
 
-@pytest.mark.parametrize("shape", [(1, 40, 30), (3, 40, 30), (6, 20, 20, 3)])
-def test_views_in_full_stand_side_by_side(shape):
-    views = np.random.default_rng(1).random(shape)
-    back = decoded(full_address(views))
-    n, height, width = shape[:3]
-    assert back.shape == (height, n * (width + 2) - 2, 3)
-    assert np.abs(back[:, :width].mean() - views[0].mean()) < 0.02
+def test_bytes_are_kept_to(photos):
+    files = sorted(photos.iterdir())
+    pictures = Pictures(np.zeros((60, 8, 8, 3)), "colour", files)
+    for room in (30_000, 60_000):
+        side = fitting_side(pictures, range(60), room, (40, 240))
+        total = sum(len(address(one)) for one in pictures.drawn(range(60), side))
+        assert 0.5 * room < total < 1.4 * room
 
 
-def test_pictures_in_full_end_at_the_size_of_a_screen():
-    assert decoded(full_address(np.zeros((1, 3000, 1500)))).shape == (1024, 512, 3)
+def test_the_sheet_holds_each_picture_where_it_says(photos):
+    files = sorted(photos.iterdir())[:7]
+    drawn = list(Pictures(np.zeros((7, 8, 8, 3)), "colour", files).drawn(range(7), 200))
+    sheet = sprite_sheet([thumbnail(one) for one in drawn])
+    whole = np.asarray(opened(sheet.address).convert("RGB")).astype(float)
+    assert whole.shape[:2] == (sheet.rows * sheet.tile[1], sheet.columns * sheet.tile[0])
+    for place, (wide, high) in enumerate(sheet.sizes):
+        top, left = place // sheet.columns * sheet.tile[1], place % sheet.columns * sheet.tile[0]
+        found = whole[top : top + high, left : left + wide]
+        expected = np.asarray(Image.fromarray(drawn[place]).resize((wide, high))).astype(float)
+        assert np.abs(found - expected).mean() < 12
 
 
-def test_thumbnails_of_many_samples_keep_to_what_a_phone_can_hold():
-    assert thumb_side(300) == 96
-    assert 30 < thumb_side(10_000) < 48
-    assert thumb_side(10_000) ** 2 * 10_000 <= 16e6
-
-
-def test_sheet_holds_every_picture_in_its_place():
-    pictures = np.linspace(0, 1, 130)[:, None, None] * np.ones((130, 5, 7))
-    sheet = sprite_sheet(pictures)
-    assert (sheet.columns, sheet.rows, sheet.width, sheet.height) == (100, 2, 7, 5)
-    picture = decoded(sheet.address)[..., 0]
-    for index in (0, 57, 100, 129):
-        y, x = index // 100 * 5, index % 100 * 7
-        assert np.abs(picture[y : y + 5, x : x + 7] - index / 129).max() < 0.04
-
-
-def test_sheet_keeps_to_its_budget():
-    pictures = np.random.default_rng(0).random((300, 28, 28))
-    sheet = sprite_sheet(pictures, budget=40_000)
-    assert len(base64.b64decode(sheet.address.split(",")[1])) <= 40_000
-    assert sheet.width < 28
-
-
-def test_the_sheet_of_photographs_keeps_greys_and_places():
-    rng = np.random.default_rng(3)
-    pictures = np.stack([smooth(64, rng) * share for share in np.linspace(0.2, 1, 130)])
-    sheet = sprite_sheet(pictures)
-    assert (sheet.width, sheet.height) == (64, 64)
-    back = decoded(sheet.address)[..., 0]
-    for index in (0, 57, 100, 129):
-        y, x = index // 100 * 64, index % 100 * 64
-        assert np.abs(back[y : y + 64, x : x + 64] - np.clip(pictures[index], 0, 1)).mean() < 0.015
+def test_the_sheet_keeps_to_its_bytes():
+    noise = np.random.default_rng(0).integers(0, 256, (300, 64, 64, 3), dtype=np.uint8)
+    with PageSettings(sheet_bytes=100_000).use():
+        sheet = sprite_sheet([Image.fromarray(one) for one in noise])
+    assert len(sheet.address) < 140_000
+    assert min(sheet.tile) >= 8

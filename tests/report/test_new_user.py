@@ -62,6 +62,7 @@ def test_clusters_are_by_content(told, rows):
 def test_what_was_skipped_is_told_by_the_command_and_on_the_page(told, page):
     assert "1 file was skipped" in told["done"].stdout
     assert "scan-299.png" in told["done"].stdout
+    page.locator(".skipped summary").click()
     assert page.locator(".skipped td").first.text_content() == "scan-299.png"
     assert "damaged" in page.locator(".skipped td").nth(1).text_content()
 
@@ -70,6 +71,7 @@ def test_the_page_says_why_that_number_of_clusters(told, page):
     summary = json.loads((told["place"] / "kinds" / "summary.json").read_text())
     n_clusters = summary["n_clusters"]
     assert page.locator("article").count() == n_clusters
+    page.locator("#made > summary").click()
     choice = page.locator("section", has=page.locator("#h-choice"))
     assert f"{n_clusters} clusters in the view" in choice.locator("li").first.text_content()
     assert "Next number of clusters" in choice.text_content()
@@ -84,26 +86,25 @@ def test_the_page_says_why_that_number_of_clusters(told, page):
 @pytest.mark.parametrize("index", [0, 123, 298])
 def test_any_image_opens_in_full_and_leads_to_its_file(told, page, rows, index):
     name = sorted(rows)[index]
+    page.locator(".tab[data-view=all]").click()
     page.locator("#which").select_option("")
     page.locator("#search").fill(name.partition(".")[0])
-    page.locator(".tile").click()
+    page.locator("#list .tile").click()
     assert page.locator("#v-name").text_content() == name
-    size = "image => image.decode().then(() => [image.naturalWidth, image.naturalHeight])"
-    assert page.locator("#v-picture img").evaluate(size) == [32, 32]
     link = page.locator("#v-file").evaluate("link => link.href")
     assert Path(unquote(urlsplit(link).path)).samefile(told["folder"] / name)
     page.locator("#v-close").click()
 
 
 def test_a_cluster_leaves_as_a_csv_of_names(page, rows):
-    page.get_by_role("button", name="List all samples of cluster 1").click()
-    page.locator("#every").click()
+    page.locator(".tab[data-view=clusters]").click()
+    page.get_by_role("button", name="Select all of Cluster 1").click()
     with page.expect_download() as event:
-        page.locator("#save").click()
+        page.locator("#b-csv").click()
     with open(event.value.path(), newline="") as file:
         head, *found = csv.reader(file)
-    assert head == ["name", "label"]
-    assert {name: int(label) for name, label in found} == {
+    assert head == ["name", "label", "cluster"]
+    assert {name: int(label) for name, label, _ in found} == {
         name: label for name, label in rows.items() if label == 1
     }
     assert page.troubles == []

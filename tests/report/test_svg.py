@@ -1,43 +1,9 @@
-import re
-
 import numpy as np
 import pytest
 
-from tuckermix.report._svg import (
-    MAP_HEIGHT,
-    MAP_WIDTH,
-    SHAPES,
-    chart,
-    linear_ticks,
-    map_positions,
-    mark,
-)
+from tuckermix.report._svg import chart, linear_ticks
 
 NORMAL = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
-
-
-def test_marks_differ_and_stay_near_their_place():
-    marks = [mark(k, 3) for k in range(len(SHAPES))]
-    assert len(set(marks)) == len(SHAPES)
-    for path in marks[1:]:
-        x = y = 0.0
-        for dx, dy in re.findall(r"[ml](-?[\d.]+) (-?[\d.]+)", path):
-            x, y = x + float(dx), y + float(dy)
-            assert max(abs(x), abs(y)) <= 4
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_positions_fill_the_map_and_stay_inside(seed):
-    rng = np.random.default_rng(seed)
-    placed = map_positions(rng.normal(size=(50, 2)) * rng.uniform(0.1, 100, size=2))
-    assert placed.min() >= 0
-    assert (placed.max(axis=0) <= [MAP_WIDTH, MAP_HEIGHT]).all()
-    used = np.ptp(placed, axis=0) / [MAP_WIDTH, MAP_HEIGHT]
-    assert used.max() > 0.9
-
-
-def test_a_single_position_lies_in_the_middle():
-    assert map_positions(np.zeros((1, 2))).tolist() == [[MAP_WIDTH // 2, MAP_HEIGHT // 2]]
 
 
 def test_chart_falls_with_its_numbers():

@@ -1,11 +1,13 @@
 import base64
 import hashlib
 import html
+import io
 import re
 import sys
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from tuckermix.clustering import TuckerClustering
 from tuckermix.report import render_report, write_report
@@ -41,14 +43,26 @@ def test_small_data_need_no_more_than_they_have():
 
 
 @pytest.mark.parametrize(
-    ("shape", "n_views"),
-    [((9,), 1), ((6, 7), 1), ((6, 7, 3), 1), ((5, 6, 7), 3), ((4, 8, 8, 3), 4)],
+    ("shape", "size"),
+    [
+        ((9,), (64, 32)),
+        ((6, 7), (7, 6)),
+        ((6, 7, 3), (7, 6)),
+        ((5, 6, 7), (23, 6)),
+        ((4, 8, 8, 3), (26, 17)),
+    ],
 )
-def test_samples_of_any_shape_have_pictures(shape, n_views):
+def test_samples_of_any_shape_have_pictures(shape, size):
     rng = np.random.default_rng(1)
     X = np.repeat(rng.random((2, *shape)), 12, axis=0) + 0.05 * rng.random((24, *shape))
     model = TuckerClustering(2, random_state=0).fit(X)
-    assert render_report(model, X).count("Centroid of cluster") == 2 * n_views
+    found = re.findall(
+        r'<img data-place="\d+" src="data:image/[a-z]+;base64,([^"]*)"', render_report(model, X)
+    )
+    assert len(found) == 20
+    for content in found:
+        with Image.open(io.BytesIO(base64.b64decode(content))) as image:
+            assert image.size == size
 
 
 def test_existing_file_survives_a_failed_report(tmp_path, samples, model):
@@ -88,5 +102,5 @@ def test_classes_that_are_no_text_stay_apart():
     classes = [name.decode("utf-8", "surrogateescape") for name in (b"\xe9", b"\xe8", b"plain")]
     text = render_report(model, X, truth=np.array(classes)[np.arange(9) % 3])
     text.encode()
-    heads = re.findall(r'<th scope="row">([^<]*)</th><td class="s', text)
+    heads = re.findall(r'<th scope="row">([^<]*)</th><td data-share', text)
     assert sorted(heads) == ["\\udce8", "\\udce9", "plain"]

@@ -1,4 +1,4 @@
-"""Results of the commands: labels, summary, model, report, and the folder they lie in."""
+"""What the commands write: labels, summary, model, report, and the folder they lie in."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from tuckermix._array_api import is_dask, to_numpy
+from tuckermix._array_api import to_numpy
 from tuckermix._files import (
     atomic_paths,
     csv_text,
@@ -23,11 +23,9 @@ from tuckermix._files import (
 )
 from tuckermix._version import __version__
 from tuckermix.cli._console import UsageError
-from tuckermix.features.registry import last_step
 from tuckermix.summary import (
     FitSummary,
     duration,
-    innermost,
     printable,
     sample_names,
     settings,
@@ -36,17 +34,13 @@ from tuckermix.summary import (
     surety,
 )
 
-if TYPE_CHECKING:
-    from tuckermix.plots.fitted import Placed
-
 FILES = LABELS, MODEL, REPORT, SUMMARY = (
     *("labels.csv", "model.tuckermix", "report.html", "summary.json"),
 )
 
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 3
 """Of summary.json. Version 1, without a number, had all settings as text; 3 added what was skipped,
-notes, and how many classes are known; 4 has the settings of the choice, and no figures of a model
-where there are several."""
+notes, and how many classes are known."""
 
 
 @contextmanager
@@ -106,25 +100,13 @@ def labels_text(
     return csv_text(rows)
 
 
-def computed(model: Any, placed: Placed) -> Placed:
-    """Compute what is lazy in soft labels, scores and the model, in one pass over the samples.
+def outlier_scores(model: Any, X: Any) -> np.ndarray | None:
+    """Return the outlier scores of samples where the model labels outliers."""
+    if getattr(model, "outliers", "keep") != "label":
+        return None
+    from tuckermix.plots.fitted import as_fitted
 
-    All that is written has a few numbers for each sample.
-    """
-    if not is_dask(placed.proba):
-        scores = None if placed.scores is None else to_numpy(placed.scores)
-        return replace(placed, proba=to_numpy(placed.proba), scores=scores)
-    import dask
-
-    inner = innermost(model)
-    lazy = [name for name in ("labels_", "memberships_") if is_dask(getattr(inner, name, None))]
-    proba, scores, *values = dask.compute(
-        placed.proba, placed.scores, *(getattr(inner, name) for name in lazy)
-    )
-    for name, value in zip(lazy, values, strict=True):
-        setattr(inner, name, value)
-    model.labels_ = inner.labels_
-    return replace(placed, proba=proba, scores=scores)
+    return to_numpy(model.outlier_scores(as_fitted(model, X)))
 
 
 def labels_values(
@@ -154,25 +136,34 @@ def left_out(skipped: Sequence[tuple[str, str]], notes: Sequence[str]) -> dict[s
     }
 
 
-def summary_rows(summary: FitSummary, folder: Path) -> list[tuple[str, str]]:
-    """Return the figures that a person wants to see first."""
-    shape = sizes_text(summary.sample_shape)
+def summary_rows(
+    summary: FitSummary, folder: Path, sample_shape: Sequence[int]
+) -> list[tuple[str, str]]:
+    """Return the figures that a person wants to see first.
+
+    The summary knows the shape of what was fitted, features perhaps; `sample_shape` is that of what
+    was read.
+    """
+    shape, seen = sizes_text(sample_shape), sizes_text(summary.sample_shape)
     smallest, largest = min(summary.cluster_sizes), max(summary.cluster_sizes)
     rows = [
         ("samples", f"{summary.n_samples} of shape {shape}"),
         ("clusters", f"{summary.n_clusters}, of {smallest} to {largest} samples"),
     ]
+    if seen != shape:
+        rows.insert(1, ("features", f"of shape {seen}"))
     if summary.n_outliers:
         share = summary.n_outliers / summary.n_samples
         rows.append(("outliers", f"{summary.n_outliers}, {share:.1%}, of label -1"))
     if summary.accuracy is not None:
         rows += [("AC", f"{summary.accuracy:.3f}"), ("NMI", f"{summary.nmi:.3f}")]
-    if summary.variance_explained is not None:
-        rows.append(("variance explained", f"{summary.variance_explained:.1%}"))
-    rows.append((surety(summary.settings)[0], f"{summary.mean_confidence:.1%}"))
-    if summary.gap is not None:
-        rows.append(("optimality gap", summary.gap_text))
-    rows += [("time of the fit", duration(summary.seconds or 0.0)), ("folder", str(folder))]
+    rows += [
+        ("variance explained", f"{summary.variance_explained:.1%}"),
+        (surety(summary.settings)[0], f"{summary.mean_confidence:.1%}"),
+        ("optimality gap", summary.gap_text),
+        ("time of the fit", duration(summary.seconds or 0.0)),
+        ("folder", str(folder)),
+    ]
     return rows
 
 
@@ -181,9 +172,10 @@ def write_results(
 ) -> tuple[FitSummary, dict[str, Any]]:
     """Write labels, model, report and summary: all of them, or none.
 
-    What is known `about` the fit are options of `tuckermix.report.render_report`; `placed`,
-    `truth`, `names`, `seconds`, `source` and `command` must be among them. `model` may be a
-    pipeline.
+    What is known `about` the fit are options of `tuckermix.report.render_report`; `proba`, `truth`,
+    `names`, `seconds`, `source` and `command` must be among them. `model` may be a pipeline, with
+    the `features` of the samples beside it: figures are those of the features, pictures those of
+    the samples.
 
     Returns
     -------
@@ -195,19 +187,19 @@ def write_results(
     from tuckermix.persistence import save
     from tuckermix.report import render_report
 
-    final, at, source = last_step(model), about["placed"], about["source"]
-    summary = summarize_fit(
-        final, X, at.proba, truth=about["truth"], seconds=about["seconds"], seen=at.seen
-    )
-    if final is not model:
+    features, selection = about.get("features"), about.get("selection")
+    fitted, seen = (model, X) if features is None else (model[-1], features)
+    proba, source = about["proba"], about["source"]
+    summary = summarize_fit(fitted, seen, proba, truth=about["truth"], seconds=about["seconds"])
+    if features is not None:
         before = {name: settings(step) for name, step in model.steps[:-1]}
         summary = replace(summary, settings={**before, **summary.settings})
     place = Path(source)  # where the names of samples may lie
     below = place if place.is_dir() else place.parent if place.is_file() else None
     page = render_report(model, X, summary=summary, folder=below, page_folder=folder, **about)
-    labels = labels_text(about["names"], at.proba, to_numpy(final.labels_), at.scores)
+    scores = outlier_scores(fitted, seen)
+    labels = labels_text(about["names"], proba, to_numpy(fitted.labels_), scores)
     files = {"labels": LABELS, "model": MODEL, "report": REPORT, "summary": SUMMARY}
-    selection = getattr(final, "selection_", None)
     texts = {"input": source, "command": about["command"], "folder": str(folder)}
     values = {
         "schema_version": SCHEMA_VERSION,
@@ -215,7 +207,6 @@ def write_results(
         **summary.to_dict(),
         **{name: printable(text) for name, text in texts.items()},
         "selection": None if selection is None else selection.table,
-        "view": None if selection is None else selection.view,
         **left_out(about.get("skipped", ()), notes),
         "files": files,
     }

@@ -7,11 +7,12 @@ from typing import Any
 
 from tuckermix._array_api import Array, device, get_namespace
 from tuckermix.numerics.tensor import mode_dot, multi_mode_dot
-from tuckermix.objectives.membership import N_STATES, RowPreconditioner, whitened_basis
+from tuckermix.objectives.membership import N_STATES, whitened_basis
+from tuckermix.objectives.preconditioner import RowPreconditioner
 
 
 class TuckerObjective:
-    r"""Energy that the model leaves unexplained, as a function of memberships and factors.
+    r"""What the model leaves unexplained, as a function of memberships and factors.
 
     .. math::
 
@@ -73,7 +74,7 @@ class TuckerObjective:
 
 
 class _State:
-    """Products that cost, gradients and Hessian at one point share."""
+    """What cost, gradients and Hessian at one point have in common."""
 
     def __init__(self, X: Array, point: Sequence[Array]) -> None:
         xp = get_namespace(X)

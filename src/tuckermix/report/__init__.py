@@ -1,9 +1,10 @@
-"""The report: one HTML file that shows a clustering to a person.
+"""The report: one HTML file to look at a clustering and to correct it.
 
-It needs no network, no server and no other file. Its numbers are made in `_content`, its pictures
-in `_images` and `_svg`, and its looks come from the templates beside this file.
+It needs no network, no server and no other file. What it shows of samples is gathered in
+`_samples` and `_images`, how they were clustered in `_content` and `_svg`; its looks and its script
+come from the templates beside this file.
 """
 
-from tuckermix.report._write import render_report, require_packages, write_report
+from tuckermix.report._write import Report, render_report, require_packages, write_report
 
-__all__ = ["render_report", "require_packages", "write_report"]
+__all__ = ["Report", "render_report", "require_packages", "write_report"]

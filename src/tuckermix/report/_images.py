@@ -1,200 +1,237 @@
-"""Pictures of samples as PNG data addresses, small enough for ten thousand of them."""
+"""Pictures of samples: from their files or from arrays, small enough for one page."""
 
 from __future__ import annotations
 
 import base64
 import io
 import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from tuckermix._array_api import blocks
+from tuckermix._reading import default_limit
 from tuckermix._records import Record
-from tuckermix.plots.pictures import montage, resized
+from tuckermix._sandbox import Sandbox, question
+from tuckermix._settings import Settings
+from tuckermix.plots.fitted import even_subsample, rows_of
+from tuckermix.plots.pictures import montage, resized, value_range, views
 
-GREY_LEVELS = 16
-"""Four bits a pixel: shapes stay, and a file takes a third of eight bits."""
 
-PALETTE_COLOURS = 64
-"""The colours of a colour picture, chosen for it."""
+@dataclass(frozen=True)
+class PageSettings(Settings):
+    """How much a page holds, so that it opens at once and can be sent by mail.
 
-CARD_SIDES = (48, 128)
-"""The longest side of a picture on a card, in pixels of the picture: the least, and the most."""
+    Attributes
+    ----------
+    picture_bytes : int
+        The text of all pictures. With the sheet and the names a page of a thousand photographs
+        stays below 6 MB.
+    first_share : float
+        The share of these bytes for the pictures that people see first, which are larger.
+    first_sides, other_sides : tuple of int
+        The least and the largest longest side of these pictures and of the others, in pixels.
+    sheet_bytes, sheet_pixels, sheet_side : int
+        The sheet of thumbnails for the map: bytes, pixels, and the longest side of one.
+    originals : int
+        Files that are opened again for their pictures. Of more samples the others are shown as
+        they were read.
+    first_typical, first_doubtful : int
+        Members of each cluster that people see first.
+    scale_samples : int
+        Samples from which the values shown as black and white are taken.
+    listed, placed : int
+        The most samples that the page knows, and of which the map is laid out.
+    levels : int
+        The finest level of the slider, where the chosen one is not much finer.
+    quality : int
+        Of WebP: no difference shows at the size of a screen.
+    frames : int
+        Frames of a video that the page can play.
+    tiny : int
+        Pictures up to this side keep each pixel.
+    """
 
-CARD_BYTES = 2_000_000
-"""Bytes of the pictures on all cards together; at half a byte per pixel the side follows."""
-
-THUMB_SIDE = 96
-"""The longest side of the pictures of the map and the list: enough to judge a picture by."""
-
-SHEET_PIXELS = 16_000_000
-"""The most pixels of a sheet: a phone holds that many, unpacked, and no more."""
-
-PHOTO_SIDE = 48
-"""From this side on a picture keeps its greys and colours; below, each pixel counts more."""
-
-JPEG_QUALITY = 85
-"""Where it shows no difference at the size of a thumbnail."""
-
-FULL_QUALITY = 92
-FULL_SIDE = 1024
-"""The longest side of a picture in full: no screen shows much more of one."""
-
-FULL_BYTES = 4_000_000
-"""Bytes of all pictures in full on the page; others are left to their files."""
-
-SMALLEST_SIDE = 8
-"""Below this nothing can be recognised; the sheet may then exceed its budget."""
-
-SHEET_BYTES = 2_400_000
-"""The thumbnails take no more than this: the file grows by a third when they are text."""
-
-SHEET_COLUMNS = 100
-SHEET_VIEWS = 3
-"""Views of a sample side by side on a card: the slices of a volume; a video has rows of them."""
-
-FULL_GAP = 2
-"""Pixels between the views of one sample, shown in full."""
-
-BETWEEN = 0.5
-"""The grey between views: it parts dark ones from dark ones, and bright from bright."""
-
-PLAYED_FRAMES = 16
-"""Frames of a video that the page can play: enough to see what moves, within the budget."""
+    picture_bytes: int = 3_900_000
+    first_share: float = 0.45
+    first_sides: tuple[int, int] = (160, 420)
+    other_sides: tuple[int, int] = (96, 260)
+    sheet_bytes: int = 900_000
+    sheet_pixels: int = 12_000_000
+    sheet_side: int = 64
+    originals: int = 2000
+    first_typical: int = 10
+    first_doubtful: int = 3
+    scale_samples: int = 2000
+    listed: int = 100_000
+    placed: int = 10_000
+    levels: int = 40
+    quality: int = 78
+    frames: int = 16
+    tiny: int = 48
 
 
 @dataclass(frozen=True)
 class Sheet(Record):
-    """Many small pictures on one large one."""
+    """Many small pictures on one large one, and the size of each within its tile."""
 
-    address: str  # the large picture as a data address
-    width: int  # the size of one small picture
-    height: int
-    columns: int  # how many lie side by side and above each other
+    address: str
+    tile: tuple[int, int]  # width and height
+    columns: int
     rows: int
+    sizes: list[tuple[int, int]]
 
 
-def png(picture: np.ndarray) -> bytes:
-    """Encode a picture with values in [0, 1], of shape (h, w) or (h, w, 3), with few colours."""
+class Pictures:
+    """Where the pictures of samples come from: their files, or what was read of them.
+
+    Files are opened by the child process with limits. What comes back is pixels, so that no page
+    carries the place where a photograph was taken.
+
+    Parameters
+    ----------
+    shown : array of shape (n_samples, d_1, ...)
+        The samples as they were read.
+    kind : str
+        How a sample is drawn, one of the kinds of `picture_kind` other than "auto".
+    files : sequence of (Path or None), default=()
+        The picture file of each sample; none of them is opened for samples of several views.
+    """
+
+    def __init__(self, shown: Any, kind: str, files: Sequence[Path | None] = ()) -> None:
+        use = PageSettings.current()
+        self.shown, self.kind = shown, kind
+        self.still = kind in ("image", "colour")
+        some = rows_of(shown, even_subsample(shown.shape[0], use.scale_samples))
+        self.limits = value_range(some)
+        self.files = list(files) if self.still else []
+        self.sandbox = Sandbox(default_limit())
+
+    def drawn(self, indices: Sequence[int], side: int, whole: bool = False) -> Iterator[np.ndarray]:
+        """Yield pictures as bytes, of shape (h, w) or (h, w, 3).
+
+        Parameters
+        ----------
+        indices : sequence of int
+            The samples.
+        side : int
+            The longest side of a picture, of each view where a sample has several.
+        whole : bool, default=False
+            Whether the views lie in one row, as the player of a video needs them.
+        """
+        named = [index for index in indices if index < len(self.files) and self.files[index]]
+        small = {"kind": "picture", "do": "small", "side": side}
+        asked = [question(path=self.files[index], **small) for index in named]  # type: ignore
+        answers = zip(named, self.sandbox.each(asked), strict=True)
+        for part in blocks(len(indices), 8 * int(np.prod(self.shown.shape[1:]))):
+            chosen = np.asarray(indices[part])
+            opened: dict[int, Any] = {}
+            for index in chosen.tolist():
+                if index < len(self.files) and self.files[index]:
+                    _, answer = next(answers)
+                    if not isinstance(answer, Exception):
+                        opened[index] = answer[1]
+            rest = [index for index in chosen.tolist() if index not in opened]
+            frames = PageSettings.current().frames if whole else 6
+            several = (
+                views(
+                    rows_of(self.shown, np.array(rest)),
+                    self.kind,
+                    limits=self.limits,
+                    n_frames=frames,
+                )
+                if rest
+                else ()
+            )
+            opened |= {
+                index: _laid_out(one, side, whole) for index, one in zip(rest, several, strict=True)
+            }
+            for index in chosen.tolist():
+                yield opened[index]
+
+
+def _laid_out(pictures: np.ndarray, side: int, whole: bool) -> np.ndarray:
+    """Lay the views of a sample side by side, as bytes; a player needs a gap of two pixels."""
+    columns, gap = (len(pictures), 2) if whole else (min(len(pictures), 3), 1)
+    sheet = montage(resized(pictures, side), columns, gap=gap, ground=0.5)
+    return np.rint(255 * np.clip(sheet, 0, 1)).astype(np.uint8)
+
+
+def encoded(picture: np.ndarray) -> tuple[bytes, str]:
+    """Return a picture as a file and its media type: PNG where each pixel counts, or WebP."""
     from PIL import Image
 
     stream = io.BytesIO()
-    if picture.ndim == 2:
-        levels = np.rint(np.clip(picture, 0, 1) * (GREY_LEVELS - 1)).astype(np.uint8)
-        height, width = picture.shape
-        image = Image.frombytes("P", (width, height), levels.tobytes())
-        shades = np.rint(np.linspace(0, 255, GREY_LEVELS)).astype(int)
-        image.putpalette(np.repeat(shades, 3).tolist())
-        image.save(stream, "PNG", bits=4, optimize=True)
-    else:
-        levels = np.rint(np.clip(picture, 0, 1) * 255).astype(np.uint8)
-        image = Image.fromarray(levels).quantize(PALETTE_COLOURS)
+    image = Image.fromarray(picture)
+    if is_tiny(picture):
         image.save(stream, "PNG", optimize=True)
-    return stream.getvalue()
+        return stream.getvalue(), "image/png"
+    image.save(stream, "WEBP", quality=PageSettings.current().quality, method=2)
+    return stream.getvalue(), "image/webp"
 
 
-def data_address(content: bytes, kind: str = "image/png") -> str:
-    """Return `content` as an address that holds it."""
+def address(picture: np.ndarray) -> str:
+    """Return a picture as an address that holds it."""
+    content, kind = encoded(picture)
     return f"data:{kind};base64,{base64.b64encode(content).decode('ascii')}"
 
 
-def encoded(picture: np.ndarray, quality: int = JPEG_QUALITY) -> tuple[bytes, str]:
-    """Encode one picture with all its greys or colours: a PNG, or a JPEG where that is shorter.
+def fitting_side(pictures: Pictures, indices: Sequence[int], room: int, sides: Any) -> int:
+    """Return the longest side at which pictures of these samples take `room` bytes."""
+    low, high = sides
+    some = [indices[place] for place in even_subsample(len(indices), 12)]
+    mean = np.mean([len(address(picture)) for picture in pictures.drawn(some, high)])
+    return int(np.clip(high * math.sqrt(room / (mean * len(indices))), low, high))
 
-    Parameters
-    ----------
-    picture : array of shape (h, w) or (h, w, 3)
-        Values in [0, 1].
-    quality : int, default=85
-        The quality of the JPEG.
 
-    Returns
-    -------
-    content : bytes
-        The file.
-    kind : str
-        Its media type.
-    """
+def is_tiny(picture: np.ndarray) -> bool:
+    """Tell whether each pixel of a picture counts."""
+    return max(picture.shape[:2]) <= PageSettings.current().tiny
+
+
+def thumbnail(picture: np.ndarray) -> Any:
+    """Return a picture as an image for the sheet."""
     from PIL import Image
 
-    image = Image.fromarray(np.rint(np.clip(picture, 0, 1) * 255).astype(np.uint8))
-    plain, lossy = io.BytesIO(), io.BytesIO()
-    image.save(plain, "PNG")
-    # Colours at full resolution: neighbours on a sheet must not run into each other.
-    image.save(lossy, "JPEG", quality=quality, subsampling=0)
-    if len(lossy.getvalue()) < len(plain.getvalue()):
-        return lossy.getvalue(), "image/jpeg"
-    return plain.getvalue(), "image/png"
+    image, side = Image.fromarray(picture), PageSettings.current().sheet_side
+    image.thumbnail((side, side))
+    return image
 
 
-def compact(picture: np.ndarray, side: int) -> tuple[bytes, str]:
-    """Encode a picture, or a sheet of pictures of this side, in the way that suits its size."""
-    return encoded(picture) if side >= PHOTO_SIDE else (png(picture), "image/png")
+def sprite_sheet(images: Sequence[Any]) -> Sheet:
+    """Lay small images out on one sheet of limited bytes, each at the top left of its tile."""
+    from PIL import Image
 
-
-def full_address(pictures: np.ndarray) -> str:
-    """Return the views of one sample, side by side and as large as they are, as a data address."""
-    shown = resized(pictures, FULL_SIDE)
-    return data_address(
-        *encoded(montage(shown, len(shown), gap=FULL_GAP, ground=BETWEEN), FULL_QUALITY)
-    )
-
-
-def contact_sheet(pictures: np.ndarray, side: int = CARD_SIDES[1]) -> str:
-    """Return the views of one sample, side by side in rows of `SHEET_VIEWS`, as a data address.
-
-    Parameters
-    ----------
-    pictures : array of shape (n_views, h, w) or (n_views, h, w, 3)
-        The frames of a video, the slices of a volume, or one picture.
-    side : int, default=128
-        The longest side of one of them in the result.
-
-    Returns
-    -------
-    address : str
-        The sheet.
-    """
-    small = resized(pictures, side)
-    sheet = montage(small, min(len(small), SHEET_VIEWS), gap=1, ground=BETWEEN)
-    return data_address(*compact(sheet, max(small.shape[1:3])))
-
-
-def card_side(n: int) -> int:
-    """Return the side of the pictures on cards so that `n` of them keep to `CARD_BYTES`."""
-    return int(np.clip(math.sqrt(2 * CARD_BYTES / max(n, 1)), *CARD_SIDES))
-
-
-def thumb_side(n: int) -> int:
-    """Return the side of thumbnails so that `n` of them keep to `SHEET_PIXELS`."""
-    return int(np.clip(math.sqrt(SHEET_PIXELS / max(n, 1)), SMALLEST_SIDE, THUMB_SIDE))
-
-
-def sprite_sheet(pictures: Any, budget: int = SHEET_BYTES) -> Sheet:
-    """Lay pictures out on one sheet that takes no more than `budget` bytes.
-
-    Parameters
-    ----------
-    pictures : array of shape (n, h, w) or (n, h, w, 3)
-        The pictures, with values in [0, 1].
-    budget : int, default=2400000
-        The most bytes of the encoded sheet.
-
-    Returns
-    -------
-    sheet : Sheet
-        The sheet; the pictures are shrunk where the budget asks for it.
-    """
-    columns = min(SHEET_COLUMNS, len(pictures))
-    side = min(thumb_side(len(pictures)), max(pictures.shape[1:3]))
+    use = PageSettings.current()
+    side = int(np.clip(math.sqrt(use.sheet_pixels / len(images)), 8, use.sheet_side))
+    side = min(side, max(max(image.size) for image in images))
+    colour = any(image.mode == "RGB" for image in images)
     while True:
-        small = resized(pictures, side)
-        content, kind = compact(montage(small, columns, gap=0), side)
-        if len(content) <= budget or side <= SMALLEST_SIDE:
+        for image in images:
+            image.thumbnail((side, side))
+        width = max(image.width for image in images)
+        height = max(image.height for image in images)
+        columns = math.ceil(math.sqrt(len(images) * height / width))
+        rows = math.ceil(len(images) / columns)
+        sheet = Image.new("RGB" if colour else "L", (columns * width, rows * height))
+        for place, image in enumerate(images):
+            sheet.paste(image, (place % columns * width, place // columns * height))
+        content, kind = _encoded_sheet(sheet, side)
+        if len(content) <= use.sheet_bytes or side <= 8:
             break
-        # Bytes grow a little slower than pixels; one below the estimate spares a third round.
-        side = max(SMALLEST_SIDE, int(side * math.sqrt(budget / len(content))))
-    height, width = small.shape[1:3]
-    rows = math.ceil(len(pictures) / columns)
-    return Sheet(data_address(content, kind), width, height, columns, rows)
+        side = max(8, int(0.95 * side * math.sqrt(use.sheet_bytes / len(content))))
+    text = f"data:{kind};base64,{base64.b64encode(content).decode('ascii')}"
+    return Sheet(text, (width, height), columns, rows, [image.size for image in images])
+
+
+def _encoded_sheet(sheet: Any, side: int) -> tuple[bytes, str]:
+    """Encode a sheet; where each pixel of a picture counts, with sixteen greys or 64 colours."""
+    stream = io.BytesIO()
+    if side <= PageSettings.current().tiny / 2:
+        sheet.quantize(16 if sheet.mode == "L" else 64).save(stream, "PNG", optimize=True)
+        return stream.getvalue(), "image/png"
+    sheet.save(stream, "WEBP", quality=70, method=2)
+    return stream.getvalue(), "image/webp"

@@ -1,4 +1,4 @@
-"""Drawings of the report as numbers and paths: marks of the map, curves of the convergence."""
+"""Curves of the report as points and ticks."""
 
 from __future__ import annotations
 
@@ -9,17 +9,6 @@ from typing import Any
 import numpy as np
 
 from tuckermix._records import Record
-
-MAP_WIDTH, MAP_HEIGHT = 1000, 660
-"""The units of the map; every position is a whole number of them, which saves half the bytes."""
-
-MAP_MARGIN = 18
-MARK_SIZES = (2.2, 7.0)
-MARK_SCALE = 160.0
-"""The half-width of a mark is `MARK_SCALE` / √n units, within `MARK_SIZES`."""
-
-NUMBER_HEIGHT = 15
-"""Half the height of a number on the map, and a little more."""
 
 CHART_WIDTH, CHART_HEIGHT = 420, 240
 CHART_LEFT, CHART_RIGHT, CHART_TOP, CHART_BOTTOM = 84, 14, 14, 48
@@ -37,64 +26,6 @@ SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 LOG_FLOOR = 1e-17
 """Where a zero is drawn on a log scale: below rounding error."""
-
-
-_TAIL = 0.35
-SHAPES: list[list[tuple[float, float]]] = [
-    [],  # the circle, drawn with arcs
-    [(-0.9, -0.9), (0.9, -0.9), (0.9, 0.9), (-0.9, 0.9)],
-    [(0, -1.1), (1.1, 0.9), (-1.1, 0.9)],
-    [(0, -1.25), (1.25, 0), (0, 1.25), (-1.25, 0)],
-    [(0, 1.1), (1.1, -0.9), (-1.1, -0.9)],
-    [
-        (-_TAIL, -1.1), (_TAIL, -1.1), (_TAIL, -_TAIL), (1.1, -_TAIL), (1.1, _TAIL), (_TAIL, _TAIL),
-        (_TAIL, 1.1), (-_TAIL, 1.1), (-_TAIL, _TAIL), (-1.1, _TAIL), (-1.1, -_TAIL),
-        (-_TAIL, -_TAIL),
-    ],
-    [(1.1, 0), (-0.9, 1.1), (-0.9, -1.1)],
-    [(-1.1, 0), (0.9, 1.1), (0.9, -1.1)],
-    [(-0.6, -1.1), (0.6, -1.1), (0.6, 1.1), (-0.6, 1.1)],
-]  # fmt: skip
-"""Outlines about the origin with equal areas: circle, square, triangle up, diamond, triangle down,
-cross, triangle right, triangle left, bar. One less than there are colours."""
-
-
-def mark(cluster: int, size: float) -> str:
-    """Return the outline of a cluster's mark as a relative path, to follow ``M x y``."""
-    corners = SHAPES[cluster % len(SHAPES)]
-    if not corners:
-        r = _short(size)
-        d = _short(2 * size)
-        return f"m-{r} 0a{r} {r} 0 1 0 {d} 0a{r} {r} 0 1 0-{d} 0z"
-    points = np.array(corners) * size
-    steps = np.diff(points, axis=0)
-    x, y = points[0]
-    path = "".join(f"l{_short(dx)} {_short(dy)}" for dx, dy in steps)
-    return f"m{_short(x)} {_short(y)}{path}z"
-
-
-def number_offset(size: float) -> int:
-    """Return how far above a mark of this half-width its number stands clear of it."""
-    return round(size + NUMBER_HEIGHT)
-
-
-def mark_size(n: int) -> float:
-    """Return the half-width of a mark on a map of `n` samples."""
-    return float(np.clip(MARK_SCALE / math.sqrt(max(n, 1)), *MARK_SIZES))
-
-
-def map_positions(positions: np.ndarray) -> np.ndarray:
-    """Scale positions to the units of the map, as whole numbers; the shape is kept."""
-    positions = np.asarray(positions, dtype=float)
-    low, high = positions.min(axis=0), positions.max(axis=0)
-    room = np.array([MAP_WIDTH, MAP_HEIGHT]) - 2 * MAP_MARGIN
-    span = np.where(high > low, high - low, 1.0)
-    # Axes of a map mean nothing, so each may have its own scale, up to a factor of two.
-    factors = room / span
-    factors = np.minimum(factors, 2 * factors.min())
-    centred = (positions - (low + high) / 2) * factors * [1, -1]
-    middle = np.array([MAP_WIDTH / 2, MAP_HEIGHT / 2])
-    return np.rint(centred + middle).astype(int)
 
 
 @dataclass(frozen=True)
@@ -192,10 +123,3 @@ def linear_ticks(low: float, high: float) -> tuple[list[float], list[str], str]:
     decimals = max(0, -math.floor(math.log10(step / factor) + 1e-9))
     texts = [f"{value / factor:,.{decimals}f}" for value in values]
     return values, texts, f"in {power_of_ten(exponent)}" if exponent else ""
-
-
-def _short(value: float) -> str:
-    """Write a number with one decimal and nothing more."""
-    text = f"{value:.1f}"
-    text = text.removesuffix(".0")
-    return "0" if text == "-0" else text

@@ -4,32 +4,62 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import html
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import numpy as np
 
 from tuckermix._array_api import to_numpy
 from tuckermix._files import write_text
 from tuckermix._optional import require
-from tuckermix.features.registry import last_step
-from tuckermix.plots import fitted
-from tuckermix.plots.fitted import Placed, labels_of
+from tuckermix.plots.fitted import as_fitted, labels_of
 from tuckermix.plots.style import COLOURS
-from tuckermix.report import _content, _images, _listing, _svg
-from tuckermix.summary import FitSummary, innermost, printable, sample_names, summarize_fit, surety
+from tuckermix.report import _content, _svg
+from tuckermix.report._samples import Subject, content
+from tuckermix.summary import FitSummary, printable, sample_names, sizes_text, summarize_fit, surety
 
 TEMPLATES = Path(__file__).with_name("templates")
 
+SCRIPTS = "base state picture tiles clusters all tray map viewer choose main"
+"""The modules of the script, in the order in which they are put together."""
+
+NOUNS = {"image": "picture", "colour": "picture", "signal": "sample", "channels": "sample"}
+"""What a sample is called; others by their kind."""
+
 DARK_COLOURS = {"#555555": "#bbbbbb", "#882255": "#e06c9f", "#332288": "#a89cf0"}
-"""Stand-ins for the dark tones of the palette on a dark ground."""
+"""What stands for the dark tones of the palette on a dark ground."""
 
 
 def require_packages() -> None:
     """Say what to install where a package that the report needs is missing."""
     for module, package in (("jinja2", "jinja2"), ("PIL", "pillow")):
         require(module, "The report", "report", package=package)
+
+
+def style() -> str:
+    """Return the style of every page that this version writes."""
+    dark = [DARK_COLOURS.get(colour, colour) for colour in COLOURS]
+    palettes = [
+        " ".join(f"--c{place}: {colour};" for place, colour in enumerate(palette))
+        for palette in (COLOURS, dark)
+    ]
+    text = (TEMPLATES / "report.css").read_text(encoding="utf-8")
+    return (
+        f":root {{ {palettes[0]} }}\n"
+        f"@media screen and (prefers-color-scheme: dark) {{ :root {{ {palettes[1]} }} }}\n{text}"
+    )
+
+
+def script() -> str:
+    """Return the script of every page that this version writes."""
+    parts = [
+        (TEMPLATES / f"{name}.js").read_text(encoding="utf-8").rstrip() for name in SCRIPTS.split()
+    ]
+    return '"use strict";\n(function () {\n' + "\n\n".join(parts) + "\n})();\n"
 
 
 def policy(style: str, script: str) -> str:
@@ -75,8 +105,9 @@ def render_report(
     command: str | None = None,
     kind: str = "auto",
     summary: FitSummary | None = None,
-    placed: Placed | None = None,
+    features: Any = None,
     scene: tuple[int, int] | None = None,
+    selection: Any = None,
     folder: str | os.PathLike[str] | None = None,
     page_folder: str | os.PathLike[str] | None = None,
     skipped: Any = (),
@@ -85,8 +116,8 @@ def render_report(
 
     Parameters
     ----------
-    model : TuckerClustering, MultiViewClustering, AutoClustering or Pipeline
-        The fitted clustering, or a pipeline of features and a clustering: the report shows the
+    model : TuckerClustering or Pipeline
+        The fitted clustering, or a pipeline of features and a clustering: the report then shows the
         samples and their means in each cluster, not the features.
     X : array of shape (n_samples, d_1, ...)
         The samples that it was fitted on.
@@ -108,11 +139,13 @@ def render_report(
         How a sample is shown; see the displays.
     summary : FitSummary, default=None
         The figures of the fit, where they are known already; None computes them.
-    placed : Placed, default=None
-        Soft labels and places of the samples, see `tuckermix.plots.fitted`; None computes them.
+    features : array of shape (n_samples, ...), default=None
+        What the transformers of a pipeline make of `X`; None computes it.
     scene : tuple of int, default=None
         Height and width of the scene whose pixels are the samples: labels and mixing weights are
         shown as maps then.
+    selection : Selection, default=None
+        How the view and the number of clusters were chosen, see `tuckermix.AutoClustering`.
     folder : str or path, default=None
         Where the files of the samples lie, below which `names` are paths: each picture is linked
         to its file then.
@@ -130,18 +163,22 @@ def render_report(
     import jinja2
     from markupsafe import Markup
 
-    final, reading = last_step(model), getattr(model, "reading_", None)
-    transformers = () if final is model else tuple(step for _, step in model.steps[:-1])
-    found = labels_of(final if final is model else model, X, "The report")
-    if placed is None:
-        placed = fitted.placed(model, X)
-    proba = to_numpy(placed.proba if proba is None else proba)
-    inner, samples = innermost(model), X
-    images = None if inner is model else X
-    X = X if placed.seen is None else placed.seen
+    named_clusters = getattr(model, "cluster_names_", {})
+    reading = getattr(model, "reading_", None)
+    if hasattr(model, "best_estimator_"):
+        selection = model.selection_ if selection is None else selection
+        model = model.best_estimator_
+        named_clusters = named_clusters or getattr(model, "cluster_names_", {})
+    images, transformers = None, ()
+    if hasattr(model, "steps"):
+        images, transformers = X, tuple(step for _, step in model.steps[:-1])
+        X = model[:-1].transform(X) if features is None else features
+        model = model[-1]
+    found = labels_of(model, X, "The report")
+    proba = to_numpy(model.predict_proba(as_fitted(model, X)) if proba is None else proba)
     # Outliers are shown with the cluster that they resemble most, and counted.
     labels = np.where(found < 0, proba.argmax(axis=1), found)
-    base, missing = _listing.linked(names, folder, page_folder)
+    base, missing = linked(names, folder, page_folder)
     named = sample_names(names, X.shape[0])
     if truth is not None:
         truth = np.asarray(to_numpy(truth) if hasattr(truth, "shape") else truth)
@@ -152,6 +189,29 @@ def render_report(
             )
         if truth.dtype.kind not in "biuf":
             truth = np.array([printable(name) for name in truth.tolist()])
+    names_of_clusters = named_clusters or getattr(model, "cluster_names_", {})
+    subject = Subject(
+        model, X, labels, proba, named, truth, kind, images, found < 0, names is not None,
+        {int(key): printable(name) for key, name in names_of_clusters.items()},
+    )  # fmt: skip
+    files: list[Path | None] = []
+    if base is not None and folder is not None:
+        gone = set(missing)
+        files = [
+            None if place in gone else Path(folder) / str(name) for place, name in enumerate(names)
+        ]
+    shown = content(subject, files)
+    data = shown.pop("data")
+    kinds, unlinked = subject.shown_kind, set(missing)
+    listed = range(X.shape[0]) if data["samples"] is None else data["samples"]
+    data |= {
+        "base": base,
+        "unlinked": [place for place, sample in enumerate(listed) if sample in unlinked],
+        "caption": _caption(subject),
+        "noun": NOUNS.get(kinds, kinds),
+    }
+    if summary is None and hasattr(model, "cost_"):
+        summary = summarize_fit(model, X, proba, labels=found, truth=truth, seconds=seconds)
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(TEMPLATES),
         autoescape=True,
@@ -159,52 +219,99 @@ def render_report(
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    subject = _content.Subject(
-        inner, X, labels, proba, named, truth, kind, images, found < 0, placed.places
-    )
-    cards = _content.cards(subject)
-    on_cards = [member.sample for card in cards for member in (*card.typical, *card.doubtful)]
-    listing = _listing.listing(labels, on_cards)
-    drawn = _content.sample_map(subject, listing.samples[listing.marks])
-    data = _listing.listing_data(subject, listing, names is not None, base, missing)
-    if summary is None:
-        summary = summarize_fit(
-            final, samples, proba, labels=found, truth=truth, seconds=seconds, seen=placed.seen
-        )
+    lines = _content.reading_lines(source, reading, bool(skipped), scene)
+    css, js = style(), script()
+    settings = summary.settings if summary is not None else {}
     return environment.get_template("report.html.j2").render(
         title=printable(title),
         source=None if source is None else printable(source),
         n_samples=X.shape[0],
-        facts=_content.facts(summary),
-        kind=subject.shown_kind,
-        of_images=images is not None,
-        surety=surety(summary.settings)[0],
-        cards=cards,
-        map=drawn,
-        data={**data, **drawn.data},
-        full=_listing.full_pictures(subject, listing, on_cards),
-        places=dict(zip(on_cards, listing.places(on_cards), strict=True)),
-        n_listed=len(listing.samples),
-        full_megabytes=_images.FULL_BYTES // 1_000_000,
+        n_outliers=int((found < 0).sum()),
+        noun=data["noun"],
+        data=data,
+        **shown,
+        facts=[]
+        if summary is None
+        else _content.facts(summary, None if images is None else tuple(images.shape[1:])),
+        surety=surety(settings)[0],
         skipped=[(printable(name), _sentence(printable(reason))) for name, reason in skipped],
         confusion=_content.confusion(truth, labels),
-        charts=_content.charts(inner),
-        selection=_content.selection(getattr(final, "selection_", None)),
-        scene_maps=_content.scene_maps(inner, labels, scene),
-        settings=[(name, repr(value)) for name, value in summary.settings.items()],
-        versions=list(summary.versions.items()),
-        snippet=_content.snippet(
-            final, transformers, _content.reading_lines(source, reading, bool(skipped), scene)
-        ),
-        n_outliers=int((found < 0).sum()),
+        charts=_content.charts(model),
+        selection=_content.selection(selection),
+        scene_maps=_content.scene_maps(model, labels, scene),
+        settings=[(name, _plain(value)) for name, value in settings.items()],
+        versions=[] if summary is None else list(summary.versions.items()),
+        snippet=_content.snippet(model, transformers, lines),
         command=None if command is None else printable(command),
-        colours=COLOURS,
-        dark=[DARK_COLOURS.get(colour, colour) for colour in COLOURS],
         size=_svg,
-        policy=policy,
-        style=Markup((TEMPLATES / "report.css").read_text(encoding="utf-8")),
-        script=Markup((TEMPLATES / "report.js").read_text(encoding="utf-8")),
+        policy=policy(css, js),
+        style=Markup(css),
+        script=Markup(js),
     )
+
+
+def _plain(value: Any) -> str:
+    """Write a setting for people."""
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {_plain(one)}" for key, one in value.items())
+    if isinstance(value, list | tuple):
+        return ", ".join(map(_plain, value))
+    return {None: "not set", True: "yes", False: "no"}.get(value, str(value))
+
+
+def _caption(subject: Subject) -> str:
+    """Say what is seen where a picture has several views; nothing where it is an image."""
+    shape = sizes_text(subject.shown.shape[1:])
+    return {
+        "volume": f"The middle slices of {shape} voxels, one along each axis",
+        "channels": f"Channels of {shape}, some of them",
+    }.get(subject.shown_kind, "")
+
+
+def linked(
+    names: Any, folder: str | os.PathLike[str] | None, page: str | os.PathLike[str] | None
+) -> tuple[str | None, list[int]]:
+    """Find the files that names stand for, as seen from the page.
+
+    Parameters
+    ----------
+    names : sequence of str or None
+        The names of the samples: paths below `folder`.
+    folder : path or None
+        Where the files lie.
+    page : path or None
+        The folder of the page: links are relative to it, so that both can move together. None
+        writes the whole path.
+
+    Returns
+    -------
+    base : str or None
+        The address of the folder, with a slash at its end; None where no name is a file.
+    missing : list of int
+        The samples whose name is no file there, or one that no address can hold.
+    """
+    if folder is None or names is None:
+        return None, []
+    root = Path(folder)
+    missing = [index for index, name in enumerate(names) if not _is_file(root, str(name))]
+    if len(missing) == len(names):
+        return None, []
+    base = root.resolve().as_uri().rstrip("/")
+    if page is not None:
+        with suppress(ValueError):  # another drive
+            relative = os.path.relpath(root.resolve(), Path(page).resolve())
+            base = quote(os.fsencode(relative.replace(os.sep, "/")))
+    return f"{base}/", missing
+
+
+def _is_file(root: Path, name: str) -> bool:
+    """Say whether a name is a file below `root` that an address of plain text can name."""
+    try:
+        name.encode()
+        path = root / name
+        return path.is_file() and path.resolve().is_relative_to(root.resolve())
+    except (OSError, ValueError):
+        return False
 
 
 def _sentence(text: str) -> str:
@@ -225,8 +332,45 @@ def write_report(path: str | os.PathLike[str], model: Any, X: Any, **options: An
         The samples that it was fitted on.
     **options
         The options of `render_report`: `truth`, `names`, `title`, `source`, `seconds`, `proba`,
-        `command`, `kind`, `summary`, `placed`, `scene`, `folder`, `skipped`. Links to files are
-        relative to `path`.
+        `command`, `kind`, `summary`, `features`, `scene`, `selection`, `folder`, `skipped`. Links
+        to files are relative to `path`.
     """
     here = {"page_folder": Path(path).parent, **options}
     write_text(path, render_report(model, X, **here))
+
+
+class Report:
+    """The report of a fitted clustering in a notebook: the page in a frame of its own.
+
+    The frame keeps the styles of the notebook and of the page apart, and the page cannot reach the
+    notebook.
+
+    Parameters
+    ----------
+    model : estimator
+        The fitted clustering.
+    X : array of shape (n_samples, d_1, ...)
+        The samples that it was fitted on.
+    height : int, default=800
+        The height of the frame in pixels.
+    **options
+        The options of `render_report`.
+    """
+
+    def __init__(self, model: Any, X: Any, *, height: int = 800, **options: Any) -> None:
+        self.height = int(height)
+        self.page = render_report(model, X, **options)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the page to a file, atomically."""
+        write_text(path, self.page)
+
+    def __repr__(self) -> str:
+        return f"Report of {len(self.page) / 1e6:.1f} MB: save(path) writes it to a file."
+
+    def _repr_html_(self) -> str:
+        page = html.escape(self.page, quote=True)
+        return (
+            '<iframe sandbox="allow-scripts allow-downloads allow-popups" title="Report" '
+            f'width="100%" height="{self.height}" style="border: 0" srcdoc="{page}"></iframe>'
+        )

@@ -1,4 +1,4 @@
-"""Records of a comparison and of its outcome."""
+"""What was compared, and how it came out."""
 
 from __future__ import annotations
 

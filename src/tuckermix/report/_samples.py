@@ -1,0 +1,371 @@
+"""The samples of the report as plain values: clusters at every level, places, pictures."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+from scipy.spatial import cKDTree
+from sklearn.neighbors import NearestNeighbors
+
+from tuckermix._array_api import is_dask, to_numpy
+from tuckermix._records import Record
+from tuckermix.plots.fitted import as_fitted, even_subsample, rows_of, subspace_of
+from tuckermix.plots.layout import neighbor_map
+from tuckermix.plots.pictures import picture_kind, views
+from tuckermix.report._images import (
+    PageSettings,
+    Pictures,
+    address,
+    fitting_side,
+    is_tiny,
+    sprite_sheet,
+    thumbnail,
+)
+
+
+@dataclass(frozen=True)
+class Subject(Record):
+    """The contents of a report: a fitted model, its samples, and what is known of them."""
+
+    model: Any
+    X: Any
+    labels: np.ndarray
+    proba: np.ndarray
+    names: list[str]
+    truth: Any = None
+    kind: str = "auto"
+    images: Any = None
+    """Images to show in place of `X`, where `X` holds features of images."""
+    outliers: Any = None
+    """Which samples are outliers, where these are told apart."""
+    named: bool = False
+    """Whether the names were given; others follow from the places of the samples."""
+    cluster_names: dict[int, str] = field(default_factory=dict)
+    """Names of clusters."""
+
+    @property
+    def shown(self) -> Any:
+        """Values from which pictures are made."""
+        return self.X if self.images is None else self.images
+
+    @property
+    def shown_kind(self) -> str:
+        """How samples are drawn: one of the kinds of `picture_kind`, and never "auto"."""
+        return picture_kind(tuple(self.shown.shape[1:]), self.kind)
+
+
+def points_of(model: Any, X: Any) -> np.ndarray:
+    """Return the points by which a model compares samples, as rows; the samples if it has none."""
+    if hasattr(model, "estimators_"):  # several views
+        views_of = [
+            (view[:-1], view[-1]) if hasattr(view, "steps") else (None, view)
+            for _, view in model.estimators_
+        ]
+        seen = [
+            (
+                X if before is None or not before.steps else before.transform(as_fitted(model, X)),
+                last,
+            )
+            for before, last in views_of
+        ]
+        return np.concatenate([subspace_of(last, part) for part, last in seen], axis=1)
+    if hasattr(model, "place") or hasattr(model, "transform"):
+        return subspace_of(model, X)
+    return to_numpy(X).reshape(X.shape[0], -1)
+
+
+def embedding(Z: np.ndarray) -> np.ndarray:
+    """Return points in few dimensions as bytes: near enough to tell which samples are alike."""
+    n, width = Z.shape
+    some = Z[even_subsample(n, 5000)].astype(float)
+    mean = some.mean(axis=0)
+    _, _, axes = np.linalg.svd(some - mean, full_matrices=False)
+    few = (Z - mean) @ axes[: min(16 if n <= 20_000 else 8, width)].T
+    reach = np.abs(few).max() or 1.0
+    return np.rint(127.5 * (few / reach + 1)).astype(np.uint8)
+
+
+def positions(Z: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """Place samples on the map, as whole numbers; beyond `placed`, beside their neighbours."""
+    chosen = even_subsample(len(Z), PageSettings.current().placed)
+    laid = neighbor_map(Z[chosen], labels[chosen])
+    if len(chosen) < len(Z):
+        few = embedding(Z).astype(float)
+        _, near = cKDTree(few[chosen]).query(few, 3)
+        rest = laid[near].mean(axis=1)
+        rest[chosen] = laid
+        laid = rest
+    low, high = laid.min(axis=0), laid.max(axis=0)
+    # Axes of a map mean nothing, so each may have its own scale, up to a factor of two.
+    factors = np.array([4000.0, 2400.0]) / np.maximum(high - low, 1e-12)
+    return np.rint((laid - low) * np.minimum(factors, 2 * factors.min())).astype(int)
+
+
+def levels_of(model: Any, X: Any, labels: np.ndarray, few: np.ndarray) -> dict[str, Any]:
+    """Return the levels of the tree of clusters, as labels of the finest clusters of the page.
+
+    Parameters
+    ----------
+    model : estimator
+        The fitted model; without a tree there is one level.
+    X : array of shape (n_samples, d_1, ...)
+        The samples.
+    labels : array of shape (n_samples,)
+        The labels at the chosen level.
+    few : array of shape (n_samples, d)
+        Where samples lie, to find a leaf for outliers and for samples that were moved.
+
+    Returns
+    -------
+    tree : dict
+        "leaf" of each sample; "levels": for each number of clusters the label of each leaf;
+        "chosen"; "marked": levels whose last split comes back in parts of the samples.
+    """
+    n_clusters, tree = int(labels.max()) + 1, tree_of(model)
+    if tree is None or len(np.unique(tree.clusters)) < n_clusters:
+        levels = {n_clusters: list(range(n_clusters))}
+        return {"leaf": labels, "levels": levels, "chosen": n_clusters, "marked": []}
+    chosen, finest = int(tree.n_clusters), finest_level(tree)
+    leaves = to_numpy(tree.leaves)
+    bottom = tree.cut(finest)
+    _, first = np.unique(bottom, return_index=True)
+    if len(leaves) == len(labels):
+        leaf = np.where(leaves < 0, -1, bottom[leaves])
+    else:
+        leaf = to_numpy(model.predict(as_fitted(model, X), n_clusters=finest))
+    levels = {count: tree.cut(count)[first].tolist() for count in range(min(2, chosen), finest + 1)}
+    table = np.array(levels[chosen])
+    wrong = (leaf < 0) | (table[leaf] != labels)
+    for cluster in np.unique(labels[wrong]):
+        asking, sure = wrong & (labels == cluster), ~wrong & (labels == cluster)
+        leaf[asking] = np.flatnonzero(table == cluster)[0]
+        if sure.any():
+            leaf[asking] = leaf[sure][cKDTree(few[sure]).query(few[asking])[1]]
+    score = {count: float(tree.stability[tree.n_leaves - count]) for count in levels if count > 1}
+    steps = {count: own - score.get(count + 1, 0.0) for count, own in score.items() if own > 0.7}
+    marked = sorted(sorted(steps, key=steps.__getitem__)[-5:])
+    return {"leaf": leaf, "levels": levels, "chosen": chosen, "marked": marked}
+
+
+def finest_level(tree: Any) -> int:
+    """Return the number of clusters to which the page goes down."""
+    return min(tree.n_leaves, max(PageSettings.current().levels, int(tree.n_clusters) + 20))
+
+
+def tree_of(model: Any) -> Any:
+    """Return the tree of clusters of a model, or None where it has none."""
+    try:
+        tree = model.tree_
+    except (AttributeError, NotImplementedError, ValueError):
+        return None
+    return None if is_dask(tree.leaves) or tree.n_leaves < 2 else tree
+
+
+def near_duplicates(Z: np.ndarray) -> list[list[int]]:
+    """Return groups of samples that are far closer to each other than neighbours usually are."""
+    if len(Z) < 3 or len(Z) > PageSettings.current().placed:
+        return []
+    distances, near = NearestNeighbors(n_neighbors=2).fit(Z).kneighbors(Z)
+    # Equal samples: each other's neighbour, whichever comes first.
+    own = near[:, 0] == np.arange(len(Z))
+    other, distance = np.where(own, near[:, 1], near[:, 0]), distances[:, 1]
+    close = np.flatnonzero(distance <= 0.15 * np.median(distance))
+    if len(close) > len(Z) // 4:  # most samples have a copy: that says nothing of any of them
+        close = close[distance[close] == 0]
+    links = coo_array((np.ones(len(close)), (close, other[close])), shape=(len(Z), len(Z)))
+    _, group = connected_components(links, directed=False)
+    found: dict[int, list[int]] = {}
+    for place in np.unique(np.concatenate([close, other[close]])).tolist():
+        found.setdefault(int(group[place]), []).append(place)
+    return sorted((one for one in found.values() if len(one) > 1), key=lambda one: one[0])[:200]
+
+
+def unusual(subject: Subject) -> list[int]:
+    """Return the samples that fit no cluster well, the strangest first."""
+    told = np.flatnonzero(subject.outliers) if subject.outliers is not None else np.array([], int)
+    n = len(subject.labels)
+    if (
+        len(told)
+        or n > PageSettings.current().placed
+        or not hasattr(subject.model, "outlier_scores")
+    ):
+        return [int(place) for place in told]
+    try:
+        scores = to_numpy(subject.model.outlier_scores(as_fitted(subject.model, subject.X)))
+    except (ValueError, AttributeError):  # without landmarks there are no scores
+        return []
+    order = np.argsort(-scores, kind="stable")[: max(3, n // 50)]
+    return [int(place) for place in order if scores[place] > 1.5]
+
+
+def content(subject: Subject, files: Sequence[Path | None] = ()) -> dict[str, Any]:
+    """Gather what the page shows of the samples, as plain values.
+
+    Parameters
+    ----------
+    subject : Subject
+        What the report is about.
+    files : sequence of (Path or None), default=()
+        The picture file of each sample, where there is one.
+
+    Returns
+    -------
+    content : dict
+        "data": what the script knows of each listed sample, in few bytes. "clusters": the first
+        pictures of each cluster. "pictures": those of other samples. "sheet": thumbnails.
+    """
+    use = PageSettings.current()
+    kind, labels = subject.shown_kind, subject.labels
+    listed = even_subsample(len(labels), use.listed)
+    proba = subject.proba
+    sure = proba[np.arange(len(labels)), labels]
+    Z = points_of(subject.model, subject.X)
+    few = embedding(Z)
+    tree = levels_of(subject.model, subject.X, labels, few)
+    first = _first_seen(few, labels, sure)
+    marked = even_subsample(len(listed), use.placed)
+    pictures = Pictures(subject.shown, kind, files if len(labels) <= use.originals else ())
+    shown = [int(place) for _, typical, doubtful in first for place in (*typical, *doubtful)]
+    held, thumbs, films = _drawn(pictures, shown, listed[marked], is_dask(subject.shown))
+    sheet = sprite_sheet([thumbs[int(place)] for place in listed[marked]])
+    ratios = [round(100 * thumb.width / thumb.height) for thumb in thumbs.values()]
+    where = np.full(len(labels), -1)
+    where[listed] = np.arange(len(listed))
+    second = np.argsort(-proba, axis=1, kind="stable")[:, 1] if proba.shape[1] > 1 else labels
+    classes, kinds = (None, None)
+    if subject.truth is not None:
+        classes, kinds = np.unique(subject.truth, return_inverse=True)
+    spread = positions(Z, labels)[listed]
+    data = {
+        "total": len(labels),
+        "samples": None if len(listed) == len(labels) else listed.tolist(),
+        "names": [subject.names[index] for index in listed] if subject.named else None,
+        "leaf": tree["leaf"][listed].tolist(),
+        "levels": tree["levels"],
+        "chosen": tree["chosen"],
+        "steady": tree["marked"],
+        "called": {str(key): name for key, name in subject.cluster_names.items()},
+        "sure": np.rint(1000 * sure[listed]).astype(int).tolist(),
+        "second": np.where(second == labels, proba.argmax(axis=1), second)[listed].tolist(),
+        "near": base64.b64encode(np.ascontiguousarray(few[listed]).tobytes()).decode(),
+        "at": spread.reshape(-1).tolist(),
+        "twins": [[int(where[one]) for one in group] for group in near_duplicates(Z)],
+        "strange": [int(where[one]) for one in unusual(subject) if where[one] >= 0],
+        "out": []
+        if subject.outliers is None
+        else np.flatnonzero(subject.outliers[listed]).tolist(),
+        "classes": None if classes is None else [str(value) for value in classes],
+        "truth": None if kinds is None else kinds.reshape(-1)[listed].tolist(),
+        "marks": None if len(marked) == len(listed) else marked.tolist(),
+        "sheet": [*sheet.tile, sheet.columns, sheet.rows],
+        "sizes": sheet.sizes if len(set(sheet.sizes)) > 1 else sheet.sizes[:1],
+        "ratios": ratios if len(set(ratios)) > 1 else ratios[:1],
+        "kind": kind,
+        "frames": _frames(subject) if kind == "video" else 0,
+    }
+    on_page = set(shown)
+    data["id"] = hashlib.sha256(json.dumps([data["names"], data["leaf"]]).encode()).hexdigest()[:16]
+    return {
+        "data": data,
+        "first": [
+            {
+                "cluster": cluster,
+                "name": subject.cluster_names.get(cluster, ""),
+                "size": int((labels == cluster).sum()),
+                "pictures": [
+                    {
+                        "place": int(where[place]),
+                        "name": subject.names[place],
+                        "address": held[place],
+                        "doubtful": place in doubtful,
+                    }
+                    for place in (*typical, *doubtful)
+                    if place in held and where[place] >= 0
+                ],
+            }
+            for cluster, typical, doubtful in first
+        ],
+        "pictures": {
+            int(where[place]): text for place, text in held.items() if place not in on_page
+        },
+        "films": {int(where[place]): text for place, text in films.items() if where[place] >= 0},
+        "sheet": sheet.address,
+        "n_listed": len(listed),
+    }
+
+
+def _first_seen(
+    few: np.ndarray, labels: np.ndarray, sure: np.ndarray
+) -> list[tuple[int, list[int], list[int]]]:
+    """Return each cluster with its typical and its doubtful members, the largest cluster first.
+
+    This order is that of the script: by the share in thousandths, then by the distance from the
+    middle, then by the number.
+    """
+    use, found = PageSettings.current(), []
+    listed = np.isin(np.arange(len(labels)), even_subsample(len(labels), use.listed))
+    points = few.astype(float)
+    for cluster in np.argsort(-np.bincount(labels), kind="stable").tolist():
+        members = np.flatnonzero((labels == cluster) & listed)
+        if not len(members):
+            continue
+        away = np.linalg.norm(points[members] - points[members].mean(axis=0), axis=1)
+        share = np.rint(1000 * sure[members])
+        order = members[np.lexsort((members, np.round(away, 3), -share))].tolist()
+        typical = order[: use.first_typical]
+        rest = [place for place in order[use.first_typical :] if sure[place] < 0.6]
+        found.append((cluster, typical, rest[::-1][: use.first_doubtful]))
+    return found
+
+
+def _drawn(
+    pictures: Pictures, first: list[int], marked: np.ndarray, slow: bool
+) -> tuple[dict[int, str], dict[int, Any], dict[int, str]]:
+    """Draw samples, each of them once.
+
+    Returns
+    -------
+    held : dict of int to str
+        Pictures as addresses, those of `first` in front.
+    thumbs : dict of int to image
+        Small pictures of those of the map, in their order.
+    films : dict of int to str
+        All frames of the first videos.
+    """
+    use = PageSettings.current()
+    held: dict[int, str] = {}
+    films: dict[int, str] = {}
+    thumbs: dict[int, Any] = dict.fromkeys(marked.tolist())
+    others = np.random.default_rng(0).permutation(np.setdiff1d(marked, first)).tolist()
+    room = int(use.first_share * use.picture_bytes)
+    for indices, sides in ((first, use.first_sides), (others, use.other_sides)):
+        if not indices:
+            continue
+        side = fitting_side(pictures, indices, room, sides)
+        for index, picture in zip(indices, pictures.drawn(indices, side), strict=True):
+            thumbs[index] = thumbnail(picture) if index in thumbs else None
+            if room <= 0 or (sides is use.other_sides and (slow or is_tiny(picture))):
+                continue  # the sheet has each of its pixels
+            held[index] = address(picture)
+            room -= len(held[index])
+        room = use.picture_bytes - sum(map(len, held.values()))
+    if pictures.kind == "video":
+        drawn = pictures.drawn(first, use.other_sides[1], whole=True)
+        for index, picture in zip(first, drawn, strict=True):
+            films[index] = address(picture)
+    return held, {place: thumbs[place] for place in marked.tolist()}, films
+
+
+def _frames(subject: Subject) -> int:
+    """Return the number of frames in the film of a video."""
+    first = rows_of(subject.shown, np.arange(1))
+    return int(views(first, "video", n_frames=PageSettings.current().frames).shape[1])
