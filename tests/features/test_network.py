@@ -115,6 +115,8 @@ def test_videos_go_frame_by_frame(small_network, rng):
     first = Network(small_network, space=(2, 3)).fit_transform(np.moveaxis(videos, 3, 1))
     np.testing.assert_allclose(first, found, rtol=1e-4, atol=1e-5)
     assert Network(small_network, layer="pooled").fit_transform(videos).shape == (2, 16, 5)
+    few = Network(small_network, frames=2).fit_transform(videos)
+    np.testing.assert_allclose(few, found[..., [1, 3]], rtol=1e-4, atol=1e-5)
 
 
 def test_threads_do_not_matter(small_network, rng):

@@ -76,6 +76,14 @@ class Layout:
         channel = others.pop() if coloured else None
         return cls((places[0], places[1]), channel, tuple(others))
 
+    def thinned(self, X: Array, most: int | None) -> Array:
+        """Return samples with at most so many frames, evenly spaced, of the last axis of these."""
+        if not self.others or most is None or int(X.shape[self.others[-1]]) <= most:
+            return X
+        size, xp = int(X.shape[self.others[-1]]), get_namespace(X)
+        kept = (np.arange(most) * size + size // 2) // most
+        return xp.take(X, asarray_like(kept, X, dtype=xp.int64), axis=self.others[-1])
+
     def pictures(self, X: Array) -> Array:
         """Return every frame of every sample as (n_frames, channels, height, width)."""
         xp = get_namespace(X)

@@ -24,6 +24,7 @@ from tuckermix._array_api import (
 )
 from tuckermix._fields import EVERY_TRANSFORMER, check_fields, is_text, pair_of
 from tuckermix._threads import one_blas_thread
+from tuckermix._validation import check_integer
 from tuckermix.features._input import check_samples, dataset_range, map_rows, over_chunks
 from tuckermix.features._networks import (
     KNOWN,
@@ -119,6 +120,9 @@ class Network(TransformerMixin, BaseEstimator):
         network was trained with, where that is known, or else ``"imagenet"``.
     space : None or tuple of two int, default=None
         The axes of `X` that are height and width; None means axes 1 and 2.
+    frames : int or None, default=None
+        At most this many frames of a video, or slices of a volume, are looked at: evenly spaced
+        ones of the last such axis. None means all.
     n_jobs : int or None, default=None
         How many threads work on batches of images, see `Scattering`.
 
@@ -168,6 +172,7 @@ class Network(TransformerMixin, BaseEstimator):
         *,
         normalize: Any = None,
         space: Any = None,
+        frames: int | None = None,
         n_jobs: int | None = None,
     ):
         self.model = model
@@ -175,6 +180,7 @@ class Network(TransformerMixin, BaseEstimator):
         self.size = size
         self.normalize = normalize
         self.space = space
+        self.frames = frames
         self.n_jobs = n_jobs
 
     def fit(self, X: Any, y: Any = None) -> Network:
@@ -292,6 +298,7 @@ class Network(TransformerMixin, BaseEstimator):
     def _all_maps(self, X: Array, layers: tuple[tuple[str, bool], ...]) -> list[Array]:
         """Return the outputs of layers for samples in memory, pooled where asked for."""
         engine, layout = self._engine(), self._layout()
+        X = layout.thinned(X, self.frames)
         stays = _on_accelerator(X) and isinstance(engine, TorchEngine)
         work = X if stays else to_numpy(X)
         shape = tuple(int(size) for size in X.shape)
@@ -378,6 +385,8 @@ class Network(TransformerMixin, BaseEstimator):
                 f"The 'layer' parameter of {type(self).__name__} must be None or the name of a "
                 f"layer. Got {self.layer!r} instead."
             )
+        if self.frames is not None:
+            check_integer(self.frames, "frames", type(self).__name__)
         self._normalization()
         fitting_size(self.size, (1, 1), SETTINGS.sides, type(self).__name__)
 
