@@ -2,6 +2,7 @@
 
 from tuckermix._reading import ReadError
 from tuckermix.datasets._dataset import Dataset
+from tuckermix.datasets._embeddings import read_embeddings
 from tuckermix.datasets._frames import labels_like
 from tuckermix.datasets._objects import make_objects
 from tuckermix.datasets._pictures import VIDEO_SUFFIXES
@@ -32,4 +33,5 @@ __all__ = [
     "make_objects",
     "make_tensor_clusters",
     "read",
+    "read_embeddings",
 ]

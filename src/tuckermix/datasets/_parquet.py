@@ -27,7 +27,7 @@ PIXEL_NAMES = ("pixels", "image", *SAMPLE_NAMES)
 """Columns in which samples are commonly stored as lists."""
 
 
-def read_parquet(path: Path, options: Options, read_files: FileReader) -> Dataset:
+def read_parquet(path: Path, options: Options, read_files: FileReader | None) -> Dataset:
     """Read the samples of a Parquet table.
 
     Parameters
@@ -36,8 +36,8 @@ def read_parquet(path: Path, options: Options, read_files: FileReader) -> Datase
         The table.
     options : Options
         `key` is the column of the samples or of their paths, `label_key` that of the classes.
-    read_files : callable
-        Reads files, given their folder, their names and the options.
+    read_files : callable or None
+        Reads files, given their folder, their names and the options, see `read_table`.
 
     Returns
     -------

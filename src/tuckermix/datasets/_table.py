@@ -67,7 +67,7 @@ def roles(columns: Sequence[str], options: Options) -> tuple[str | None, str | N
     return key, label if isinstance(label, str) else None
 
 
-def read_table(path: Path, options: Options, read_files: FileReader) -> Dataset:
+def read_table(path: Path, options: Options, read_files: FileReader | None) -> Dataset:
     """Read a table as text: the files that it names, or the numbers in it.
 
     Parameters
@@ -76,8 +76,9 @@ def read_table(path: Path, options: Options, read_files: FileReader) -> Dataset:
         The table.
     options : Options
         `key` is the column of the paths, `label_key` that of the classes.
-    read_files : callable
-        Reads files, given their folder, their names and the options.
+    read_files : callable or None
+        Reads files, given their folder, their names and the options. None means that paths are
+        names of rows, and no files are opened.
 
     Returns
     -------
@@ -132,7 +133,9 @@ def _parsed(head: list[str], rows: Iterator[list[str]], options: Options) -> Tab
     return Table(texts, [head[place] for place in places], table)
 
 
-def samples_of_table(path: Path, table: Table, options: Options, read_files: FileReader) -> Dataset:
+def samples_of_table(
+    path: Path, table: Table, options: Options, read_files: FileReader | None
+) -> Dataset:
     """Take samples, names and classes from a table.
 
     A column of paths counts where it was asked for, where there are no numbers, or where the first
@@ -144,7 +147,7 @@ def samples_of_table(path: Path, table: Table, options: Options, read_files: Fil
         raise Refusal(f"the column {key!r} holds numbers", "Set key to the column of the paths")
     there = bool(paths) and (path.parent / str((paths or [""])[0])).is_file()
     rows: Sequence[int]
-    if paths is not None and (options.key is not None or not table.names or there):
+    if read_files and paths is not None and (options.key is not None or not table.names or there):
         data = _from_paths(path, paths, options, read_files)
         rows = data.extra.pop("rows")
     elif table.names:

@@ -77,7 +77,7 @@ class Layout:
         return cls((places[0], places[1]), channel, tuple(others))
 
     def thinned(self, X: Array, most: int | None) -> Array:
-        """Return samples with at most so many frames, evenly spaced, of the last axis of these."""
+        """Return samples with at most `most` frames, evenly spaced, of their last axis."""
         if not self.others or most is None or int(X.shape[self.others[-1]]) <= most:
             return X
         size, xp = int(X.shape[self.others[-1]]), get_namespace(X)

@@ -1,0 +1,130 @@
+"""Vectors or maps of samples that were computed elsewhere, in the order of the samples."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path, PurePosixPath
+
+import numpy as np
+
+from tuckermix._reading import Refusal, reading
+from tuckermix.datasets._dataset import Dataset
+from tuckermix.datasets._options import Options
+from tuckermix.datasets._parquet import PARQUET_SUFFIXES, read_parquet
+from tuckermix.datasets._read import read, read_with
+from tuckermix.datasets._table import PATH_NAMES, TABLE_SUFFIXES, read_table
+
+NAMES = ("names", *PATH_NAMES, *(f"{name}s" for name in PATH_NAMES))
+"""Names by which an ``.npz`` file has the names of samples."""
+
+
+def read_embeddings(
+    path: str | os.PathLike[str],
+    names: Sequence[str] | None = None,
+    *,
+    max_bytes: int | None = None,
+) -> np.ndarray:
+    """Read embeddings of samples that were computed elsewhere.
+
+    Parameters
+    ----------
+    path : str or path
+        The file, of any kind that `read` knows. In a table (``.csv``, ``.tsv``, ``.parquet``) a
+        column ``name``, ``file`` or ``path`` says which sample a row belongs to; in ``.npz`` an
+        array of such a name does.
+    names : sequence of str or None, default=None
+        The names of the samples, such as `Dataset.names`. A name in the file is the same, or has
+        the same end after the last slash, or that without its suffix. None, or a file without
+        names, means that rows are in the order of the samples.
+    max_bytes : int or None, default=None
+        See `read`.
+
+    Returns
+    -------
+    embeddings : ndarray of shape (n_samples, ...)
+        One row for each of `names`, in their order.
+
+    Examples
+    --------
+    >>> from tuckermix.datasets import read, read_embeddings
+    >>> data = read("photos/")  # doctest: +SKIP
+    >>> embeddings = read_embeddings("clip.parquet", data.names)  # doctest: +SKIP
+    """
+    source = Path(path)
+    data = _read(source, max_bytes)
+    with reading(source):
+        if data.X.dtype.kind not in "biuf":
+            raise Refusal(f"it holds {data.X.dtype}", "Store numbers")
+        if names is None:
+            return np.asarray(data.X)
+        if data.names is not None:
+            return np.asarray(data.X[_rows(data.names, names)])
+        if data.n_samples != len(names):
+            raise Refusal(
+                f"it has {data.n_samples} rows without names, and there are {len(names)} samples",
+                "Store a row for each sample in their order, or a column of their names",
+            )
+        return np.asarray(data.X)
+
+
+def _read(source: Path, max_bytes: int | None) -> Dataset:
+    """Read a file; the names in a table are those of rows, never of files to open."""
+    suffix = source.suffix.lower()
+    readers = {
+        **dict.fromkeys(TABLE_SUFFIXES, read_table),
+        **dict.fromkeys(PARQUET_SUFFIXES, read_parquet),
+    }
+    options = Options.checked(max_bytes=max_bytes)
+    try:
+        if suffix in readers and source.is_file():
+            with reading(source):
+                return readers[suffix](source, options, None)
+        data = read_with(source, options)
+    finally:
+        options.sandbox.close()
+    if suffix != ".npz" or data.names is not None:
+        return data
+    with np.load(source, allow_pickle=False) as content:
+        key = next((name for name in NAMES if name in content.files), None)
+    if key is not None:
+        told = read(source, label_key=key, max_bytes=max_bytes)
+        assert told.labels is not None
+        classes = told.class_names or [str(one) for one in range(int(told.labels.max()) + 1)]
+        return replace(data, names=[classes[label] for label in told.labels])
+    return data
+
+
+def _rows(theirs: Sequence[str], names: Sequence[str]) -> list[int]:
+    """Return the row of each name, by the first way of comparing that finds all of them."""
+    missing: list[str] = []
+    for short in (_whole, _end, _stem):
+        rows: dict[str, int] = {}
+        for row, name in enumerate(theirs):
+            rows.setdefault(short(name), row)
+        wanted = [short(name) for name in names]
+        unique = len(rows) == len(theirs) and len(set(wanted)) == len(wanted)
+        lacking = [name for name, key in zip(names, wanted, strict=True) if key not in rows]
+        if unique and not lacking:
+            return [rows[key] for key in wanted]
+        if not missing or (unique and len(lacking) < len(missing)):
+            missing = lacking
+    raise Refusal(
+        f"it has no row for {len(missing)} of {len(names)} samples, such as {missing[0]!r}"
+        if missing
+        else "it names a sample twice",
+        "Store a row for each sample, with the name of its file",
+    )
+
+
+def _whole(name: str) -> str:
+    return name.replace("\\", "/").removeprefix("./")
+
+
+def _end(name: str) -> str:
+    return PurePosixPath(_whole(name)).name
+
+
+def _stem(name: str) -> str:
+    return PurePosixPath(_whole(name)).stem
