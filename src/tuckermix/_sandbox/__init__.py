@@ -3,7 +3,8 @@
 Parsers of foreign formats may crash, hang or fill the memory. They run in a child process with
 limits, one for each reading, which is started by the first question and started again after it
 died. A question is a line of JSON. An answer is two lengths, that many bytes of JSON and that many
-bytes of values; both lengths are checked before anything is taken, and nothing is unpickled.
+bytes of values; both lengths are checked before anything is taken, and nothing is unpickled. Large
+arrays come in several answers.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from tuckermix._reading import Refusal, damaged
+from tuckermix._reading import Path, Refusal, damaged
 
 LENGTHS = struct.Struct("<2Q")
 NUMBERS_AND_TEXT = "buifSU"
@@ -69,7 +70,8 @@ class Limits:
     pipe : int
         Bytes of the pipe of answers where its size can be set: a larger one doubles the speed.
     piece : int
-        Bytes of values to ask for at a time, so that the child holds no second copy of an array.
+        Bytes of values to send at a time, so that the child holds no copy of a whole array, and
+        what it copies lies in the cache of the processor.
     tick : float
         Seconds between looks at time and memory.
     """
@@ -85,7 +87,7 @@ class Limits:
     ahead: int = 32
     buffer: int = 2**18
     pipe: int = 2**20
-    piece: int = 16 * 2**20
+    piece: int = 2**20
     tick: float = 0.1
 
 
@@ -97,7 +99,7 @@ class _Child:
 
     def __init__(self, limit: int) -> None:
         command = [sys.executable, "-I", "-c", START, json.dumps(sys.path), str(limit)]
-        self.process = subprocess.Popen(
+        started: Any = subprocess.Popen(
             command,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -105,72 +107,63 @@ class _Child:
             bufsize=LIMITS.buffer,
             env={**os.environ, **ENVIRONMENT},
         )
-        assert self.process.stdin is not None
-        assert self.process.stdout is not None
-        self.stdin, self.stdout = self.process.stdin, self.process.stdout
-        _widen(self.stdout.fileno())
-        self.owner = os.getpid()
+        with suppress(ImportError, AttributeError, OSError):
+            import fcntl
+
+            fcntl.fcntl(started.stdout.fileno(), fcntl.F_SETPIPE_SZ, LIMITS.pipe)
+        self.process = started
+        self.owner, self.memory = os.getpid(), limit + LIMITS.libraries
         self.kinds: set[str] = set()
         self.why = ""
         self._deadline = math.inf
         self._asked, self._closed = threading.Event(), threading.Event()
         threading.Thread(target=self._watch, daemon=True).start()
-        self.memory = limit + LIMITS.libraries
-        try:
-            self.receive(LIMITS.start, 0)
-        except EOFError as error:
-            self.close()
-            raise Refusal(
-                "the process that parses files does not start",
-                "Check that Python can start another Python here",
-            ) from error
 
     def _watch(self) -> None:
-        while not self._closed.is_set():
+        while not self.why:
             self._asked.wait()
             if self._closed.wait(LIMITS.tick):
-                break
+                return
             if time.monotonic() > self._deadline:
                 self.why = "time"
             elif resident_memory(self.process.pid) > self.memory:
                 self.why = "memory"
-            if self.why:
-                self.process.kill()
-                break
+        self.process.kill()
 
     def send(self, *questions: Question) -> None:
         """Send questions; a process that has died is noticed when its answer is missing."""
         with suppress(OSError):
             for one in questions:
-                self.stdin.write(json.dumps(one).encode() + b"\n")
-            self.stdin.write(b"\n")  # says that these answers are waited for
-            self.stdin.flush()
+                self.process.stdin.write(json.dumps(one).encode() + b"\n")
+            self.process.stdin.write(b"\n")  # says that these answers are waited for
+            self.process.stdin.flush()
 
-    def receive(self, seconds: float, most: int, into: np.ndarray | None = None) -> _Answer:
-        """Wait for an answer with at most `most` bytes of values, or exactly those of `into`."""
-        self._deadline = time.monotonic() + seconds
+    def receive(self, asked: Question, most: int, place: Any = None) -> _Answer:
+        """Wait for an answer with at most `most` bytes of values, which are put into `place`."""
+        self._deadline = time.monotonic() + asked["seconds"]
         self._asked.set()
         try:
             said_bytes, nbytes = LENGTHS.unpack(self._exactly(LENGTHS.size))
             if said_bytes > LIMITS.said or nbytes > most:
                 raise Refusal(f"its parser gave {nbytes} bytes where {most} were expected")
             said = json.loads(self._exactly(said_bytes))
-            if into is None or nbytes != into.nbytes or not said.get("shape") or "turned" in said:
-                return said, self._exactly(nbytes)
-            self._fill(into.reshape(-1).view("u1").data)
-            return said, bytearray()
+            content = self._exactly(nbytes, place)
+        except EOFError as error:
+            raise self._cause() from error
         finally:
             self._asked.clear()
             self._deadline = math.inf
+        told = _error(said, asked["path"])
+        if told is not None:
+            told.answered = True  # type: ignore[attr-defined]
+            raise told
+        return said, content
 
-    def _exactly(self, count: int) -> bytearray:
-        content = bytearray(count)
-        self._fill(memoryview(content))
-        return content
-
-    def _fill(self, place: memoryview) -> None:
-        if self.stdout.readinto(place) < len(place):  # type: ignore[attr-defined]
+    def _exactly(self, count: int, place: Any = None) -> Any:
+        content = bytearray(count) if place is None else place[:count]
+        if self.process.stdout.readinto(content) < count:
             raise EOFError
+        return content
 
     def close(self) -> None:
         """End the process."""
@@ -180,27 +173,32 @@ class _Child:
             return  # a fork of the process that started it
         self.process.kill()
         with suppress(OSError):  # what was not sent any more
-            self.stdin.close()
-        self.stdout.close()
+            self.process.stdin.close()
+        self.process.stdout.close()
         self.process.wait()
 
-    def cause(self) -> Refusal:
+    def _cause(self) -> Refusal:
         """Say why it died."""
         if self.why == "time":
             return Refusal(
                 "its parser finds no end in it: it is damaged, or has far too many parts",
-                "Get the file again, or store it in fewer parts",
+                "Get the file again, or store it again in fewer parts",
             )
         if self.why == "memory":
             return no_memory()
         code = self.process.wait()
+        if not self.kinds:  # no library was loaded
+            return Refusal(
+                "the process that parses files does not start",
+                "Check that Python can start another Python here",
+            )
         return Refusal(
             f"it ends the process that parses it (exit code {code})",
             "Get the file again, or open it in the program that made it and save it again",
         )
 
 
-_Answer = tuple[Said, bytearray]
+_Answer = tuple[Said, bytearray | memoryview]
 Values = tuple[Said, np.ndarray]
 
 
@@ -236,30 +234,6 @@ class Sandbox:
         """End the children; the next question starts one again."""
         _end(self._idle)
 
-    def ask(self, kind: str, do: str, path: str | os.PathLike[str], **details: Any) -> Said:
-        """Ask for something without values."""
-        return self._one(question(kind, do, path, **details), 0)[0]
-
-    def array(
-        self,
-        kind: str,
-        do: str,
-        path: str | os.PathLike[str],
-        into: np.ndarray | None = None,
-        **details: Any,
-    ) -> Values:
-        """Ask for values; those that `into` has room for, in its type, are put there."""
-        most = self.limit
-        if into is not None:
-            most, details["expected"] = max(most, into.nbytes), into.nbytes
-        said, content = self._one(question(kind, do, path, **details), most, into)
-        return said, values_of(said, content, into)
-
-    def _one(self, asked: Question, most: int, into: np.ndarray | None = None) -> _Answer:
-        with self._child(asked["kind"]) as child:
-            child.send(asked)
-            return _received(child, asked, most, into)
-
     @contextmanager
     def _child(self, kind: str) -> Iterator[_Child]:
         """Hold a child. It is kept for the next question unless one has no proper answer."""
@@ -268,7 +242,7 @@ class Sandbox:
             if kind not in child.kinds:  # libraries may take long to load, and files may not
                 load = {"kind": kind, "do": "load", "path": "", "seconds": LIMITS.start}
                 child.send(load)
-                _received(child, load, 0)
+                child.receive(load, 0)
                 child.kinds.add(kind)
             yield child
         except BaseException as error:
@@ -287,6 +261,30 @@ class Sandbox:
             child.close()
         return _Child(self.limit)
 
+    def ask(self, kind: str, do: str, path: Path, into: Any = None, **details: Any) -> Values:
+        """Ask for one answer, or for values that come in pieces and are put into an array."""
+        *_, last = self.pieces(kind, do, path, into, **details)
+        return last
+
+    def pieces(
+        self, kind: str, do: str, path: Path, into: Any = None, **details: Any
+    ) -> Iterator[Values]:
+        """Ask for values that come one piece after another."""
+        asked = question(kind, do, path, **details)
+        room = None if into is None else into.reshape(-1).view("u1").data
+        with self._child(kind) as child:
+            child.send(asked)
+            more = True
+            while more:
+                most = self.limit if room is None else len(room)
+                said, content = child.receive(asked, most, room)
+                more, values = said.get("more", False), values_of(said, content)
+                if room is not None:
+                    room = room[len(content) :]
+                    if values.dtype != into.dtype or (room and not more):
+                        raise ValueError(f"{values.dtype} came for {into.dtype}, or too few")
+                yield said, values
+
     def each(self, questions: Sequence[Question]) -> Iterator[Values | Exception]:
         """Answer questions in their order; the next ones are sent before they are due.
 
@@ -302,7 +300,7 @@ class Sandbox:
                         child.send(*questions[sent : sent + most])
                         sent = min(len(questions), sent + most)
                     try:
-                        said, content = _received(child, questions[done], self.limit)
+                        said, content = child.receive(questions[done], self.limit)
                         answer: Any = said, values_of(said, content)
                     except Exception as error:
                         if not getattr(error, "answered", False):
@@ -314,31 +312,13 @@ class Sandbox:
                     done += 1
                     yield answer
 
-    def pieces(
-        self, kind: str, do: str, path: str | os.PathLike[str], **details: Any
-    ) -> Iterator[np.ndarray]:
-        """Ask for values whose number is not known before: they come one piece after another."""
-        asked = question(kind, do, path, **details)
-        with self._child(kind) as child:
-            child.send(asked)
-            while True:
-                said, content = _received(child, asked, self.limit)
-                if "shape" not in said:
-                    return
-                yield values_of(said, content)
-
 
 class _Died(Exception):
     """Says that a child is not asked any further."""
 
 
 def question(
-    kind: str,
-    do: str,
-    path: str | os.PathLike[str],
-    expected: int = 0,
-    parts: int = 0,
-    **details: Any,
+    kind: str, do: str, path: Path, expected: int = 0, parts: int = 0, **details: Any
 ) -> Question:
     """Put a question together, with the time that its answer may take.
 
@@ -365,37 +345,17 @@ def question(
     return {"kind": kind, "do": do, "path": path, "seconds": seconds, **details}
 
 
-def values_of(said: Said, content: bytearray, into: np.ndarray | None = None) -> np.ndarray:
+def values_of(said: Said, content: bytearray | memoryview) -> np.ndarray:
     """Take the values of an answer, whose type, shape and length must agree."""
-    if "shape" not in said:
+    if "values" not in said:
         return np.empty(0)
-    dtype, shape = np.dtype(said["dtype"]), tuple(said["shape"])
-    if dtype.kind not in NUMBERS_AND_TEXT or not all(type(n) is int and n >= 0 for n in shape):
-        raise ValueError(f"values of type {dtype} and shape {shape} came")
-    values = None
-    if into is not None and not content:
-        values = into
-    elif math.prod(shape) * dtype.itemsize == len(content):
-        values = np.frombuffer(content, dtype).reshape(shape)
-        values = values.T if said.get("turned") else values
-    if values is None or (into is not None and (dtype, values.shape) != (into.dtype, into.shape)):
+    dtype, shape = np.dtype(said["values"][0]), tuple(said["values"][1])
+    whole = all(type(size) is int and size >= 0 for size in shape)
+    nbytes = math.prod(shape) * dtype.itemsize
+    if dtype.kind not in NUMBERS_AND_TEXT or not whole or nbytes != len(content):
         raise ValueError(f"{len(content)} bytes came for {shape} values of {dtype}")
-    if into is not None and values is not into:
-        into[...] = values
-    return values
-
-
-def _received(child: _Child, asked: Question, most: int, into: np.ndarray | None = None) -> _Answer:
-    """Wait for an answer and raise what it says went wrong."""
-    try:
-        said, content = child.receive(asked["seconds"], most, into)
-    except EOFError as error:
-        raise child.cause() from error
-    told = _error(said, asked["path"])
-    if told is not None:
-        told.answered = True  # type: ignore[attr-defined]
-        raise told
-    return said, content
+    values = np.frombuffer(content, dtype).reshape(shape)
+    return values.T if said.get("turned") else values
 
 
 def _error(said: Said, path: str) -> Exception | None:
@@ -412,14 +372,6 @@ def _error(said: Said, path: str) -> Exception | None:
     if "fault" in said:
         return damaged(*said["fault"])
     return None
-
-
-def _widen(descriptor: int) -> None:
-    """Make a pipe larger, where the system can."""
-    with suppress(ImportError, AttributeError, OSError):
-        import fcntl
-
-        fcntl.fcntl(descriptor, fcntl.F_SETPIPE_SZ, LIMITS.pipe)
 
 
 def _end(children: list[_Child]) -> None:

@@ -37,8 +37,20 @@ def part(
     }
 
 
-def _slices(region: Region) -> tuple[slice, ...]:
-    return tuple(slice(low, high) for low, high in region)
+def in_pieces(array: Any, region: Region, step: int) -> Answers:
+    """Read a region of what is indexed like an array, `step` entries of the first axis at a time.
+
+    Pieces end at multiples of `step`. No step means one piece.
+    """
+    within = tuple(slice(low, high) for low, high in region)
+    if not step:
+        yield {}, array[within]
+        return
+    low, last = region[0]
+    while low < last:
+        high = min(last, (low // step + 1) * step)
+        yield {"more": high < last}, array[(slice(low, high), *within[1:])]
+        low = high
 
 
 def _as_text(values: Any, name: str, limit: int) -> np.ndarray:
@@ -80,14 +92,13 @@ class Hdf5:
         self.file.visititems(visit)
         yield {"parts": found}, None
 
-    def answer_read(self, name: str, region: Region) -> Answers:
+    def answer_read(self, name: str, region: Region, step: int) -> Answers:
         import h5py
 
         item = self.file[name]
-        if h5py.check_string_dtype(item.dtype) and item.dtype.kind == "O":
-            yield {}, _as_text(item.asstr()[_slices(region)], item.name, self.limit)
-        else:
-            yield {}, item[_slices(region)]
+        text = h5py.check_string_dtype(item.dtype) and item.dtype.kind == "O"
+        for said, values in in_pieces(item.asstr() if text else item, region, step):
+            yield said, _as_text(values, item.name, self.limit) if text else values
 
 
 def _of_hdf5(name: str, item: Any, matlab: bool) -> dict[str, Any]:
@@ -169,10 +180,10 @@ class Zarr:
             parts.append(part(name, array.shape, dtype, note, **more))
         yield {"parts": parts}, None
 
-    def answer_read(self, name: str, region: Region, version: int) -> Answers:
-        values = self._array(name, version)[_slices(region)]
-        plain = values.dtype.kind in NUMERIC_KINDS + "SU"
-        yield {}, values if plain else _as_text(values, name, self.limit)
+    def answer_read(self, name: str, region: Region, step: int, version: int) -> Answers:
+        for said, values in in_pieces(self._array(name, version), region, step):
+            plain = values.dtype.kind in NUMERIC_KINDS + "SU"
+            yield said, values if plain else _as_text(values, name, self.limit)
 
 
 class Mat:
@@ -203,7 +214,7 @@ class Mat:
                 parts.append(part(name, shape, self.CLASSES.get(kind, ""), note))
         yield {"parts": parts}, None
 
-    def answer_read(self, name: str, region: Region) -> Answers:
+    def answer_read(self, name: str, region: Region, step: int) -> Answers:
         import scipy.io
 
         kind = "complex array"
@@ -217,7 +228,7 @@ class Mat:
                 f"{name!r} holds a MATLAB {kind}, and samples are real numbers",
                 "Store the samples as an array of integers or floating-point numbers",
             )
-        yield {}, values[_slices(region)]
+        yield from in_pieces(values, region, step)
 
 
 class Nifti:

@@ -49,8 +49,6 @@ def serve(limit: int, questions: BinaryIO, answers: BinaryIO) -> None:
     _restrict("RLIMIT_NOFILE", LIMITS.files)
     files = _Files(limit)
     warnings.simplefilter("ignore")
-    _send(answers, {"ready": True})
-    answers.flush()
     for line in questions:
         if line == b"\n":
             answers.flush()
@@ -119,9 +117,9 @@ def _send(answers: BinaryIO, said: dict[str, Any], values: Any = None) -> None:
         import numpy as np
 
         values = np.asarray(values)
-        if values.flags.f_contiguous and not values.flags.c_contiguous:
+        if values.flags.f_contiguous and not values.flags.c_contiguous and "more" not in said:
             said, values = {**said, "turned": True}, values.T  # no copy is made
-        said = {**said, "dtype": values.dtype.str, "shape": list(values.shape)}
+        said = {**said, "values": [values.dtype.str, values.shape]}
         content = np.ascontiguousarray(values).reshape(-1).view("u1").data
     text = json.dumps(said).encode()
     if len(text) > LIMITS.said:

@@ -14,8 +14,7 @@ from tuckermix._axes import arrange, chosen_axes, kind_of
 from tuckermix._optional import require
 from tuckermix._pixels import fitted, match, resize
 from tuckermix._reading import Refusal, check_fits, open_regular
-
-Answers = Iterator[tuple[dict[str, Any], Any]]
+from tuckermix._sandbox.arrays import Answers, Region, in_pieces
 
 FORMATS = ("PNG", "JPEG", "BMP", "PPM", "GIF", "WEBP")
 # Left to itself, Pillow also tries formats that start other programs, such as PostScript.
@@ -91,7 +90,7 @@ class Picture:
                 tiff = Tiff(self.path, self.limit)
                 declared = math.prod(tiff.shape) * tiff.dtype.itemsize
                 check_fits("its pages", declared, self.limit)
-                image = tiff.region([(0, size) for size in tiff.shape])
+                image = tiff[tuple(slice(0, size) for size in tiff.shape)]
                 found, colour, names = tiff.axes, tiff.colour, tiff.channels
             else:
                 image, names = self._decoded(stream), []
@@ -243,21 +242,19 @@ class Tiff:
         said = {"shape": self.shape, "axes": self.axes, "type": self.dtype.str}
         yield {**said, "colour": self.colour, "channels": self.channels}, None
 
-    def answer_read(self, region: Sequence[Sequence[int]]) -> Answers:
+    def answer_read(self, region: Region, step: int) -> Answers:
         """Read a region of the array of all pages."""
-        yield {}, self.region(region)
+        return in_pieces(self, region, step)
 
-    def region(self, region: Sequence[Sequence[int]]) -> np.ndarray:
-        """Read a region page by page."""
-        places = [slice(low, high) for low, high in region]
+    def __getitem__(self, region: tuple[slice, ...]) -> np.ndarray:
         n_axes = len(self.before)
-        numbers = np.arange(math.prod(self.before)).reshape(self.before)[tuple(places[:n_axes])]
-        inside = tuple(places[n_axes:])
-        shape = (*numbers.shape, *(high - low for low, high in region[n_axes:]))
-        values = np.empty((numbers.size, *shape[n_axes:]), self.dtype)
+        numbers = np.arange(math.prod(self.before)).reshape(self.before)[region[:n_axes]]
+        inside = region[n_axes:]
+        shape = [one.stop - one.start for one in inside]
+        values = np.empty((numbers.size, *shape), self.dtype)
         for place, number in enumerate(numbers.flat):
             values[place] = self._page(int(number))[inside]
-        return values.reshape(shape)
+        return values.reshape((*numbers.shape, *shape))
 
     def _page(self, number: int) -> np.ndarray:
         if self.offset is not None:  # all values lie behind one another
@@ -352,7 +349,7 @@ class Video:
     ) -> Answers:
         """Send frames one by one, then an answer without values."""
         for frame in itertools.islice(self._frames(grey), most):
-            yield {}, resize(match(frame, grey), size)
+            yield {"more": True}, resize(match(frame, grey), size)
         yield {}, None
 
     def _frames(self, grey: bool | None) -> Iterator[np.ndarray]:

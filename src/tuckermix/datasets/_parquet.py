@@ -44,13 +44,13 @@ def read_parquet(path: Path, options: Options, read_files: FileReader | None) ->
     dataset : Dataset
         One sample for each row.
     """
-    said = options.sandbox.ask("parquet", "list", path)
+    said, _ = options.sandbox.ask("parquet", "list", path)
     kinds, n_rows = dict(said["columns"]), int(said["rows"])
     if not n_rows:
         raise Refusal("it has no rows", "Store one row for each sample")
 
     def column(name: str) -> np.ndarray:
-        return options.sandbox.array("parquet", "read", path, name=name)[1]
+        return options.sandbox.ask("parquet", "read", path, name=name)[1]
 
     key, label = roles(list(kinds), options)
     lists = _lists(kinds, options)

@@ -90,7 +90,7 @@ def describe_files(paths: Sequence[Path], options: Options) -> list[Said | Excep
 
 def read_tiff(path: Path, options: Options) -> Dataset:
     """Read a TIFF file whose pages are the samples."""
-    said = options.sandbox.ask("tiff", "list", path)
+    said, _ = options.sandbox.ask("tiff", "list", path)
     pages = Stored(
         options.sandbox, "tiff", os.path.abspath(path), tuple(said["shape"]),
         np.dtype(said["type"]), stamp=stamp_of(path),
@@ -130,7 +130,7 @@ def refuse_for_scans(options: Options) -> None:
 def read_nifti(path: Path, options: Options) -> Dataset:
     """Read a scan whose times are the samples, or else its slices."""
     refuse_for_scans(options)
-    said, X = options.sandbox.array("nifti", "read", path)
+    said, X = options.sandbox.ask("nifti", "read", path)
     axes = chosen_axes(options.axes, said["axes"], X.shape)
     first = sample_letter(axes, X.shape)
     X, axes = arrange(X, axes, first, options.channels)
@@ -175,7 +175,9 @@ def _frames(path: Path, options: Options, most: int | None) -> np.ndarray:
     asked = {"grey": options.grey, "size": options.size, "most": most}
     collected: list[np.ndarray] = []
     total = 0
-    for frame in options.sandbox.pieces("video", "frames", path, **asked):
+    for said, frame in options.sandbox.pieces("video", "frames", path, **asked):
+        if "more" not in said:
+            break
         collected.append(frame)
         total += frame.nbytes
         remedy = "Pass a smaller size, grey=True, fewer frames, or a larger max_bytes"

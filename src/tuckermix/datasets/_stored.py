@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tuckermix._archives import Entry
+from tuckermix._archives import NUMERIC_KINDS, Entry
 from tuckermix._reading import Refusal, check_fits, open_regular, reading
 from tuckermix._sandbox import LIMITS, Said, Sandbox
 from tuckermix.datasets._container import STRING, assemble
@@ -88,20 +88,17 @@ class Stored:
         self.check_chunk()
         chunks = zip(region, self.chunks or (), strict=bool(self.chunks))
         parts = math.prod(-(-(high - low) // size) + 1 for (low, high), size in chunks)
-        ask = partial(self.sandbox.array, self.kind, "read", self.path, parts=parts, **self.details)
-        if self.whole or not region or self.dtype.hasobject or self.dtype.kind in "SU":
-            return ask(region=region, expected=self.nbytes)[1]
-        values = np.empty(tuple(high - low for low, high in region), self.dtype)
-        (first, last), rest = region[0], region[1:]
-        rows = self.chunks[0] if self.chunks else 1
-        row_bytes = max(1, values[:1].nbytes)
-        step = max(rows, LIMITS.piece // row_bytes // rows * rows)
-        low = first
-        while low < last:
-            high = min(last, (low // rows) * rows + step)
-            ask(into=values[low - first : high - first], region=((low, high), *rest))
-            low = high
-        return values
+        values, step = None, 0
+        if not self.whole and region and self.dtype.kind in NUMERIC_KINDS:
+            values = np.empty(tuple(high - low for low, high in region), self.dtype)
+            if not values.size:
+                return values
+            rows = self.chunks[0] if self.chunks else 1
+            step = max(rows, LIMITS.piece // values[:1].nbytes // rows * rows)
+        details = {**self.details, "region": region, "step": step, "parts": parts}
+        details["expected"] = self.nbytes if values is None else values.nbytes
+        _, read = self.sandbox.ask(self.kind, "read", self.path, values, **details)
+        return read if values is None else values
 
     def check_chunk(self) -> None:
         """Refuse chunks that would pass the limit."""
@@ -152,7 +149,7 @@ def _entries(
     kind: str, path: Path, options: Options, *, reverse: bool = False, **details: Any
 ) -> list[Entry]:
     """List the arrays of a file, in groups as "group/name"; `reverse` is for MATLAB's axes."""
-    parts: Iterable[Said] = options.sandbox.ask(kind, "list", path, **details)["parts"]
+    parts: Iterable[Said] = options.sandbox.ask(kind, "list", path, **details)[0]["parts"]
     return [_entry(kind, path, options.sandbox, said, reverse) for said in parts]
 
 
