@@ -23,7 +23,7 @@ from fuzz.corpus import MAKERS, corpus
 
 __all__ = ["fuzz", "main"]
 
-BATCH = 1000
+BATCH = 5000
 """Inputs that one process reads before the next takes over."""
 
 FINE = ("read", "refused", "contained")

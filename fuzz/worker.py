@@ -1,8 +1,9 @@
 """Read spoilt inputs one after the other, in a process that may die of them.
 
 Two ways. End to end: `read` and `load`, with children as users have them. In the child's own loop:
-the child is forked from this process, which has the libraries loaded already, and what it runs, and
-under which limits, is the same; that takes a fraction of the time.
+one child, forked from this process, which has the libraries loaded already, answers for input after
+input until one of them ends it. What it runs, and under which limits, is the same; that takes a
+fraction of the time.
 """
 
 from __future__ import annotations
@@ -244,6 +245,13 @@ def run(seeds: list[Seed], start: int, numbers: range, whole: bool) -> None:
             getattr(module, kind.title()).load()
         started = lambda command, **_: Forked(command, watch)  # noqa: E731
         _sandbox.subprocess = SimpleNamespace(Popen=started, PIPE=None, DEVNULL=None)  # type: ignore
+        shared: list[Any] = []
+
+        def share(box: Any, limit: int) -> None:
+            box.limit, box._idle = limit, shared
+
+        _sandbox.Sandbox.__init__ = share  # type: ignore[method-assign]
+        _sandbox.Sandbox.close = lambda _: None  # type: ignore[method-assign]
     folder = Path(tempfile.mkdtemp(prefix="fuzz-"))
     for seed in seeds:  # each valid input once, so that everything is loaded that readers need
         for name, content in seed.files.items():
