@@ -93,8 +93,8 @@ def child(monkeypatch, then):
     [
         ("os.abort()", r"it ends the process that parses it \(exit code -?\d+\)"),
         ("time.sleep(60)", "its parser finds no end in it"),
-        (f"o.write({LENGTHS.pack(2**40, 0)!r}); o.flush(); time.sleep(60)", "where 67108864 were exp"),
-        (f"o.write({LENGTHS.pack(2, 2**40)!r}); o.flush(); time.sleep(60)", "where 67108864 were exp"),
+        (f"o.write({LENGTHS.pack(2**40, 0)!r}); o.flush(); time.sleep(60)", r"where 671\d+ were"),
+        (f"o.write({LENGTHS.pack(2, 2**40)!r}); o.flush(); time.sleep(60)", r"where 671\d+ were"),
     ],
 )
 def test_children_that_misbehave(monkeypatch, sandbox, tmp_path, then, message):

@@ -115,9 +115,8 @@ class Picture:
                 tiff = Tiff(self.path, self.limit)
                 check_fits("its pages", math.prod(tiff.shape) * tiff.dtype.itemsize, self.limit)
                 sizes = tiff.shape[: len(tiff.shape) - len(tiff.plane)]
-                image = tiff.region(
-                    [(n // 2, n // 2 + 1) for n in sizes] + [(0, n) for n in tiff.plane]
-                ).reshape(tiff.plane)
+                middle = [slice(n // 2, n // 2 + 1) for n in sizes]
+                image = tiff[(*middle, *(slice(0, n) for n in tiff.plane))].reshape(tiff.plane)
                 if image.ndim > 2 and not tiff.colour:
                     image = image[..., 0]
                 image = Image.fromarray(_eight_bits(image))
