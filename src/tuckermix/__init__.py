@@ -52,7 +52,7 @@ def __getattr__(name: str) -> Any:
     """Import public names when they are first used, so that ``import tuckermix`` is quick."""
     if name in _HOMES:
         return getattr(importlib.import_module(_HOMES[name]), name)
-    if name in __all__ or name in ("tensor", "experiments"):  # moved, and they say so themselves
+    if name in __all__ or name == "experiments":  # which says where it has moved
         return importlib.import_module(f"tuckermix.{name}")
     raise AttributeError(f"module 'tuckermix' has no attribute {name!r}")
 

@@ -1,4 +1,4 @@
-"""scikit-learn's callbacks where the installed version has them, nothing where it has not."""
+"""scikit-learn's callbacks where the installed version has them, stand-ins elsewhere."""
 
 from __future__ import annotations
 

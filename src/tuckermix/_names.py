@@ -23,10 +23,10 @@ PIXELS, SCATTERING, LOG_SCATTERING = FEATURES = ("pixels", "scattering", "log-sc
 """The views that are words of ``--features``; `tuckermix.features.registry` says what they are."""
 
 VIEWS = ("auto", "tensors", "pixels", "scattering")
-"""What a method on the benchmark is given; "auto" asks the tags of scikit-learn."""
+"""Views that a method on the benchmark is given; "auto" asks the tags of scikit-learn."""
 
 STOP, SKIP = ON_ERROR = ("stop", "skip")
-"""What to do at a file of a folder that cannot be read."""
+"""Ways to go on at a file of a folder that cannot be read."""
 
 KINDS = ("auto", "signal", "image", "colour", "channels", "volume", "video")
 """Ways to draw a sample; "auto" goes by its shape."""

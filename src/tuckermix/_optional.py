@@ -1,11 +1,8 @@
-"""What is imported where it is used: packages that only some parts need, names that have moved."""
+"""Packages that only some parts need, imported where they are used."""
 
 from __future__ import annotations
 
 import sys
-import warnings
-from collections.abc import Callable
-from importlib import import_module
 from typing import Any
 
 
@@ -34,32 +31,3 @@ def require(module: str, owner: str, extra: str, *, package: str | None = None) 
         name = package or module.partition(".")[0]
         raise ImportError(f"{owner} needs {name}: install tuckermix[{extra}].") from error
     return sys.modules[module]
-
-
-def moved(module: str, homes: dict[str, str]) -> Callable[[str], Any]:
-    """Make the `__getattr__` of a module whose names have moved to others.
-
-    Parameters
-    ----------
-    module : str
-        The old place.
-    homes : dict of str to str
-        The new place of each name.
-
-    Returns
-    -------
-    find : callable
-        Hands out a name from its new place, and says where that is.
-    """
-
-    def find(name: str) -> Any:
-        if name not in homes:
-            raise AttributeError(f"module {module!r} has no attribute {name!r}")
-        warnings.warn(
-            f"{module}.{name} has moved to {homes[name]}; the old place goes with version 0.3.",
-            DeprecationWarning,
-            stacklevel=2,
-        )
-        return getattr(import_module(homes[name]), name)
-
-    return find

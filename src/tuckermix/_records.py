@@ -73,7 +73,7 @@ class StopReason(StrEnum):
 
 @dataclass(frozen=True)
 class SolverResult(Record):
-    """What a solver returns.
+    """Result of a solver.
 
     Attributes
     ----------
@@ -86,7 +86,7 @@ class SolverResult(Record):
     stop_reason : StopReason
         Why the iteration ended.
     history : list of Record
-        One record an iteration, the start first.
+        One record per iteration, the start first.
     """
 
     point: Any

@@ -55,7 +55,7 @@ JSON_DEPTH = 4 * MAX_DEPTH
 """Nesting of JSON: a value of ours takes up to three levels of it."""
 
 MAX_VALUES = 2_000_000
-"""Values in a header: a history of 100,000 sweeps has half as many, and reading so many takes
+"""Values in a header: a history of 100,000 sweeps has half as many, and to read them takes
 seconds."""
 
 VALUE_BYTES = 256

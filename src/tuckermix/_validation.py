@@ -15,6 +15,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from tuckermix._array_api import Array, device, get_namespace, is_array, is_dask, is_numpy, to_numpy
+from tuckermix._records import StopReason
 
 
 def _reject(name: str, owner: str, rule: str, value: object) -> ValueError:
@@ -118,7 +119,7 @@ def check_stored(
 def check_ranks(
     ranks: Any, sample_shape: tuple[int, ...], owner: str
 ) -> tuple[int, ...] | float | None:
-    """Turn the `ranks` parameter into one rank a mode, or into the share of energy to keep.
+    """Turn the `ranks` parameter into one rank per mode, or into the share of energy to keep.
 
     Parameters
     ----------
@@ -255,6 +256,7 @@ def check_tensor(
             check_sample_shape(estimator, X.shape, reset)
         if is_numpy(X):
             _check_kind(X, name)
+            X = X if X.dtype in (np.float32, np.float64) else as_floating(X)
         if isinstance(X, np.ma.MaskedArray) and np.any(np.ma.getmaskarray(X)):
             samples = np.any(np.ma.getmaskarray(X).reshape(X.shape[0], -1), axis=1)
             raise ValueError(
@@ -280,6 +282,34 @@ def check_tensor(
                 f"Negative values in data passed to {name}: "
                 "shift or clip X, or use a method that takes any sign, such as TuckerClustering."
             )
+    return X
+
+
+MANY = 20_000_000
+"""Entries beyond which small integers become float32."""
+
+
+def as_floating(X: Any) -> Any:
+    """Return samples in single or double precision; others as they are.
+
+    Integers become float64. Where they are many and have at most 16 bits they become float32,
+    which holds them exactly in half the memory. Floats of 16 bits become float32.
+
+    Parameters
+    ----------
+    X : array of shape (n_samples, d_1, ...)
+        NumPy or Dask.
+
+    Returns
+    -------
+    X : array of the same shape
+        In a type that the estimators compute in.
+    """
+    kind, size = X.dtype.kind, X.dtype.itemsize
+    if kind in "iub":
+        return X.astype(np.float32 if size <= 2 and X.size > MANY else np.float64)
+    if kind == "f" and size not in (4, 8):
+        return X.astype(np.float32 if size < 4 else np.float64)
     return X
 
 
@@ -312,8 +342,16 @@ def as_tensor(X: Any, owner: str) -> Array:
     if is_dask(X):
         return X
     _check_kind(X, owner)
+    return _widened(X)
+
+
+def _widened(X: Array) -> Array:
+    """Return samples of any library in float32, if floats of 16 bits hold them, or float64."""
     xp = get_namespace(X)
-    return X if X.dtype in (xp.float32, xp.float64) else xp.astype(X, xp.float64)
+    if X.dtype in (xp.float32, xp.float64):
+        return X
+    half = str(X.dtype).rpartition(".")[2] in ("float16", "bfloat16")
+    return xp.astype(X, xp.float32 if half else xp.float64)
 
 
 def check_axes(X: Array, kind: str = "an array") -> None:
@@ -336,9 +374,7 @@ def _check_foreign(X: Array, name: str) -> Array:
         raise ValueError(
             f"Found array with {X.shape[0]} sample(s) while a minimum of 1 is required by {name}."
         )
-    if X.dtype not in (xp.float32, xp.float64):
-        X = xp.astype(X, xp.float64)
-    return X
+    return _widened(X)
 
 
 def _check_finite(X: Array, estimator: Any) -> None:
@@ -355,6 +391,11 @@ def _check_finite(X: Array, estimator: Any) -> None:
     remedy = "Leave such samples out, or fill their gaps."
     if kind == "NaN" and getattr(estimator, "missing", "impute") is None:
         remedy = "Set missing='impute' to fill gaps by the model, or leave such samples out."
+    if kind == "NaN" and type(estimator).__name__ == "AutoClustering":
+        remedy = (
+            "Use TuckerClustering with missing='impute' to fill gaps by the model, or leave such "
+            "samples out."
+        )
     raise ValueError(
         f"Input X contains {kind}, which {type(estimator).__name__} does not accept: sample "
         f"{int(np.argmax(samples))} is the first of {int(np.sum(samples))}. {remedy}"
@@ -362,12 +403,7 @@ def _check_finite(X: Array, estimator: Any) -> None:
 
 
 def _check_kind(X: Array, name: str) -> None:
-    """Raise for samples without entries, and for floats of 16 bits: the user chooses wider ones."""
-    if str(X.dtype).rsplit(".", 1)[-1] in ("float16", "bfloat16"):
-        raise TypeError(
-            f"{name} computes in float32 or float64, but X has dtype {X.dtype}: "
-            "convert it first, to float32 for speed."
-        )
+    """Raise for samples without entries."""
     if 0 in X.shape[1:]:
         raise ValueError(
             f"Found array with 0 feature(s) (shape={tuple(X.shape)}) while a minimum of 1 is "
@@ -447,3 +483,86 @@ def check_dask(X: Any) -> Any:
     if 0 in X.chunks[0]:
         X = X.rechunk({0: tuple(size for size in X.chunks[0] if size)})
     return X
+
+
+def _sizes(value: Any) -> bool:
+    return isinstance(value, tuple) and bool(value) and all(map(_positive_int, value))
+
+
+def _positive_int(value: Any) -> bool:
+    return type(value) is int and value > 0
+
+
+def is_positive(value: Any) -> bool:
+    """Tell whether a stored value is a finite float above zero."""
+    return type(value) is float and 0 < value < math.inf
+
+
+def is_text(value: Any) -> bool:
+    """Tell whether a stored value is a string."""
+    return isinstance(value, str)
+
+
+def pair_of(kind: type) -> Callable[[Any], bool]:
+    """Return the rule that a stored value is a tuple of two finite numbers of a type."""
+    return lambda value: (
+        isinstance(value, tuple)
+        and [type(each) for each in value] == [kind, kind]
+        and all(map(math.isfinite, value))
+    )
+
+
+Fields = dict[str, Callable[[Any], bool]]
+
+EVERY_ESTIMATOR: Fields = {
+    "sample_shape_": _sizes,
+    "n_features_in_": _positive_int,
+}
+"""Fitted attributes of every estimator and transformer, with the rule of each."""
+
+EVERY_TRANSFORMER: Fields = {
+    **EVERY_ESTIMATOR,
+    "_like_": lambda value: isinstance(value, np.ndarray),
+}
+"""Fitted attributes of every transformer."""
+
+EVERY_MODEL: Fields = {
+    **EVERY_ESTIMATOR,
+    "n_clusters": _positive_int,
+    "labels_": lambda value: isinstance(value, np.ndarray) and value.ndim == 1,
+    "memberships_": lambda value: isinstance(value, np.ndarray),
+    "n_iter_": lambda value: type(value) is int and value >= 0,
+    "stop_reason_": lambda value: isinstance(value, StopReason),
+    "history_": lambda value: isinstance(value, list),
+    "cost_": lambda value: type(value) in (int, float),
+}
+"""Fitted attributes of every estimator of one model."""
+
+
+def check_fields(fitted: Any, fields: Fields) -> None:
+    """Raise if attributes that a file gave are missing, or are not what `fit` sets.
+
+    Parameters
+    ----------
+    fitted : estimator
+        The estimator or transformer.
+    fields : dict of str to callable
+        The rule of each attribute.
+    """
+    for name, rule in fields.items():
+        if not hasattr(fitted, name):
+            raise ValueError(f"it has no {name}")
+        value = getattr(fitted, name)
+        if not rule(value):
+            array = isinstance(value, np.ndarray)
+            what = f"has shape {value.shape}" if array else f"is {value!r:.80}"
+            raise ValueError(f"{name} {what}, which fits no {type(fitted).__name__}")
+    shape = fitted.sample_shape_
+    if fitted.n_features_in_ != shape[0]:
+        raise ValueError(f"n_features_in_ is {fitted.n_features_in_} for samples of shape {shape}")
+    if "labels_" not in fields:
+        return
+    labels, least = fitted.labels_, -1 if getattr(fitted, "outliers", "keep") == "label" else 0
+    fits = labels.dtype.kind == "i" and len(labels) >= fitted.n_clusters
+    if not fits or labels.min() < least or labels.max() >= fitted.n_clusters:
+        raise ValueError(f"labels_ must lie between {least} and {fitted.n_clusters - 1}")

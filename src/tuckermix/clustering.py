@@ -30,10 +30,9 @@ from tuckermix._array_api import (
     to_numpy,
 )
 from tuckermix._callbacks import CallbackSupportMixin, with_callbacks
-from tuckermix._estimators import declare
+from tuckermix._estimators import all_or_nothing, declare, explain_shortage
 from tuckermix._names import MISSING
 from tuckermix._records import StopReason
-from tuckermix._resources import all_or_nothing, explain_shortage
 from tuckermix._settings import Settings
 from tuckermix._threads import count_threads, one_blas_thread
 from tuckermix._validation import (
@@ -82,7 +81,7 @@ time."""
 
 @dataclass(frozen=True)
 class FitSettings(Settings):
-    """What a fit remembers of the samples.
+    """Facts about the samples of a fit.
 
     Attributes
     ----------
@@ -367,7 +366,7 @@ class TuckerClustering(
         What is kept of all batches is a summary of fixed size: mean, Gram matrices, a few
         directions, and at most 4096 samples that stand for the others. The model is fitted to the
         summary and clusters keep their numbers as far as they can. `labels_` and `memberships_`
-        are those of the batch. A model that was fitted as a whole starts anew.
+        are those of the batch. A model that was fitted as a whole starts again.
 
         Parameters
         ----------

@@ -24,6 +24,7 @@ from tuckermix._version import __version__
 __all__ = [
     "FitSummary",
     "duration",
+    "innermost",
     "known",
     "machine",
     "printable",
@@ -39,7 +40,7 @@ __all__ = [
 
 NUMERICAL = ("numpy", "scipy", "scikit-learn")
 PACKAGES = (*NUMERICAL, "torch")
-"""What a number may depend on beside this package; the last only where it is used."""
+"""Packages on which a number may depend beside this package; the last only where it is used."""
 
 SECONDS_DIGITS = 6
 """Digits of a time behind the point: no clock tells more."""
@@ -57,21 +58,26 @@ class FitSummary(Record):
         The shape of one.
     dtype : str
         The type of their entries.
-    n_clusters, n_components : int
-        Clusters, and components of the model.
+    n_clusters : int
+        The number of clusters.
     cluster_sizes : list of int
         The samples of each cluster.
-    ranks : list of int
+    n_components : int or None
+        Components of the model. This and the next three are None where the clusters come from a
+        sum of views, which have a model each.
+    ranks : list of int or None
         The core size.
-    cost : float
-        Half the squared distance between the samples and the model.
-    variance_explained : float
-        The share of the variance about the mean that the model explains.
+    cost : float or None
+        Half the squared distance between the model and what it was fitted to: the samples, or
+        features of them.
+    variance_explained : float or None
+        The share of the variance about the mean that the model explains; None also where that is
+        not known.
     gap : float or None
         How far the memberships are from the best ones; None where it is not known.
     mean_confidence : float
         The mean of the largest soft label: agreement of votes, or with `calibrate` a probability.
-    n_iter : int
+    n_iter : int or None
         Iterations of the solver.
     stop_reason : str or None
         Why it ended.
@@ -96,13 +102,13 @@ class FitSummary(Record):
     dtype: str
     n_clusters: int
     cluster_sizes: list[int]
-    n_components: int
-    ranks: list[int]
-    cost: float
-    variance_explained: float
+    n_components: int | None
+    ranks: list[int] | None
+    cost: float | None
+    variance_explained: float | None
     gap: float | None
     mean_confidence: float
-    n_iter: int
+    n_iter: int | None
     stop_reason: str | None
     converged: bool
     seconds: float | None
@@ -127,12 +133,13 @@ def summarize_fit(
     labels: np.ndarray | None = None,
     truth: Any = None,
     seconds: float | None = None,
+    seen: Any = None,
 ) -> FitSummary:
     """Gather the figures of a fit in one pass over the samples.
 
     Parameters
     ----------
-    model : TuckerClustering
+    model : TuckerClustering, MultiViewClustering or AutoClustering
         The fitted clustering.
     X : array of shape (n_samples, d_1, ...)
         The samples that it was fitted on.
@@ -144,31 +151,38 @@ def summarize_fit(
         Known classes, to compare with; empty texts and NaN stand for unknown ones.
     seconds : float, default=None
         How long the fit took.
+    seen : array of shape (n_samples, ...), default=None
+        The features on which the chosen view of an `AutoClustering` was fitted, where they are
+        known.
 
     Returns
     -------
     summary : FitSummary
         The figures.
     """
+    inner = innermost(model)
+    if inner is model and seen is None:
+        seen = X
     labels = to_numpy(model.labels_) if labels is None else labels
     inside = labels >= 0
     found: dict[str, Any] = {"ac": None, "nmi": None}
     if truth is not None:
         found = scores(np.asarray(truth)[inside], labels[inside])
-    reason = getattr(model, "stop_reason_", None)
+    reason = getattr(inner, "stop_reason_", None)
+    one = hasattr(inner, "cost_")
     return FitSummary(
         n_samples=int(X.shape[0]),
         sample_shape=[int(size) for size in X.shape[1:]],
         dtype=str(X.dtype),
         n_clusters=int(proba.shape[1]),
         cluster_sizes=np.bincount(labels[inside], minlength=proba.shape[1]).tolist(),
-        n_components=int(model.n_components_),
-        ranks=[int(rank) for rank in model.ranks_],
-        cost=float(model.cost_),
-        variance_explained=variance_explained(model, X),
-        gap=None if np.isnan(model.gap_) else float(model.gap_),  # JSON knows no nan
+        n_components=int(inner.n_components_) if one else None,
+        ranks=[int(rank) for rank in inner.ranks_] if one else None,
+        cost=float(inner.cost_) if one else None,
+        variance_explained=variance_explained(inner, seen) if one and seen is not None else None,
+        gap=None if not one or np.isnan(inner.gap_) else float(inner.gap_),  # JSON knows no nan
         mean_confidence=float(proba.max(axis=1).mean()),
-        n_iter=int(model.n_iter_),
+        n_iter=int(inner.n_iter_) if one else None,
         stop_reason=None if reason is None else str(reason),
         converged=bool(getattr(reason, "converged", True)),
         seconds=None if seconds is None else round(seconds, SECONDS_DIGITS),
@@ -179,6 +193,13 @@ def summarize_fit(
         versions=versions(),
         n_outliers=int(np.sum(~inside)),
     )
+
+
+def innermost(model: Any) -> Any:
+    """Return the fitted clustering inside choices and pipelines, such as a `TuckerClustering`."""
+    while hasattr(model, "best_estimator_") or hasattr(model, "steps"):
+        model = model.best_estimator_ if hasattr(model, "best_estimator_") else model[-1]
+    return model
 
 
 def surety(settings: dict[str, Any]) -> tuple[str, str]:

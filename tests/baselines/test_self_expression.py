@@ -5,14 +5,18 @@ import functools
 import numpy as np
 import pytest
 from scipy.linalg import eigh, lstsq
+from scipy.optimize import linear_sum_assignment
 from sklearn.decomposition import PCA
 from sklearn.kernel_ridge import KernelRidge
-from sklearn.linear_model import Ridge, orthogonal_mp
+from sklearn.linear_model import ElasticNet, Ridge, orthogonal_mp
 from sklearn.metrics.pairwise import euclidean_distances, rbf_kernel
 
 from tuckermix._records import StopReason
 from tuckermix.baselines import ADSSC, LSR, SSCOMP, AutoSC, EnSC
 from tuckermix.baselines.self_expression import (
+    NET,
+    doubly_stochastic,
+    elastic_net,
     keep_largest_in_columns,
     matching_pursuit,
     normalized_eigenvectors,
@@ -330,3 +334,158 @@ def test_affinity_of_unit_coefficients(seed):
 def test_parameters_are_checked_by_sscomp(settings, text):
     with pytest.raises(ValueError, match=text):
         SSCOMP(2, **settings).fit(unit_sscomp(0))
+
+
+@pytest.mark.parametrize("eta", [0.01, 0.1, 1.0])
+@pytest.mark.parametrize("size", [2, 15, 60])
+def test_optimality_conditions(seed, eta, size):
+    """Feasible, and K - eta A = -(alpha_i + beta_j) on the support, less off it."""
+    K = np.random.default_rng(seed).random((size, size)) ** 4
+    A = doubly_stochastic(K, eta)
+    assert A.min() >= 0
+    np.testing.assert_allclose(A.sum(axis=0), 1.0, atol=2e-10)
+    np.testing.assert_allclose(A.sum(axis=1), 1.0, atol=2e-10)
+    # The linear problem whose costs are the gradient at A has A as a solution: no permutation,
+    # and hence no doubly stochastic matrix, has a lower value.
+    gradient = eta * A - K
+    rows, columns = linear_sum_assignment(gradient)
+    assert np.vdot(gradient, A) <= gradient[rows, columns].sum() + 1e-9
+
+
+def dykstra(K, eta):
+    """Project K / eta by turns on the matrices with sums of one and on those without negatives.
+
+    Dykstra's corrections make the limit the nearest matrix that is both; the affine set needs none.
+    """
+    n = len(K)
+    A, correction = K / eta, np.zeros_like(K)
+    for _ in range(20_000):
+        rows, columns = A.sum(axis=1, keepdims=True) - 1, A.sum(axis=0) - 1
+        moved = A - rows / n - columns / n + columns.sum() / n**2 + correction
+        before, A = A, np.maximum(moved, 0.0)
+        correction = moved - A
+        if np.abs(A - before).max() < 1e-14:
+            break
+    return A
+
+
+@pytest.mark.parametrize("eta", [0.05, 0.3, 1.0])
+@pytest.mark.parametrize("size", [4, 15])
+def test_agrees_with_alternating_projections(seed, eta, size):
+    K = np.random.default_rng(seed).random((size, size)) ** 4
+    np.testing.assert_allclose(doubly_stochastic(K, eta), dykstra(K, eta), atol=1e-9)
+
+
+def test_closed_forms():
+    # With a large weight of the squares all entries are equal, up to what K adds.
+    K = np.random.default_rng(0).random((6, 6))
+    centred = K - K.mean(axis=0) - K.mean(axis=1, keepdims=True) + K.mean()
+    np.testing.assert_allclose(doubly_stochastic(K, 100.0), 1 / 6 + centred / 100, atol=1e-10)
+    # With a small one it is the best permutation.
+    rows, columns = linear_sum_assignment(-K)
+    permutation = np.zeros((6, 6))
+    permutation[rows, columns] = 1.0
+    np.testing.assert_allclose(doubly_stochastic(K, 1e-3), permutation, atol=1e-9)
+
+
+def test_affinity_is_doubly_stochastic(seed):
+    Z = np.random.default_rng(seed).standard_normal((30, 8))
+    model = ADSSC(3, random_state=0).fit(Z)
+    W = model.affinity_matrix_
+    np.testing.assert_allclose(W.sum(axis=0), 1.0, atol=1e-9)
+    Z = Z / np.linalg.norm(Z, axis=1, keepdims=True)
+    A = doubly_stochastic(np.abs(ridge_coefficients(Z @ Z.T, 1.0, zero_diagonal=True)), 0.1)
+    np.testing.assert_allclose(W, 0.5 * (A + A.T), atol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["penalty", "smoothing"])
+def test_parameters_of_adssc_are_checked(name):
+    with pytest.raises(ValueError, match=f"'{name}' parameter of ADSSC must be a number > 0"):
+        ADSSC(2, **{name: 0.0}).fit(np.eye(5))
+
+
+def net_unit(seed, size=40, width=15):
+    Z = np.random.default_rng(seed).standard_normal((size, width)) + 0.3
+    return Z / np.linalg.norm(Z, axis=1, keepdims=True)
+
+
+def weight(cross, gamma, tau):
+    return gamma * tau / np.abs(cross).max()
+
+
+@pytest.mark.parametrize("tau", [0.1, 0.5, 0.9])
+def test_coefficients_are_those_of_scikit_learn(seed, tau):
+    Z, new = net_unit(seed), net_unit(seed + 50, 3)
+    for x in new:
+        gamma = weight(Z @ x, 20.0, tau)
+        ours = elastic_net(Z, Z @ Z.T, x, gamma=gamma, tau=tau)
+        settings = {"fit_intercept": False, "tol": 1e-14, "max_iter": 1_000_000}
+        alpha = 1.0 / (gamma * Z.shape[1])
+        net = ElasticNet(alpha, l1_ratio=tau, **settings)
+        np.testing.assert_allclose(ours, net.fit(Z.T, x).coef_, atol=1e-8)
+
+
+@pytest.mark.parametrize("gamma", [5.0, 50.0, 200.0])
+def test_optimality_conditions_hold_beyond_the_working_set(seed, gamma):
+    """With more atoms than the working set: subgradients within their bounds, to 1e-8."""
+    Z = net_unit(seed, size=3 * NET.working_set, width=60)
+    G, tau = Z @ Z.T, 0.9
+    for i in range(0, len(Z), 40):
+        cross = G[i].copy()
+        cross[i] = 0.0
+        scale = weight(cross, gamma, tau)
+        c = elastic_net(Z, G, Z[i], gamma=scale, tau=tau, exclude=i)
+        pull = scale * (cross - G @ c) - (1.0 - tau) * c
+        used, others = np.flatnonzero(c), np.setdiff1d(np.flatnonzero(c == 0), [i])
+        np.testing.assert_allclose(pull[used], tau * np.sign(c[used]), atol=1e-8)
+        assert np.abs(pull[others]).max() <= tau * (1 + 1e-8)
+        assert c[i] == 0
+
+
+def test_below_one_all_coefficients_are_zero():
+    Z = net_unit(0)
+    cross = Z @ Z[0]
+    cross[0] = 0.0
+    for gamma, expected in ((0.999, False), (1.001, True)):
+        scale = weight(cross, gamma, 0.9)
+        c = elastic_net(Z, Z @ Z.T, Z[0], gamma=scale, tau=0.9, exclude=0)
+        assert c.any() == expected
+
+
+def test_equal_atoms_share_their_coefficient():
+    Z = np.repeat(net_unit(0, 6, 5), 2, axis=0)
+    x = net_unit(9, 1, 5)[0]
+    c = elastic_net(Z, Z @ Z.T, x, gamma=weight(Z @ x, 50.0, 0.9), tau=0.9)
+    np.testing.assert_allclose(c[::2], c[1::2], atol=1e-10)
+
+
+@pytest.mark.parametrize("affinity", ["symmetrized", "nearest_neighbors"])
+def test_affinities(seed, affinity):
+    Z = net_unit(seed)
+    model = EnSC(3, gamma=50.0, affinity=affinity, random_state=0).fit(Z)
+    G = Z @ Z.T
+    sizes = np.abs(G - np.diag(np.diag(G)))
+    C = np.zeros_like(G)
+    for i in range(len(Z)):
+        C[i] = elastic_net(Z, G, Z[i], gamma=50 * 0.9 / sizes[i].max(), tau=0.9, exclude=i)
+    C /= np.linalg.norm(C, axis=1, keepdims=True)
+    expected = np.abs(C)
+    if affinity == "nearest_neighbors":
+        nearest = np.argsort(euclidean_distances(C) + 9 * np.eye(len(C)), axis=1)[:, :3]
+        expected = np.zeros_like(G)
+        np.put_along_axis(expected, nearest, 1.0, axis=1)
+    np.testing.assert_allclose(model.affinity_matrix_, 0.5 * (expected + expected.T), atol=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("settings", "text"),
+    [
+        ({"gamma": 0.0}, "'gamma' parameter of EnSC must be a number > 0. Got 0.0"),
+        ({"tau": 0.0}, "'tau' parameter of EnSC must be a number > 0. Got 0.0"),
+        ({"tau": 1.0}, "'tau' parameter of EnSC must be a share, below 1. Got 1.0"),
+        ({"affinity": "rbf"}, "must be one of 'nearest_neighbors', 'symmetrized'. Got 'rbf'"),
+    ],
+)
+def test_parameters_of_ensc_are_checked(settings, text):
+    with pytest.raises(ValueError, match=text):
+        EnSC(2, **settings).fit(net_unit(0))

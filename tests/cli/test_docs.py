@@ -79,8 +79,8 @@ def test_the_page_on_json_lists_what_is_written(run, desk, monkeypatch):
     code, out, _ = run("cluster", "photos", "-k", 3, "-q", "--json", "-o", "for-json")
     assert code == 0
     values = json.loads(out)
-    assert fields("``summary.json``: version 3") == list(values)
-    assert values["schema_version"] == 3
+    assert fields("``summary.json``: version 4") == list(values)
+    assert values["schema_version"] == 4
     assert json.loads((desk / "for-json" / "summary.json").read_text()) == values
     _, out, _ = run("predict", "for-json/model.tuckermix", "new-photos", "-q", "--json")
     values = json.loads(out)

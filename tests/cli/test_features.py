@@ -1,26 +1,22 @@
-"""``--features`` and ``--scale``: pipelines on the command line, saved with how they read."""
+"""From options to an estimator: the command is what Python has, saved with how it was read."""
 
 import csv
+import html
 import io
 import json
+import re
 
 import numpy as np
 import pytest
 
 import tuckermix
+from tuckermix import AutoClustering, TuckerClustering
 from tuckermix.cli import _features
 from tuckermix.cli._console import UsageError
-from tuckermix.clustering import TuckerClustering
+from tuckermix.cli.cluster import Model
 from tuckermix.datasets import Dataset, make_tensor_clusters, read
 from tuckermix.features import Scale, Scattering
-from tuckermix.features.registry import last_step
 from tuckermix.metrics import clustering_accuracy
-from tuckermix.selection.auto import (
-    NEAREST,
-    NORM_ONE,
-    RELATIVE_SCATTERING,
-    built_in_candidates,
-)
 
 PIL = pytest.importorskip("PIL.Image")
 
@@ -40,30 +36,123 @@ def textures(rng):
     return np.clip(X, 0, 255).astype(np.uint8), kind
 
 
-@pytest.mark.parametrize("features", ["scattering", "log-scattering"])
-def test_textures_are_told_apart_by_their_waves(run, tmp_path, textures, features):
-    X, kind = textures
-    np.savez(tmp_path / "waves.npz", images=X, kinds=kind)
-    words = (tmp_path / "waves.npz", "-k", 3, "--key", "images", "--features", features, "-q")
-    code, _, err = run("cluster", *words, "--scale", "sample", "-o", tmp_path / "out")
-    assert (code, err) == (0, "")
-    rows = table((tmp_path / "out" / "labels.csv").read_text())
-    assert clustering_accuracy(kind, [int(row["label"]) for row in rows]) == 1
-    summary = json.loads((tmp_path / "out" / "summary.json").read_text())
-    assert summary["sample_shape"] == [217, 2, 2]
-    assert summary["settings"]["scale"]["mode"] == "sample"
-    assert summary["settings"]["scattering"]["log"] is (features == "log-scattering")
-    model = tuckermix.load(tmp_path / "out" / "model.tuckermix")
-    assert [type(step) for step in model][:2] == [Scale, Scattering]
-    assert model.reading_["key"] == "images"
-    page = (tmp_path / "out" / "report.html").read_text()
-    assert "make_pipeline(Scale(), Scattering(" in page
-    # The same file needs no options any more, and gives the same labels.
-    code, out, _ = run(
-        "predict", tmp_path / "out" / "model.tuckermix", tmp_path / "waves.npz", "-q"
-    )
+def labels_in(folder):
+    return [int(row["label"]) for row in table((folder / "labels.csv").read_text())]
+
+
+def given(**options):
+    usual = {name: getattr(Model, name, None) for name in Model.__annotations__}
+    return Model({**usual, **options})
+
+
+@pytest.mark.parametrize("words", [(), ("-k", 3), ("--features", "scattering")])
+def test_the_command_gives_the_labels_of_the_estimator(run, tmp_path, textures, words):
+    X, _ = textures
+    np.save(tmp_path / "waves.npy", X)
+    code, _, _ = run("cluster", tmp_path / "waves.npy", *words, "-o", tmp_path / "out", "-q")
     assert code == 0
-    assert out == (tmp_path / "out" / "labels.csv").read_text()
+    options = {"features": "scattering"} if "--features" in words else {}
+    number = 3 if "-k" in words else "auto"
+    same = AutoClustering(number, random_state=0, **options).fit(read(tmp_path / "waves.npy").X)
+    assert labels_in(tmp_path / "out") == same.labels_.tolist()
+    summary = json.loads((tmp_path / "out" / "summary.json").read_text())
+    assert summary["view"] == same.selection_.view
+    assert summary["n_clusters"] == same.n_clusters_
+    assert summary["settings"]["n_clusters"] == number
+    assert summary["sample_shape"] == [16, 16]
+    # The number of clusters changes nothing but the number.
+    assert {trial["view"] for trial in summary["selection"]} == set(same.selection_.views)
+    # What the report says is Python, and it is true.
+    page = (tmp_path / "out" / "report.html").read_text()
+    lines = html.unescape(re.findall(r"<pre[^>]*>([^<]*fit_predict[^<]*)</pre>", page)[0])
+    scope = {}
+    exec(lines, scope)
+    assert scope["labels"].tolist() == same.labels_.tolist()
+    code, out, _ = run("predict", tmp_path / "out", tmp_path / "waves.npy", "-q")
+    assert (code, out) == (0, (tmp_path / "out" / "labels.csv").read_text())
+
+
+@pytest.mark.parametrize(
+    ("words", "view"),
+    [
+        (("-k", 3, "--features", "log-scattering"), "log-scattering"),
+        (("-k", 3, "--ranks", "0.99", "--features", "scattering"), "scattering"),
+        (("--features", "log-scattering"), "log-scattering"),
+    ],
+)
+def test_options_of_a_single_model_run_that_and_say_so(run, tmp_path, textures, words, view):
+    X, kind = textures
+    np.save(tmp_path / "waves.npy", X)
+    code, _, err = run("cluster", tmp_path / "waves.npy", *words, "-o", tmp_path / "out")
+    assert code == 0
+    why = "--ranks" if "--ranks" in words else "--features log-scattering"
+    assert f"Only the view '{view}' is used, because of {why}: none are compared." in err
+    assert clustering_accuracy(kind, labels_in(tmp_path / "out")) == 1
+    page = (tmp_path / "out" / "report.html").read_text()
+    lines = html.unescape(re.findall(r"<pre[^>]*>([^<]*fit_predict[^<]*)</pre>", page)[0])
+    scope = {}
+    exec(lines, scope)
+    assert scope["labels"].tolist() == labels_in(tmp_path / "out")
+    code, out, _ = run("predict", tmp_path / "out", tmp_path / "waves.npy", "-q")
+    assert (code, out) == (0, (tmp_path / "out" / "labels.csv").read_text())
+
+
+def test_scale_comes_before_the_choice(run, tmp_path, textures):
+    X, kind = textures
+    np.save(tmp_path / "waves.npy", X)
+    words = ("-k", 3, "--scale", "sample", "-q", "-o", tmp_path / "out")
+    assert run("cluster", tmp_path / "waves.npy", *words)[0] == 0
+    model = tuckermix.load(tmp_path / "out" / "model.tuckermix")
+    assert [type(step) for step in model] == [Scale, AutoClustering]
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert "make_pipeline(Scale(), AutoClustering(n_clusters=3, random_state=0))" in html.unescape(
+        page
+    )
+    summary = json.loads((tmp_path / "out" / "summary.json").read_text())
+    assert summary["settings"]["scale"]["mode"] == "sample"
+    assert clustering_accuracy(kind, labels_in(tmp_path / "out")) == 1
+
+
+@pytest.mark.parametrize(
+    ("n_clusters", "features", "options", "expected"),
+    [
+        (None, None, {}, AutoClustering(random_state=7)),
+        (4, None, {}, AutoClustering(4, random_state=7)),
+        (4, "pixels", {}, AutoClustering(4, features="pixels", random_state=7)),
+        (4, None, {"calibrate": True}, AutoClustering(4, calibrate=True, random_state=7)),
+        (4, None, {"tol": 1e-4}, TuckerClustering(4, tol=1e-4, random_state=7)),
+        (
+            *(None, "pixels", {"max_iter": 9, "outliers": "label"}),
+            AutoClustering(
+                candidates=[("pixels", TuckerClustering(max_iter=9))],
+                outliers="label",
+                random_state=7,
+            ),
+        ),
+    ],
+)
+def test_options_become_parameters(n_clusters, features, options, expected):
+    model, note = _features.estimator(n_clusters, features, "none", given(**options), 7)
+    assert repr(model) == repr(expected)
+    assert bool(note) is bool(options.keys() - {"calibrate", "outliers"})
+
+
+def test_log_scattering_is_a_step_before_the_model():
+    model, _ = _features.estimator(4, "log-scattering", "unit", given(), 0)
+    assert [type(step) for step in model] == [Scale, Scattering, TuckerClustering]
+    assert model[1].log
+
+
+@pytest.mark.parametrize(("features", "scale"), [("edges", "none"), ("pixels", "both")])
+def test_unknown_words_are_refused(features, scale):
+    with pytest.raises(UsageError, match=r"must be .* or .*\. Got"):
+        _features.estimator(2, features, scale, given(), 0)
+
+
+def test_wrong_values_are_told_before_anything_is_read(fails, tmp_path):
+    (tmp_path / "a.npy").write_bytes(b"")
+    assert "--ranks must be" in fails("cluster", tmp_path / "a.npy", "--ranks", "many")
+    assert "it is empty" in fails("cluster", tmp_path / "a.npy")
 
 
 def test_new_pictures_are_read_as_the_old_ones(run, tmp_path, textures):
@@ -83,41 +172,6 @@ def test_new_pictures_are_read_as_the_old_ones(run, tmp_path, textures):
     assert [int(row["label"]) for row in table(out)] == model.predict(same).tolist()
 
 
-@pytest.fixture
-def mixed(tmp_path, textures):
-    """A folder with the same pictures in 8 and in 16 bits."""
-    X, kind = textures
-    (tmp_path / "mixed").mkdir()
-    for index, image in enumerate(X):
-        deep = image.astype(np.uint16) * 257 if index % 2 else image
-        PIL.fromarray(deep).save(tmp_path / "mixed" / f"{index:02}.png")
-    return tmp_path / "mixed", kind
-
-
-@pytest.mark.parametrize("scale", ["none", "dataset"])
-def test_a_folder_of_mixed_bit_depths_names_the_option(run, mixed, scale, tmp_path):
-    folder, _ = mixed
-    words = ("-k", 3, "--scale", scale, "-o", tmp_path / "out", "-q")
-    code, _, err = run("cluster", folder, *words)
-    assert code != 0
-    for part in ("differ in bit depth", "00.png (uint8)", "01.png (uint16)", "--scale sample"):
-        assert part in " ".join(err.split())
-    assert not (tmp_path / "out").exists()
-
-
-@pytest.mark.parametrize("scale", ["sample", "unit"])
-def test_a_scaled_folder_of_mixed_bit_depths_clusters_by_content(run, mixed, scale, tmp_path):
-    folder, kind = mixed
-    words = ("-k", 3, "--scale", scale, "--features", "scattering", "-o", tmp_path / "out", "-q")
-    code, _, err = run("cluster", folder, *words)
-    assert (code, err) == (0, "")
-    rows = table((tmp_path / "out" / "labels.csv").read_text())
-    assert clustering_accuracy(kind, [int(row["label"]) for row in rows]) == 1
-    code, out, _ = run("predict", tmp_path / "out" / "model.tuckermix", folder, "-q")
-    assert code == 0
-    assert out == (tmp_path / "out" / "labels.csv").read_text()
-
-
 def test_samples_on_disk(run, tmp_path, textures):
     pytest.importorskip("dask")
     X, _ = textures
@@ -130,43 +184,18 @@ def test_samples_on_disk(run, tmp_path, textures):
     ]
 
 
-def test_features_too_large_for_memory_stay_lazy(monkeypatch, rng):
-    da = pytest.importorskip("dask.array", reason="Dask is not installed")
-    X = da.from_array(rng.random((6, 8, 8)), chunks=(3, 8, 8))
-    pipeline = _features.with_features(TuckerClustering(2), "scattering", "none")
-    kept = _features.fit_features(pipeline, X)
-    assert all(not callable(task) for task in kept.dask.values())
-    monkeypatch.setattr(_features, "default_limit", lambda: 10)
-    lazy = _features.fit_features(pipeline, X)
-    assert len(lazy.dask) > len(kept.dask)
-    assert np.allclose(lazy.compute(), kept.compute())
-
-
-def test_pixels_need_no_pipeline():
-    model = TuckerClustering(2)
-    assert _features.with_features(model, "pixels", "none") is model
-    assert last_step(model) is model
-    assert _features.scale_of(model) == "none"
-    pipeline = _features.with_features(model, "pixels", "unit")
-    assert _features.scale_of(pipeline) == "unit"
-    assert last_step(pipeline) is model
-
-
-@pytest.mark.parametrize(("features", "scale"), [("edges", "none"), ("pixels", "both")])
-def test_unknown_words_are_refused(features, scale):
-    with pytest.raises(UsageError, match=r"must be .* or .*\. Got"):
-        _features.with_features(TuckerClustering(2), features, scale)
-
-
 def test_how_the_input_was_read(tmp_path):
-    grey = Dataset(X=np.zeros((2, 4, 4)), names=["a.png", "b.png"])
-    colour = Dataset(X=np.zeros((2, 4, 4, 3)), names=["a.png", "b.png"])
-    assert _features.reading_of(str(tmp_path), grey, {"size": (4, 4), "key": None}) == {
+    chosen = Dataset(X=np.zeros((2, 4, 4)), extra={"reading": {"grey": True, "size": (4, 4)}})
+    assert _features.reading_of(str(tmp_path), chosen, {"size": None, "key": None}) == {
         "suffix": "",
         "size": (4, 4),
         "grey": True,
     }
-    assert _features.reading_of(str(tmp_path), colour, {})["grey"] is False
+    plain = Dataset(X=np.zeros((2, 4, 4)))
+    assert _features.reading_of(str(tmp_path), plain, {"size": (4, 4)}) == {
+        "suffix": "",
+        "size": (4, 4),
+    }
     model = TuckerClustering(2)
     options = {"key": None, "size": None, "grey": None}
     assert _features.reading_as_before(model, str(tmp_path), options) == options
@@ -185,102 +214,7 @@ def test_without_a_number_one_is_chosen_and_said(run, tmp_path):
     np.savez(tmp_path / "planted.npz", images=X)
     code, _, err = run("cluster", tmp_path / "planted.npz", "--key", "images", "-o", tmp_path / "o")
     assert code == 0
-    assert "3 clusters in the view 'pixels'" in err
-    rows = table((tmp_path / "o" / "labels.csv").read_text())
-    assert clustering_accuracy(kind, [int(row["label"]) for row in rows]) == 1
+    assert "3 clusters" in err
+    assert clustering_accuracy(kind, labels_in(tmp_path / "o")) == 1
     summary = json.loads((tmp_path / "o" / "summary.json").read_text())
-    assert {trial["view"] for trial in summary["selection"]} == {"pixels"}
     assert summary["n_clusters"] == 3
-    page = (tmp_path / "o" / "report.html").read_text()
-    assert "Why 3 clusters" in page
-    assert "Score by number of clusters" in page
-    model = tmp_path / "o" / "model.tuckermix"
-    code, out, _ = run("predict", model, tmp_path / "planted.npz", "-q")
-    assert (code, out) == (0, (tmp_path / "o" / "labels.csv").read_text())
-
-
-def test_the_view_is_chosen(run, tmp_path, textures):
-    X, kind = textures
-    np.savez(tmp_path / "waves.npz", images=X)
-    words = (tmp_path / "waves.npz", "--key", "images", "-k", 3, "--features", "auto")
-    code, _, err = run("cluster", *words, "-o", tmp_path / "out")
-    assert code == 0
-    assert "3 clusters in the view" in err
-    rows = table((tmp_path / "out" / "labels.csv").read_text())
-    assert clustering_accuracy(kind, [int(row["label"]) for row in rows]) == 1
-    summary = json.loads((tmp_path / "out" / "summary.json").read_text())
-    views = {trial["view"] for trial in summary["selection"]}
-    near = f"{NORM_ONE}, {NEAREST}"
-    assert views == {"pixels", "scattering", "log-scattering", near, RELATIVE_SCATTERING}
-    page = (tmp_path / "out" / "report.html").read_text()
-    assert "Why this view" in page
-    assert "touch each other least" in page
-    weights = {trial["view"]: trial["weight"] for trial in summary["selection"]}
-    assert 0 < min(weights.values()) < max(weights.values()) <= 1
-    assert f"<td>{weights['scattering']:.3f}</td>" in page
-    assert "<b>scattering</b> compares their strokes and edges" in page
-    assert f"<b>{near}</b> compares images whose brightness does not count" in page
-
-
-@pytest.mark.parametrize("scale", ["none", "dataset"])
-def test_tables_are_compared_at_norm_1_unless_scaled(run, tmp_path, scale):
-    X, kind = make_tensor_clusters(
-        120, (40,), 3, noise=0.5, positive=True, random_state=0, return_X_y=True
-    )
-    X = X * np.exp(0.7 * np.random.default_rng(0).standard_normal((120, 1)))
-    np.savez(tmp_path / "spectra.npz", spectra=X)
-    words = (tmp_path / "spectra.npz", "--key", "spectra", "-k", 3, "--features", "auto")
-    code, _, err = run("cluster", *words, "--scale", scale, "-o", tmp_path / "out")
-    assert code == 0
-    summary = json.loads((tmp_path / "out" / "summary.json").read_text())
-    views = {trial["view"] for trial in summary["selection"]}
-    if scale != "none":
-        assert views == {"pixels"}
-        return
-    assert views == {"pixels", NORM_ONE}
-    assert f"3 clusters in the view '{NORM_ONE}'" in err
-    assert {trial["weight"] for trial in summary["selection"]} == {1.0}
-    text = (tmp_path / "out" / "labels.csv").read_text()
-    assert clustering_accuracy(kind, [int(row["label"]) for row in table(text)]) > 0.95
-    page = (tmp_path / "out" / "report.html").read_text()
-    assert "Why this view" in page
-    assert f"<b>{NORM_ONE}</b> compares samples whose brightness" in page
-    model = tmp_path / "out" / "model.tuckermix"
-    code, out, _ = run("predict", model, tmp_path / "spectra.npz", "-q")
-    assert (code, out) == (0, text)
-
-
-@pytest.mark.parametrize("name", [f"{NORM_ONE}, {NEAREST}", RELATIVE_SCATTERING])
-def test_views_of_images_keep_the_options_that_were_given(name):
-    view = _features._view(TuckerClustering(3, n_neighbors=12), name, "none")
-    (_, candidate) = next(pair for pair in built_in_candidates((16, 16), "auto") if pair[0] == name)
-    assert repr(view[:-1]) == repr(candidate[:-1])
-    expected = candidate[-1].get_params() | {"n_clusters": 3, "n_neighbors": 12}
-    assert view[-1].get_params() == expected
-
-
-def test_the_view_of_dark_images_is_used_from_a_terminal(run, tmp_path):
-    rng = np.random.default_rng(0)
-    kinds = np.repeat(np.arange(4), 30)
-    shapes = rng.random((4, 4, 18, 18)) * rng.random((4, 4, 18, 18)).round()
-    light = rng.dirichlet(np.ones(4), 120)
-    images = np.einsum("nl,nlhw->nhw", light, shapes[kinds]) * rng.choice([0.02, 1.0], (120, 1, 1))
-    np.savez(tmp_path / "dark.npz", images=images)
-    words = (tmp_path / "dark.npz", "--key", "images", "-k", 4, "--features", "auto")
-    code, _, err = run("cluster", *words, "-o", tmp_path / "out")
-    assert code == 0
-    view = f"{NORM_ONE}, {NEAREST}"
-    assert f"4 clusters in the view '{view}'" in err
-    text = (tmp_path / "out" / "labels.csv").read_text()
-    assert clustering_accuracy(kinds, [int(row["label"]) for row in table(text)]) > 0.95
-    model = tmp_path / "out" / "model.tuckermix"
-    code, out, _ = run("predict", model, tmp_path / "dark.npz", "-q")
-    assert (code, out) == (0, text)
-
-
-def test_a_number_and_pixels_choose_nothing(run, tmp_path, archive):
-    code, _, err = run("cluster", archive, "--key", "images", "-k", 3, "-o", tmp_path / "out")
-    assert code == 0
-    assert "view" not in err
-    assert json.loads((tmp_path / "out" / "summary.json").read_text())["selection"] is None
-    assert "h-choice" not in (tmp_path / "out" / "report.html").read_text()

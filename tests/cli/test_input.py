@@ -88,14 +88,6 @@ def test_classes_that_are_nowhere(data):
         _input.known_classes("labels", data)
 
 
-def test_only_large_integers_lose_precision(monkeypatch):
-    small = np.zeros((2, 3), dtype=np.uint8)
-    assert _input.floating(small).dtype == np.float64
-    monkeypatch.setattr(_input, "LARGE", 5)
-    assert _input.floating(small).dtype == np.float32
-    assert _input.floating(small.astype(np.float64)).dtype == np.float64
-
-
 def test_readers_know_how_samples_are_drawn():
     clips = Dataset(X=np.zeros((2, 4, 5, 6)), extra={"kind": "video"})
     assert _input.picture_kind_of(clips) == "video"
@@ -114,11 +106,6 @@ def test_a_file_of_classes_that_is_no_text(tmp_path, data):
     (tmp_path / "y.csv").write_bytes(b"\xff\xfea")
     with pytest.raises(UsageError, match="it is no table of text"):
         _input.known_classes(str(tmp_path / "y.csv"), data)
-
-
-@pytest.mark.parametrize("dtype", [np.float16, np.longdouble])
-def test_other_precisions_are_brought_to_those_that_compute(dtype):
-    assert _input.floating(np.zeros((2, 3), dtype)).dtype in (np.float32, np.float64)
 
 
 def test_what_was_skipped_is_told_up_to_a_number(data, capsys):

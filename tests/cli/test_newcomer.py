@@ -283,9 +283,9 @@ def test_the_help_can_be_read(run, monkeypatch):
 
 def test_settings_have_types(run, desk, cells):
     np.save("ok.npy", cells[0])
-    _, out, _ = run("cluster", "ok.npy", "-k", 4, "--json", "-q")
+    _, out, _ = run("cluster", "ok.npy", "-k", 4, "--tol", "1e-4", "--json", "-q")
     settings = json.loads(out)["settings"]
-    assert settings["assign_labels"] == "graph"
+    assert settings["tol"] == 1e-4
     assert settings["n_clusters"] == 4
     assert settings["ranks"] is None
 

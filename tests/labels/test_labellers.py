@@ -401,17 +401,6 @@ def test_the_round_trip_through_arrays(rng):
     np.testing.assert_array_equal(again.predict_proba(Z), labeller.predict_proba(Z))
 
 
-def test_functions_that_moved_are_found_and_named():
-    from tuckermix import labels
-    from tuckermix.numerics import points
-
-    for name in ("kmeans", "nearest_neighbors"):
-        with pytest.warns(DeprecationWarning, match=rf"labels.{name} has moved to .*points"):
-            assert getattr(labels, name) is getattr(points, name)
-    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
-        _ = labels.nothing
-
-
 @pytest.mark.parametrize(("way", "expected"), [("graph", 9), ("subspace", 4), ("argmax", 4)])
 def test_components_where_none_are_given(way, expected):
     X = np.random.default_rng(0).standard_normal((40, 4, 5))

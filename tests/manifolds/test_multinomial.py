@@ -12,9 +12,86 @@ from hypothesis import strategies as st
 
 from tuckermix._array_api import to_numpy
 from tuckermix.manifolds import Multinomial
+from tuckermix.manifolds import multinomial as rows
+from tuckermix.manifolds.multinomial import FisherMetric
+
+
+def test_inner_product_is_the_sum_over_entries(rng):
+    metric, U = FisherMetric(), rng.dirichlet(np.ones(3), size=5)
+    xi, zeta = rng.standard_normal((2, 5, 3))
+    assert metric.inner(U, xi, zeta) == pytest.approx(np.sum(xi * zeta / U), rel=1e-12)
+    assert metric.norm(U, xi) == pytest.approx(np.sum(xi**2 / U) ** 0.5, rel=1e-12)
+
+
+def test_gradient_stands_for_the_derivative(rng):
+    """The metric with the gradient is the derivative of a function along a tangent vector."""
+    metric, U, G = FisherMetric(), rng.dirichlet(np.ones(3), size=5), rng.standard_normal((5, 3))
+    xi = metric.projection(U, rng.standard_normal((5, 3)))
+    assert metric.inner(U, metric.rgrad(U, G), xi) == pytest.approx(np.sum(G * xi), rel=1e-10)
+
+
+def test_hessian_equals_the_form_with_division(rng):
+    """The formula of the paper, term by term, on a point where its division is harmless."""
+    metric, U = FisherMetric(), rng.dirichlet(np.ones(4), size=9)
+    G, H = rng.standard_normal(U.shape), rng.standard_normal(U.shape)
+    xi = metric.projection(U, rng.standard_normal(U.shape))
+    alpha = (G * U).sum(axis=1, keepdims=True)
+    d_alpha = (H * U + G * xi).sum(axis=1, keepdims=True)
+    gradient = G * U - alpha * U
+    d_gradient = H * U + G * xi - alpha * xi - d_alpha * U
+    paper = metric.projection(U, d_gradient - 0.5 * xi * gradient / U)
+    np.testing.assert_allclose(metric.rhess(U, G, H, xi), paper, atol=1e-14)
+
+
+EPS = float(np.finfo(float).eps)
+
+
+def test_row_sums_are_columns(xp, rng):
+    Z = rng.standard_normal((7, 4))
+    got = to_numpy(rows.row_sums(xp.asarray(Z)))
+    np.testing.assert_allclose(got, Z.sum(axis=1, keepdims=True), atol=1e-14)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_quotients_never_overflow(xp, dtype):
+    kind = getattr(xp, dtype)
+    largest = float(np.finfo(dtype).max)
+    xi = xp.asarray([[largest, -largest, 0.0, 1.0]], dtype=kind)
+    U = xp.asarray([[float(np.finfo(dtype).eps)] * 3 + [0.5]], dtype=kind)
+    ratio = to_numpy(rows.safe_ratio(xi, U))
+    assert np.isfinite(ratio).all()
+    assert ratio[0, 0] > 1e20
+    np.testing.assert_array_equal(ratio[0, 2:], [0.0, 2.0])
+
+
+def test_angles_from_chords(xp):
+    angles = np.array([0.0, 1e-12, 0.3, np.pi / 2])
+    squares = (2 * np.sin(angles / 2)) ** 2
+    got = to_numpy(rows.angle_from_chord(xp.asarray(squares)))
+    np.testing.assert_allclose(got, angles, rtol=1e-12)
+    assert np.isfinite(to_numpy(rows.angle_from_chord(xp.asarray([4.0 + 1e-9])))).all()
+
+
+def test_floor(xp):
+    values = xp.asarray([[0.0, EPS / 2, 0.5]], dtype=xp.float64)
+    Y = to_numpy(rows.raise_to_floor(values))
+    np.testing.assert_array_equal(Y, [[EPS, EPS, 0.5]])
+
+
+def test_checks_name_what_is_wrong():
+    with pytest.raises(ValueError, match=r"The point has shape \(2, 2\), but the manifold has"):
+        rows.check_matrix(np.ones((2, 2)), (2, 3), "The point", None)
+    with pytest.raises(ValueError, match="The point has entries that are not finite"):
+        rows.check_matrix(np.full((2, 2), np.inf), (2, 2), "The point", None)
+    with pytest.raises(ValueError, match="Row 1 of the point has an entry 0, not > 0"):
+        rows.check_positive(np.array([[0.5, 0.5], [1.0, 0.0]]), "the point")
+    with pytest.raises(ValueError, match=r"Row 1 of the point sums to 0.9, not 1 \(tolerance"):
+        rows.check_row_sums(np.array([[0.5, 0.5], [0.4, 0.5]]), 1.0, "the point", 1e-9)
+    assert rows.check_matrix(np.ones((2, 3)), (2, 3), "The point", 0.5) == 0.5
+    assert rows.check_matrix(np.ones((2, 3)), (2, 3), "The point", None) == 3e3 * EPS
+
 
 GOLDEN = Path(__file__).resolve().parent.parent / "golden"
-EPS = float(np.finfo(float).eps)
 
 OPERATIONS = {
     "projection_of_Z": lambda m, d: m.projection(d["point_U"], d["ambient_Z"]),

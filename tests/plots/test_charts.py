@@ -9,8 +9,10 @@ from tuckermix.plots import (
     EnergyDisplay,
     MapDisplay,
     MembershipDisplay,
+    SelectionDisplay,
 )
 from tuckermix.plots.charts import mode_spectra
+from tuckermix.selection import Selection, Trial
 
 
 @pytest.mark.parametrize("method", ["neighbors", "discriminant"])
@@ -167,3 +169,33 @@ def test_classes_may_be_words(digits, model):
 def test_many_classes_leave_the_counts_out():
     y = np.arange(60) % 30
     assert ConfusionDisplay.from_predictions(y, y).texts_ == []
+
+
+TRIALS = [
+    Trial(2, "a", 0.9, 0.5, 4),
+    Trial(2, "b", 0.8, 0.5, 4),
+    Trial(3, "a", 1.0, 0.7, 4),
+    Trial(3, "b", 0.7, 0.6, 4),
+    Trial(5, "a", 0.5, 0.8, 4),
+]
+
+
+@pytest.mark.parametrize("quantity", ["score", "stability", "modularity"])
+def test_each_view_is_a_line(quantity):
+    display = SelectionDisplay(Selection(TRIALS, 3, "a"), quantity=quantity).plot()
+    assert list(display.lines_) == ["a", "b"]
+    assert list(display.lines_["a"].get_xdata()) == [2, 3, 5]
+    heights = [getattr(t, quantity) for t in TRIALS if t.view == "b"]
+    assert list(display.lines_["b"].get_ydata()) == heights
+    assert list(display.chosen_.get_xdata()) == [3]
+    assert list(display.chosen_.get_ydata()) == [getattr(TRIALS[2], quantity)]
+
+
+def test_an_estimator_has_its_choice_shown():
+    from tuckermix import AutoClustering
+    from tuckermix.datasets import make_tensor_clusters
+
+    X = make_tensor_clusters(60, n_clusters=3, random_state=0).X
+    model = AutoClustering(random_state=0).fit(X)
+    display = SelectionDisplay.from_estimator(model)
+    assert str(model.n_clusters_) in display.ax_.get_title()

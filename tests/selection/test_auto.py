@@ -14,11 +14,11 @@ from sklearn.preprocessing import FunctionTransformer
 import tuckermix
 from tuckermix import AutoClustering, TuckerClustering
 from tuckermix.datasets import make_tensor_clusters
-from tuckermix.selection.auto import (
+from tuckermix.selection.auto import fit_with
+from tuckermix.selection.candidates import (
     NEAREST,
     NORM_ONE,
     built_in_candidates,
-    fit_with,
     has_norms,
     is_image,
     is_noisy,

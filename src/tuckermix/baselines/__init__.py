@@ -1,14 +1,11 @@
 """The methods with which the paper compares, and later rivals, like `TuckerClustering` to use."""
 
 from tuckermix.baselines._base import BaselineClustering, Run, Trace
-from tuckermix.baselines.adssc import ADSSC
 from tuckermix.baselines.bayesian import BayesianNMF
 from tuckermix.baselines.drcc import DRCC
-from tuckermix.baselines.ensc import EnSC
 from tuckermix.baselines.nmf import AlternatingNMF, MultiplicativeNMF, ProjectedGradientNMF
-from tuckermix.baselines.self_expression import LSR, SSCOMP, AutoSC
-from tuckermix.baselines.tri_ontd import TriONTD
-from tuckermix.baselines.tucker import ASIT, PCAB, PCAMultinomial
+from tuckermix.baselines.self_expression import ADSSC, LSR, SSCOMP, AutoSC, EnSC
+from tuckermix.baselines.tucker import ASIT, PCAB, PCAMultinomial, TriONTD
 
 __all__ = [
     "PCAMultinomial",

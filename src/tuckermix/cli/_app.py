@@ -28,7 +28,7 @@ from tuckermix.cli._options import GroupedCommand
 
 NOT_THERE = (errno.ENOENT, errno.EISDIR, errno.ENOTDIR)
 NOT_ALLOWED = (errno.EACCES, errno.EPERM, errno.EROFS)
-"""What a system says of a path that cannot be opened, as it is not there or not ours."""
+"""Messages of systems about a path that cannot be opened, as it is not there or not ours."""
 
 TRACEBACK = "TUCKERMIX_TRACEBACK"
 """Set this variable to see where an unexpected error comes from."""

@@ -6,10 +6,11 @@ import json
 import logging
 import re
 import sys
+import threading
 import time
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from typing import Any
 
 EXIT_DONE = 0
@@ -49,23 +50,35 @@ class Console:
     def __init__(self, quiet: bool = False) -> None:
         self.quiet = quiet
         self.live = not quiet and sys.stderr is not None and sys.stderr.isatty()
+        self._waiting = _Waiting(self, "")
 
     def note(self, text: str) -> None:
         """Say something on stderr."""
         if not self.quiet:
             say(visible(text))
 
+    def begin(self, doing: str) -> None:
+        """Show that something is going on, until the next stage begins."""
+        self._waiting.cancel()
+        if not self.quiet and not self.live:
+            self._waiting = _Waiting(self, doing)
+
     @contextmanager
     def stage(self, doing: str) -> Iterator[None]:
         """Show that something is going on, say how long it took, and show warnings as notes.
 
-        What the library logs at level INFO appears beside the spinner.
+        What the library logs at level INFO appears beside the spinner. Elsewhere a line appears
+        when the stage takes longer than a moment, and now and then how far it has come.
         """
+        self.begin(doing)
         start = time.perf_counter()
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            with _spinner(doing) if self.live else nullcontext():
-                yield
+            try:
+                with _spinner(doing) if self.live else logging_to(self._waiting):
+                    yield
+            finally:
+                self._waiting.cancel()
         self.note(f"{doing}: {time.perf_counter() - start:.2f} s")
         for warning in caught:
             if issubclass(warning.category, UserWarning | RuntimeWarning):
@@ -107,17 +120,57 @@ class Console:
         RichConsole(file=sys.stdout, highlight=False).print(table)
 
 
+FIRST_LINE, NEXT_LINE = 0.5, 10.0
+"""Seconds after which a stage that goes on says so, where there is no spinner."""
+
+
+class _Waiting(logging.Handler):
+    """Lines for a stage that takes long, where there is no spinner."""
+
+    def __init__(self, console: Console, doing: str) -> None:
+        super().__init__(logging.INFO)
+        self.console, self.doing = console, doing
+        self.start = self.said = time.monotonic()
+        self.timer = threading.Timer(FIRST_LINE, lambda: console.note(f"{doing} ..."))
+        self.timer.daemon = True
+        if doing:
+            self.timer.start()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Say how far the work has come, and how long it will take."""
+        share, now = getattr(record, "share", None), time.monotonic()
+        if self.doing and share and now - self.said >= NEXT_LINE:
+            self.said = now
+            self.console.note(f"{self.doing}: {share:.0%}{left(share, now - self.start)}")
+
+    def cancel(self) -> None:
+        """Say nothing more."""
+        self.timer.cancel()
+
+
+def left(share: float | None, seconds: float) -> str:
+    """Say about how long work will take whose share is done, where that can be told."""
+    if not share or seconds < 2:
+        return ""
+    more = seconds * (1 - share) / share
+    words = f"{more:.0f} s" if more < 100 else f"{more / 60:.0f} min"
+    return f", about {words} left"
+
+
 @contextmanager
 def _spinner(doing: str) -> Iterator[None]:
     """Show a spinner with what the library logs."""
     from rich.console import Console as RichConsole
     from rich.markup import escape
 
+    start = time.monotonic()
+
     with RichConsole(stderr=True).status(escape(doing)) as status:
 
         class Handler(logging.Handler):
             def emit(self, record: logging.LogRecord) -> None:
-                text = f"{escape(doing)}{bar(getattr(record, 'share', None))}"
+                share = getattr(record, "share", None)
+                text = f"{escape(doing)}{bar(share)}{left(share, time.monotonic() - start)}"
                 status.update(f"{text} · {escape(record.getMessage())}")
 
         with logging_to(Handler(logging.INFO)):
@@ -181,6 +234,7 @@ WORDS = (
     (r"\bkey and label_key\b", "--key and --truth"),
     (r"\b(set|Set|with|Leave|Leave out|out) (axes|channels|size|frames|grey)\b", r"\1 --\2"),
     (r"\baxes='(\w+)'", r"--axes \1"),
+    (r"\bUse TuckerClustering with missing='impute'", "Set --missing impute"),
     (r"\bmissing='impute'", "--missing impute"),
     (r", or raise PIL\.Image\.MAX_IMAGE_PIXELS if you trust the file", ""),
     (r"The 'targets' parameter of (reproduce|show)", "TARGETS"),

@@ -22,10 +22,6 @@ from tuckermix.cli._results import SUMMARY
 from tuckermix.datasets import Dataset, ReadError, load, read
 from tuckermix.summary import known, printable
 
-LARGE = 20_000_000
-"""Integers of more entries than this are taken as float32, which holds them exactly up to 2²⁴ and
-halves time and memory."""
-
 LISTED = 10
 """Skipped files that are named on the terminal."""
 
@@ -259,15 +255,6 @@ def pixels_of(data: Dataset) -> tuple[Dataset, tuple[int, int]]:
     names = [f"{row},{column}" for row in range(height) for column in range(width)]
     spectra = X.reshape(height * width, X.shape[2])
     return replace(data, X=spectra, labels=labels, names=names), (height, width)
-
-
-def floating(X: Any) -> Any:
-    """Return samples in single or double precision; large integers in single precision."""
-    if X.dtype.kind in "iub":
-        return X.astype(np.float32 if X.size > LARGE else np.float64)
-    if X.dtype.kind == "f" and X.dtype.itemsize not in (4, 8):
-        return X.astype(np.float32 if X.dtype.itemsize < 4 else np.float64)
-    return X
 
 
 def to_device(X: Any, device: str) -> Any:

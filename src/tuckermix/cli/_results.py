@@ -1,4 +1,4 @@
-"""What the commands write: labels, summary, model, report, and the folder they lie in."""
+"""Results of the commands: labels, summary, model, report, and the folder they lie in."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tuckermix._array_api import to_numpy
+from tuckermix._array_api import is_dask, to_numpy
 from tuckermix._files import (
     atomic_paths,
     csv_text,
@@ -23,9 +23,11 @@ from tuckermix._files import (
 )
 from tuckermix._version import __version__
 from tuckermix.cli._console import UsageError
+from tuckermix.features.registry import last_step
 from tuckermix.summary import (
     FitSummary,
     duration,
+    innermost,
     printable,
     sample_names,
     settings,
@@ -34,13 +36,17 @@ from tuckermix.summary import (
     surety,
 )
 
+if TYPE_CHECKING:
+    from tuckermix.plots.fitted import Placed
+
 FILES = LABELS, MODEL, REPORT, SUMMARY = (
     *("labels.csv", "model.tuckermix", "report.html", "summary.json"),
 )
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 """Of summary.json. Version 1, without a number, had all settings as text; 3 added what was skipped,
-notes, and how many classes are known."""
+notes, and how many classes are known; 4 has the settings of the choice, and no figures of a model
+where there are several."""
 
 
 @contextmanager
@@ -100,13 +106,25 @@ def labels_text(
     return csv_text(rows)
 
 
-def outlier_scores(model: Any, X: Any) -> np.ndarray | None:
-    """Return the outlier scores of samples where the model labels outliers."""
-    if getattr(model, "outliers", "keep") != "label":
-        return None
-    from tuckermix.plots.fitted import as_fitted
+def computed(model: Any, placed: Placed) -> Placed:
+    """Compute what is lazy in soft labels, scores and the model, in one pass over the samples.
 
-    return to_numpy(model.outlier_scores(as_fitted(model, X)))
+    All that is written has a few numbers for each sample.
+    """
+    if not is_dask(placed.proba):
+        scores = None if placed.scores is None else to_numpy(placed.scores)
+        return replace(placed, proba=to_numpy(placed.proba), scores=scores)
+    import dask
+
+    inner = innermost(model)
+    lazy = [name for name in ("labels_", "memberships_") if is_dask(getattr(inner, name, None))]
+    proba, scores, *values = dask.compute(
+        placed.proba, placed.scores, *(getattr(inner, name) for name in lazy)
+    )
+    for name, value in zip(lazy, values, strict=True):
+        setattr(inner, name, value)
+    model.labels_ = inner.labels_
+    return replace(placed, proba=proba, scores=scores)
 
 
 def labels_values(
@@ -136,34 +154,25 @@ def left_out(skipped: Sequence[tuple[str, str]], notes: Sequence[str]) -> dict[s
     }
 
 
-def summary_rows(
-    summary: FitSummary, folder: Path, sample_shape: Sequence[int]
-) -> list[tuple[str, str]]:
-    """Return the figures that a person wants to see first.
-
-    The summary knows the shape of what was fitted, features perhaps; `sample_shape` is that of what
-    was read.
-    """
-    shape, seen = sizes_text(sample_shape), sizes_text(summary.sample_shape)
+def summary_rows(summary: FitSummary, folder: Path) -> list[tuple[str, str]]:
+    """Return the figures that a person wants to see first."""
+    shape = sizes_text(summary.sample_shape)
     smallest, largest = min(summary.cluster_sizes), max(summary.cluster_sizes)
     rows = [
         ("samples", f"{summary.n_samples} of shape {shape}"),
         ("clusters", f"{summary.n_clusters}, of {smallest} to {largest} samples"),
     ]
-    if seen != shape:
-        rows.insert(1, ("features", f"of shape {seen}"))
     if summary.n_outliers:
         share = summary.n_outliers / summary.n_samples
         rows.append(("outliers", f"{summary.n_outliers}, {share:.1%}, of label -1"))
     if summary.accuracy is not None:
         rows += [("AC", f"{summary.accuracy:.3f}"), ("NMI", f"{summary.nmi:.3f}")]
-    rows += [
-        ("variance explained", f"{summary.variance_explained:.1%}"),
-        (surety(summary.settings)[0], f"{summary.mean_confidence:.1%}"),
-        ("optimality gap", summary.gap_text),
-        ("time of the fit", duration(summary.seconds or 0.0)),
-        ("folder", str(folder)),
-    ]
+    if summary.variance_explained is not None:
+        rows.append(("variance explained", f"{summary.variance_explained:.1%}"))
+    rows.append((surety(summary.settings)[0], f"{summary.mean_confidence:.1%}"))
+    if summary.gap is not None:
+        rows.append(("optimality gap", summary.gap_text))
+    rows += [("time of the fit", duration(summary.seconds or 0.0)), ("folder", str(folder))]
     return rows
 
 
@@ -172,10 +181,9 @@ def write_results(
 ) -> tuple[FitSummary, dict[str, Any]]:
     """Write labels, model, report and summary: all of them, or none.
 
-    What is known `about` the fit are options of `tuckermix.report.render_report`; `proba`, `truth`,
-    `names`, `seconds`, `source` and `command` must be among them. `model` may be a pipeline, with
-    the `features` of the samples beside it: figures are those of the features, pictures those of
-    the samples.
+    What is known `about` the fit are options of `tuckermix.report.render_report`; `placed`,
+    `truth`, `names`, `seconds`, `source` and `command` must be among them. `model` may be a
+    pipeline.
 
     Returns
     -------
@@ -187,19 +195,19 @@ def write_results(
     from tuckermix.persistence import save
     from tuckermix.report import render_report
 
-    features, selection = about.get("features"), about.get("selection")
-    fitted, seen = (model, X) if features is None else (model[-1], features)
-    proba, source = about["proba"], about["source"]
-    summary = summarize_fit(fitted, seen, proba, truth=about["truth"], seconds=about["seconds"])
-    if features is not None:
+    final, at, source = last_step(model), about["placed"], about["source"]
+    summary = summarize_fit(
+        final, X, at.proba, truth=about["truth"], seconds=about["seconds"], seen=at.seen
+    )
+    if final is not model:
         before = {name: settings(step) for name, step in model.steps[:-1]}
         summary = replace(summary, settings={**before, **summary.settings})
     place = Path(source)  # where the names of samples may lie
     below = place if place.is_dir() else place.parent if place.is_file() else None
     page = render_report(model, X, summary=summary, folder=below, page_folder=folder, **about)
-    scores = outlier_scores(fitted, seen)
-    labels = labels_text(about["names"], proba, to_numpy(fitted.labels_), scores)
+    labels = labels_text(about["names"], at.proba, to_numpy(final.labels_), at.scores)
     files = {"labels": LABELS, "model": MODEL, "report": REPORT, "summary": SUMMARY}
+    selection = getattr(final, "selection_", None)
     texts = {"input": source, "command": about["command"], "folder": str(folder)}
     values = {
         "schema_version": SCHEMA_VERSION,
@@ -207,6 +215,7 @@ def write_results(
         **summary.to_dict(),
         **{name: printable(text) for name, text in texts.items()},
         "selection": None if selection is None else selection.table,
+        "view": None if selection is None else selection.view,
         **left_out(about.get("skipped", ()), notes),
         "files": files,
     }

@@ -36,7 +36,7 @@ from tuckermix.summary import versions
 __all__ = ["Keeping", "Unfinished", "key_of"]
 
 DAMAGED = (ValueError, TypeError, KeyError, RecursionError)
-"""What a record may raise that an older version wrote; it is then computed again."""
+"""Errors of records that an older version wrote; they are then computed again."""
 
 READING = ("key", "sample_axis", "sample_shape", "size", "grey", "frames", "channels", "axes")
 """Options on which it depends what is read of one file."""
@@ -225,36 +225,32 @@ class Unfinished:
 
         return read
 
-    def choice(
-        self, choose: Callable[[], Selection], use: Callable[[Selection], Any] = str
-    ) -> Selection:
+    def choice(self, choose: Callable[[], tuple[Selection, int]]) -> tuple[Selection, int]:
         """Return the choice of an earlier run, or choose and keep it.
 
         Parameters
         ----------
         choose : callable
             Makes the choice.
-        use : callable, default=str
-            What the choice is for; one of an earlier run with which that fails is not taken.
 
         Returns
         -------
         selection : Selection
             The choice.
+        seed : int
+            The seed of the fit that follows.
         """
         found = self._found(["choice", self._key()]) if self._has("choice") else None
         if found is not None:
             with suppress(*DAMAGED):
-                earlier = _choice(found.decode())
-                use(earlier)
-                return earlier
+                return _choice(found.decode())
         start = time.monotonic()
-        chosen = choose()
+        chosen, seed = choose()
         values = chosen.to_dict() | {"trials": [trial.to_dict() for trial in chosen.trials]}
-        text = json.dumps(values, default=lambda value: value.item())
+        text = json.dumps({**values, "seed": seed}, default=lambda value: value.item())
         taken = time.monotonic() - start
         self._keep(taken, lambda: ["choice", self._key()], text.encode)
-        return chosen
+        return chosen, seed
 
     def fitted(self) -> tuple[Any, float] | None:
         """Return the model that an earlier run fitted, and how many seconds that took."""
@@ -294,9 +290,10 @@ def _sample_bytes(sample: np.ndarray, kind: str) -> bytes:
     return target.getvalue()
 
 
-def _choice(text: str) -> Selection:
+def _choice(text: str) -> tuple[Selection, int]:
     """Return the record of a choice that was kept, or raise where it is not one."""
     values = json.loads(text)
+    seed = check_integer(values.pop("seed"), "seed", "Selection", minimum=0)
     trials = [Trial(**trial) for trial in values.pop("trials")]
     for trial in trials:
         check_integer(trial.n_clusters, "n_clusters", "Trial")
@@ -304,4 +301,4 @@ def _choice(text: str) -> Selection:
     if (found.n_clusters, found.view) not in [(trial.n_clusters, trial.view) for trial in trials]:
         raise ValueError("the choice is not among the trials")
     str(found)  # it is going to be printed
-    return found
+    return found, seed

@@ -14,7 +14,8 @@ import typer
 
 from tuckermix import _names
 from tuckermix.cli import _options as options
-from tuckermix.cli._console import EXIT_DONE, EXIT_NOT_WHOLE, Console, in_options
+from tuckermix.cli._console import EXIT_DONE, EXIT_NOT_WHOLE, Console, UsageError, in_options
+from tuckermix.cli._features import WORDS
 from tuckermix.features.registry import last_step
 
 if TYPE_CHECKING:
@@ -29,14 +30,14 @@ Examples:
 """
 
 models, computes = options.within("The model"), options.within("Computing")
-"""What concerns the model, and the machine."""
+"""Options of the model and of the machine."""
 
 SAID = 3
 """Lines on a choice for the terminal: what, the next view, the next number; the report has all."""
 
 
 class Model(options.Group):
-    """What `TuckerClustering` takes."""
+    """Parameters of `TuckerClustering`; `AutoClustering` has `calibrate` and `outliers` too."""
 
     n_components: Annotated[
         int | None, models(min=1, help="Components of the model; by default 2 k + 1.")
@@ -122,11 +123,12 @@ def cluster(
     features: Annotated[
         str | None,
         models(
-            help="What is clustered: pixels, scattering (strokes and edges, which may move a "
-            "little), log-scattering (their contrast by its ratio), or auto (the most stable). "
-            "By default auto where the number of clusters is chosen too, else pixels.",
+            help="Which views are compared: pixels, scattering (strokes and edges, which may move "
+            "a little), auto (both), network (what a network trained on photographs sees), or all. "
+            "log-scattering is a single view. By default all where tuckermix[photos] is there, "
+            "else auto.",
             show_default=False,
-            words=(*_names.FEATURES, options.AUTO),
+            words=WORDS,
         ),
     ] = None,
     scale: Annotated[
@@ -172,23 +174,21 @@ def cluster(
 
     A run that was killed goes on when the same command is given again.
     """  # noqa: D301 - typer keeps the lines behind \b apart
+    console = Console(quiet)
+    console.begin(f"Reading {source}")  # before the libraries are loaded, which takes a second
     from tuckermix._array_api import is_dask
+    from tuckermix._validation import as_floating
     from tuckermix.cli import _features, _input, _results
     from tuckermix.cli._unfinished import Unfinished, key_of
-    from tuckermix.clustering import TuckerClustering
     from tuckermix.report import require_packages
     from tuckermix.summary import sizes_text
 
     settings["ranks"] = options.parse_ranks(settings["ranks"])
-    settings["missing"] = None if settings["missing"] == options.NONE else settings["missing"]
-    known = 8 if n_clusters is None else n_clusters  # replaced by the chosen number below
-    model = TuckerClustering(known, random_state=seed, **settings)
-    model.check_params()  # before minutes of reading
-    whole = _features.with_features(model, features or _names.PIXELS, scale)
     reading = options.reading(given)
+    # All that can be wrong with options is said before minutes of reading.
+    model, note = _features.estimator(n_clusters, features, scale, settings, seed)
     options.check("--kind", kind, _names.KINDS)
-    require_packages()  # before minutes of fitting
-    console = Console(quiet)
+    require_packages()
     name = Path(os.path.abspath(source)).name or "input"
     folder = out if out is not None else Path(f"{name}-clusters")
     _results.refuse_to_replace(folder, force)
@@ -210,37 +210,26 @@ def cluster(
             scene = None
             if pixels:
                 data, scene = _input.pixels_of(data)
-            _features.refuse_mixed_depths(data, scale)
+            kinds = data.extra.get("dtypes") or {}
+            if len(kinds) > 1 and scale not in ("sample", "unit"):
+                raise UsageError("The images differ in bit depth: add --scale sample.")
             classes = _input.known_classes(truth, data)
         shape = sizes_text(data.sample_shape)
         where = ", left on disk" if is_dask(data.X) else ""
         console.note(f"{data.n_samples} samples of shape {shape}{where}")
         _input.tell(console, data, classes)
-        if truth is None and data.labels is not None:
-            console.note("The input carries labels: add --truth labels to compare with them.")
-        if features is None:
-            # Samples on disk and samples with gaps are seen as they are unless told otherwise.
-            plain = n_clusters is not None or is_dask(data.X) or model.missing is not None
-            features = _names.PIXELS if plain else options.AUTO
-        asked = (features, scale, n_clusters, seed)
-        about = {"asked": asked, "device": device, "model": model.get_params(), "pixels": pixels}
+        if note:
+            console.note(note)
+        elif features is None and _features.would_gain(data):
+            console.note(_features.FOR_PHOTOS)
+        about = {"model": repr(model), "device": device, "pixels": pixels}
         unfinished.under(partial(key_of, data, source, **about))
-        selection = None
-        if n_clusters is None or features == options.AUTO:
-            with console.stage("Choosing"), _input.naming(data):
-                use = partial(_features.as_chosen, model, scale=scale)
-                selection = unfinished.choice(lambda: _features.choose(model, data.X, *asked), use)
-                whole = use(selection)
-            for line in str(selection).splitlines()[:SAID]:
-                console.note(line)
-        # Transformers convert integers piece by piece.
-        X = data.X if _features.is_pipeline(whole) else _input.floating(data.X)
-        whole.reading_ = _features.reading_of(source, data, reading, pixels=pixels)
+        model.reading_ = _features.reading_of(source, data, reading, pixels=pixels)
         drawn = _input.picture_kind_of(data) if kind == "auto" else kind
         with _input.naming(data):
             code = fit_and_write(
-                whole,
-                X,
+                model,
+                as_floating(data.X),
                 folder,
                 console=console,
                 as_json=as_json,
@@ -253,7 +242,6 @@ def cluster(
                 command="tuckermix " + shlex.join(sys.argv[1:]),  # as the user would type it again
                 kind="auto" if pixels else drawn,
                 scene=scene,
-                selection=selection,
                 skipped=data.extra.get("skipped", []),
                 notes=[in_options(note) for note in data.extra.get("notes", [])],
             )
@@ -277,41 +265,52 @@ def fit_and_write(
     What is known `about` the samples goes to `write_results`. A model that an `unfinished` run has
     fitted is taken as it is.
     """
-    from tuckermix._array_api import is_dask, to_numpy
-    from tuckermix.cli import _features, _input, _results
+    from tuckermix._array_api import is_dask
+    from tuckermix.cli import _input, _results
+    from tuckermix.plots.fitted import placed
+    from tuckermix.selection.shared import Features, in_memory
 
-    before = None if unfinished is None else unfinished.fitted()
+    earlier = None if unfinished is None else unfinished.fitted()
     # What is loaded is in NumPy, wherever it was fitted.
-    moved = _input.to_device(X, device if before is None else "cpu")
+    moved = _input.to_device(X, device if earlier is None else "cpu")
     start = time.perf_counter()
-    if _features.is_pipeline(model):
+    final = last_step(model)
+    if final is not model:
         with console.stage("Features"):
-            moved = _features.fit_features(model, moved)
-    if before is None:
-        with console.stage("Fitting"):
-            last_step(model).fit(moved)
+            moved = in_memory(model[:-1].fit_transform(moved))
+    seen = Features(moved)
+    if earlier is None:
+        chooses = hasattr(final, "select")
+        with console.stage("Choosing and fitting" if chooses else "Fitting"):
+            if not chooses:
+                final.fit(moved)
+            elif unfinished is None:
+                final._fit(moved, seen)
+            else:
+                final._fit(moved, seen, unfinished.choice)
             seconds = time.perf_counter() - start
+        for line in str(getattr(final, "selection_", "")).splitlines()[:SAID]:
+            console.note(line)
     else:
-        fitted, seconds = before
+        fitted, seconds = earlier
         fitted.reading_, model = getattr(model, "reading_", None), fitted
+        final = last_step(model)
 
     def keep() -> None:
-        if unfinished is not None and before is None:
+        if unfinished is not None and earlier is None:
             unfinished.keep_fitted(model, seconds)
 
     if not is_dask(moved):
         keep()
     with console.stage("Soft labels"):
-        proba = _features.soft_labels(last_step(model), moved)
+        at = _results.computed(final, placed(final, moved, seen))
     if is_dask(moved):  # what was lazy in the model has been computed now
         keep()
     with console.stage("Writing"):
-        if _features.is_pipeline(model):
-            about["features"] = to_numpy(moved) if device != "cpu" else moved
         summary, values = _results.write_results(
-            folder, model, X, proba=proba, seconds=seconds, **about
+            folder, model, X, placed=at, seconds=seconds, **about
         )
-    console.result(values, _results.summary_rows(summary, folder, X.shape[1:]), as_json)
+    console.result(values, _results.summary_rows(summary, folder), as_json)
     if not summary.converged:
         console.note(f"The solver stopped by {summary.stop_reason} before it converged.")
         return EXIT_NOT_WHOLE

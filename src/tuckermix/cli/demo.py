@@ -30,8 +30,8 @@ def demo(
     the model to a folder, and prints how well the clusters agree with the true digits.
     """
     from tuckermix._files import atomic_path
+    from tuckermix._validation import as_floating
     from tuckermix.cli import _results
-    from tuckermix.cli._input import floating
     from tuckermix.cli.cluster import fit_and_write
     from tuckermix.clustering import TuckerClustering
     from tuckermix.datasets import load
@@ -45,7 +45,7 @@ def demo(
     console = Console(quiet)
     data = load("digits")
     model = TuckerClustering(10, random_state=SEED)
-    X = floating(data.X)
+    X = as_floating(data.X)
     _results.refuse_to_replace(out, force, unless=COMMAND)
     with _results.result_folder(out):
         code = fit_and_write(

@@ -52,8 +52,10 @@ def predict(
     """
     from tuckermix._array_api import to_numpy
     from tuckermix._files import write_text
+    from tuckermix._validation import as_floating
     from tuckermix.cli import _features, _input, _results
     from tuckermix.persistence import load
+    from tuckermix.plots.fitted import placed
     from tuckermix.summary import printable
 
     console = Console(quiet)
@@ -76,17 +78,15 @@ def predict(
         known = getattr(model, "reading_", None) or {}
         if known.get("pixels") and data.X.ndim != 2:  # else spectra as rows
             data, _ = _input.pixels_of(data)
-        _features.refuse_mixed_depths(data, _features.scale_of(model))
-        X = data.X if _features.is_pipeline(model) else _input.floating(data.X)
     _input.tell(console, data)
     with console.stage("Labelling"), _input.naming(data):
-        proba, scores = to_numpy(model.predict_proba(X)), None
-        labels = proba.argmax(axis=1)
         final = last_step(model)
-        if getattr(final, "outliers", "keep") == "label":
-            labels = to_numpy(model.predict(X))
-            seen = model[:-1].transform(X) if _features.is_pipeline(model) else X
-            scores = _results.outlier_scores(final, seen)
+        X = as_floating(data.X)
+        seen = X if final is model else model[:-1].transform(X)
+        at = placed(final, seen)
+        proba = to_numpy(at.proba)
+        scores = None if at.scores is None else to_numpy(at.scores)
+        labels = proba.argmax(axis=1) if scores is None else to_numpy(final.predict(seen))
     if as_json:
         notes = [in_options(note) for note in data.extra.get("notes", [])]
         values = {

@@ -96,7 +96,7 @@ class Alternation(Record):
     B : array of shape (n_samples, product of r_n)
         The samples projected on the factors, in float64 and in units of the source.
     progress : Progress
-        One record a sweep, the start first, and why it ended.
+        One record per sweep, the start first, and why it ended.
     """
 
     memberships: Array
@@ -106,7 +106,7 @@ class Alternation(Record):
 
     @property
     def history(self) -> list[SweepRecord]:
-        """One record a sweep, the start first."""
+        """One record per sweep, the start first."""
         return self.progress.history
 
     @property
@@ -239,7 +239,7 @@ def solve_alternating(
     Returns
     -------
     decomposition : Decomposition
-        The factors and memberships, with the distance of the latter from their optimum.
+        The factors and memberships, with the distance of the memberships from their optimum.
     """
     optimum = closed_form(projected(source, start.factors), n_components - 1)
     reached = alternate(

@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 
 from tuckermix._array_api import Array, asarray_like, is_dask, to_numpy
+from tuckermix._estimators import explain_shortage
 from tuckermix._names import EXACT, INITS, JOINT, TRUST_REGION
 from tuckermix._optional import require
 from tuckermix._records import Record
-from tuckermix._resources import explain_shortage
 from tuckermix._settings import Settings
 from tuckermix._threads import one_blas_thread
 from tuckermix._validation import (
@@ -95,7 +95,7 @@ one sweep over all samples repairs."""
 
 @dataclass(frozen=True)
 class Solver(Record):
-    """What a solver needs and gives.
+    """Interface of a solver.
 
     Attributes
     ----------

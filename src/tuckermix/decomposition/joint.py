@@ -68,7 +68,7 @@ def solve_joint(
     Returns
     -------
     decomposition : Decomposition
-        The factors and memberships, with the distance of the latter from their optimum.
+        The factors and memberships, with the distance of the memberships from their optimum.
     """
     progress = Progress(source, callback)
     X = _samples(source)

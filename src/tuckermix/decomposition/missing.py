@@ -1,4 +1,4 @@
-r"""Samples with gaps: fill them by what the samples have in common, learn that anew, in turn.
+r"""Samples with gaps: fill them by what the samples have in common, learn that again, in turn.
 
 Samples :math:`x` are written as :math:`\mu + D y`, with few directions :math:`D` common to all.
 Filling gaps with that and finding mean and directions again lowers the error over the observed
@@ -148,7 +148,7 @@ class Imputation(Record):
 
 @dataclass(frozen=True)
 class Filling(Record):
-    """What fills gaps of new samples.
+    """Arrays that fill gaps of new samples.
 
     Attributes
     ----------

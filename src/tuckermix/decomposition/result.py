@@ -1,4 +1,4 @@
-"""What a solver starts from, how its iteration is recorded, and what it returns."""
+"""Start of a solver, records of its iteration, and its result."""
 
 from __future__ import annotations
 
@@ -217,7 +217,7 @@ class Decomposition(Record):
     stationarity : float
         How far the factors are from a stationary point, relative to the same energy.
     history : list of SweepRecord
-        One record a sweep, the start first.
+        One record per sweep, the start first.
     n_iter : int
         The number of sweeps done.
     stop_reason : StopReason

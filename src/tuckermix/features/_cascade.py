@@ -23,12 +23,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from tuckermix._array_api import Array, asarray_like, device, get_namespace, is_numpy
-from tuckermix.features._frequencies import basis, coarsen, filter_blocks, order_frequencies
 from tuckermix.features._wavelets import (
     averaging_matrix,
+    basis,
+    coarsen,
     crop_frequencies,
+    filter_blocks,
     morlet,
     n_cells,
+    order_frequencies,
     padded_size,
     padding_matrix,
 )

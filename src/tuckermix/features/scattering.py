@@ -11,9 +11,14 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 
 from tuckermix._array_api import Array, get_namespace, is_dask, to_numpy
-from tuckermix._fields import EVERY_TRANSFORMER, check_fields, is_positive
 from tuckermix._threads import one_blas_thread
-from tuckermix._validation import check_integer, check_option
+from tuckermix._validation import (
+    EVERY_TRANSFORMER,
+    check_fields,
+    check_integer,
+    check_option,
+    is_positive,
+)
 from tuckermix.features._cascade import Cascade
 from tuckermix.features._input import (
     as_float,
@@ -247,7 +252,7 @@ class Scattering(TransformerMixin, BaseEstimator):
         self._space(len(self.sample_shape_) + 1)
 
     def _space(self, ndim: int) -> tuple[int, ...]:
-        """Return the axes of space, counted from the front, or raise if they are none."""
+        """Return the axes of space, counted from the front, or raise if they are not valid."""
         space = self.space
         if space is None:
             return (1,) if ndim == 2 else (1, 2)

@@ -7,8 +7,8 @@ from typing import Any
 from sklearn.base import BaseEstimator, TransformerMixin
 
 from tuckermix._array_api import Array, get_namespace
-from tuckermix._fields import EVERY_TRANSFORMER, check_fields
 from tuckermix._threads import one_blas_thread
+from tuckermix._validation import EVERY_TRANSFORMER, check_fields
 from tuckermix.features._input import check_samples, map_rows, over_chunks
 
 __all__ = ["Texture"]

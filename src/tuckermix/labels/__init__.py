@@ -4,7 +4,6 @@
 where they lie.
 """
 
-from tuckermix._optional import moved
 from tuckermix.labels.labellers import (
     LABELLINGS,
     ArgmaxLabels,
@@ -30,7 +29,3 @@ __all__ = [
     "learn_labels",
     "labeller_from_arrays",
 ]
-
-_HOMES = dict.fromkeys(("kmeans", "nearest_neighbors"), "tuckermix.numerics.points")
-
-__getattr__ = moved(__name__, _HOMES)

@@ -78,7 +78,7 @@ class LabelSettings(Settings):
 
 
 class Labeller(Record, ABC):
-    """What gives samples their labels: a record that renumbers and stores itself.
+    """A rule that gives samples their labels: a record that renumbers and stores itself.
 
     Subclasses are frozen dataclasses whose fields are arrays, numbers and strings.
 
@@ -443,7 +443,7 @@ def calibrated(votes: Array, scores: Array, knots: Array) -> Array:
 
 
 def check_knots(knots: Any) -> None:
-    """Raise where knots, which a file may have made up, are none."""
+    """Raise where knots, which a file may have made up, are not valid."""
     at, values = check_stored(knots, "knots", (2, None))
     inside = np.all((values > 0) & (values < 1)) and np.all(np.diff(values) >= 0)
     if not inside or np.any(np.diff(at) <= 0):
@@ -784,7 +784,7 @@ def _fit_argmax(rows: Array, n_clusters: int, **options: Any) -> Learned:
 
 @dataclass(frozen=True)
 class Labelling(Record):
-    """What a way of labelling needs.
+    """Requirements of a way of labelling.
 
     Attributes
     ----------

@@ -12,7 +12,7 @@ Outliers that come in groups are each other's neighbours and pull directions tow
 what is usual is learned from a *core* of the samples. At first a sample is judged by the directions
 of all clusters but its own: a cluster of strangers is not explained by the others, one of several
 kinds of the same thing mostly is. Then the samples that fit least leave the core, and the rest is
-judged anew.
+judged again.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class OutlierSettings(Settings):
     Attributes
     ----------
     rounds : int
-        How often the core is chosen anew. A third round changes it by little, and at the cost of
+        How often the core is chosen again. A third round changes it by little, and at the cost of
         small clusters.
     energy : float
         The share of the energy of the core that its directions hold.
@@ -332,7 +332,7 @@ def _reference_of(
 
 
 def check_outliers(outliers: Any, false_alarms: Any, owner: str) -> None:
-    """Raise where the parameters `outliers` and `false_alarms` of an estimator are none."""
+    """Raise where the parameters `outliers` and `false_alarms` of an estimator are not valid."""
     check_option(outliers, "outliers", owner, OUTLIERS)
     if not 0.0 < check_real(false_alarms, "false_alarms", owner) < 1.0:
         raise ValueError(

@@ -5,18 +5,211 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from tuckermix._array_api import Array, asarray_like, get_namespace
+from tuckermix._array_api import Array, asarray_like, epsilon, get_namespace
 from tuckermix._validation import check_integer, check_random_state
-from tuckermix.manifolds.metric import FisherMetric
-from tuckermix.manifolds.rows import (
-    angle_from_chord,
-    check_matrix,
-    check_positive,
-    check_row_sums,
-    raise_to_floor,
-    row_sums,
-    safe_ratio,
-)
+
+
+class FisherMetric:
+    r"""Lengths, tangent spaces, gradients and Hessians at a point.
+
+    .. math::
+
+        T_U = \{\xi : \xi 1 = 0\}, \qquad
+        \langle\xi, \zeta\rangle_U = \sum_{ml} \frac{\xi_{ml}\zeta_{ml}}{U_{ml}}.
+
+    All of it is a formula in the entries of the point; ways to move are in `Multinomial`.
+    """
+
+    def inner(self, U: Array, xi: Array, zeta: Array) -> float:
+        r"""Return the Fisher inner product :math:`\sum_{ml} \xi_{ml}\zeta_{ml}/U_{ml}`.
+
+        Parameters
+        ----------
+        U : array of shape (n_samples, n_components)
+            The point.
+        xi, zeta : array of shape (n_samples, n_components)
+            Tangent vectors at `U`.
+
+        Returns
+        -------
+        inner : float
+            The inner product (Sun et al. 2016, equation 8).
+        """
+        xp = get_namespace(U, xi, zeta)
+        return float(xp.matmul(xp.reshape(xi / U, (-1,)), xp.reshape(zeta, (-1,))))
+
+    def norm(self, U: Array, xi: Array) -> float:
+        r"""Return the length :math:`\sqrt{\langle\xi, \xi\rangle_U}` of a tangent vector."""
+        return math.sqrt(max(0.0, self.inner(U, xi, xi)))
+
+    def projection(self, U: Array, Z: Array) -> Array:
+        r"""Project a matrix onto the tangent space, orthogonally in the Fisher metric.
+
+        .. math:: \Pi_U(Z) = Z - (Z 1) 1^T \odot U.
+
+        Parameters
+        ----------
+        U : array of shape (n_samples, n_components)
+            The point.
+        Z : array of shape (n_samples, n_components)
+            Any matrix.
+
+        Returns
+        -------
+        xi : array of shape (n_samples, n_components)
+            The tangent vector at `U` nearest to `Z` (Sun et al. 2016, section 3.1).
+        """
+        return Z - row_sums(Z) * U
+
+    # Derivatives ------------------------------------------------------------------------------
+
+    def rgrad(self, U: Array, egrad: Array) -> Array:
+        r"""Turn a Euclidean gradient into the Riemannian one.
+
+        .. math:: \operatorname{grad} f(U) = \Pi_U(U \odot G).
+
+        Parameters
+        ----------
+        U : array of shape (n_samples, n_components)
+            The point.
+        egrad : array of shape (n_samples, n_components)
+            The Euclidean gradient G at `U`.
+
+        Returns
+        -------
+        rgrad : array of shape (n_samples, n_components)
+            The tangent vector with :math:`\langle\operatorname{grad} f, \xi\rangle_U =
+            \sum G \odot \xi` for every tangent :math:`\xi` (Sun et al. 2016, (9)).
+        """
+        return self.projection(U, U * egrad)
+
+    def rhess(self, U: Array, egrad: Array, ehess: Array, xi: Array) -> Array:
+        r"""Turn a Euclidean Hessian along a tangent vector into the Riemannian one.
+
+        .. math::
+
+            \operatorname{Hess} f(U)[\xi] = \Pi_U\bigl(U \odot \dot G
+                + \tfrac12\, \xi \odot (G - (U \odot G) 1 1^T)\bigr).
+
+        This equals equations 10 and 11 of Sun et al. 2016 without their division by U, which
+        cancels; it therefore stays accurate near the boundary.
+
+        Parameters
+        ----------
+        U : array of shape (n_samples, n_components)
+            The point.
+        egrad : array of shape (n_samples, n_components)
+            The Euclidean gradient G at `U`.
+        ehess : array of shape (n_samples, n_components)
+            The derivative :math:`\dot G` of the Euclidean gradient along `xi`.
+        xi : array of shape (n_samples, n_components)
+            A tangent vector at `U`.
+
+        Returns
+        -------
+        rhess : array of shape (n_samples, n_components)
+            The Hessian along `xi`, a tangent vector at `U`.
+        """
+        return self.rhess_from(U, self.prepare_rhess(U, egrad), ehess, xi)
+
+    def prepare_rhess(self, U: Array, egrad: Array) -> Array:
+        r"""Return :math:`\tfrac12(G - (U \odot G) 1 1^T)`, all that `rhess` needs of the gradient.
+
+        Compute it once a point and hand it to `rhess_from` when many Hessian products are taken.
+        """
+        prepared = egrad - row_sums(U * egrad)
+        prepared *= 0.5
+        return prepared
+
+    def rhess_from(self, U: Array, prepared: Array, ehess: Array, xi: Array) -> Array:
+        """Return what `rhess` returns, from a gradient that `prepare_rhess` has prepared."""
+        product = U * ehess
+        product += xi * prepared
+        product -= row_sums(product) * U
+        return product
+
+
+POINT_TOLERANCE = 1e3
+"""Row sums may miss 1 (or 0, for a tangent vector) by this many rounding errors a column: a
+chain of some hundred retractions, each off by a few, still passes."""
+
+
+def row_sums(Z: Array) -> Array:
+    """Return Z·1 as a column; a matrix product is several times faster than a sum by rows."""
+    xp = get_namespace(Z)
+    return xp.matmul(Z, xp.ones_like(Z[:1, :]).T)
+
+
+def safe_ratio(xi: Array, U: Array) -> Array:
+    """Divide without overflow, whatever the length of the step: huge entries are cut short."""
+    xp = get_namespace(xi, U)
+    limit = math.sqrt(float(xp.finfo(U.dtype).max)) / 4.0
+    return xp.clip(xi, -limit, limit) / xp.clip(U, 1.0 / limit, None)
+
+
+def angle_from_chord(square: Array) -> Array:
+    """Return the angle of unit vectors from the square of their chord; at most π/2 here."""
+    xp = get_namespace(square)
+    return 2.0 * xp.asin(xp.clip(0.5 * xp.sqrt(square), 0.0, 1.0))
+
+
+def raise_to_floor(Y: Array) -> Array:
+    """Raise entries to at least the machine epsilon, as Manopt does, without rescaling."""
+    return get_namespace(Y).clip(Y, epsilon(Y), None)
+
+
+def check_matrix(matrix: Array, shape: tuple[int, int], name: str, tol: float | None) -> float:
+    """Raise where shape or finiteness is wrong; return the tolerance for row sums.
+
+    Parameters
+    ----------
+    matrix : array
+        The candidate.
+    shape : tuple of int
+        The shape it must have.
+    name : str
+        What to call it at the beginning of a sentence.
+    tol : float or None
+        A tolerance to be kept, or None for the default one.
+
+    Returns
+    -------
+    tol : float
+        The tolerance.
+    """
+    if tuple(matrix.shape) != shape:
+        raise ValueError(
+            f"{name} has shape {tuple(matrix.shape)}, but the manifold has points of shape {shape}."
+        )
+    xp = get_namespace(matrix)
+    if not bool(xp.all(xp.isfinite(matrix))):
+        raise ValueError(f"{name} has entries that are not finite: NaN or infinity.")
+    return POINT_TOLERANCE * shape[1] * epsilon(matrix) if tol is None else tol
+
+
+def check_positive(matrix: Array, name: str) -> None:
+    """Raise where an entry is not positive, and say in which row."""
+    xp = get_namespace(matrix)
+    smallest = xp.min(matrix, axis=1)
+    row = int(xp.argmin(smallest))
+    if not float(smallest[row]) > 0:
+        raise ValueError(
+            f"Row {row} of {name} has an entry {float(smallest[row]):.6g}, not > 0: "
+            "points lie inside the simplex, raise small entries to the machine epsilon."
+        )
+
+
+def check_row_sums(matrix: Array, target: float, name: str, tol: float) -> None:
+    """Raise where a row sum misses its target, and say which one is worst."""
+    xp = get_namespace(matrix)
+    sums = xp.sum(matrix, axis=1)
+    row = int(xp.argmax(xp.abs(sums - target)))
+    if not abs(float(sums[row]) - target) <= tol:
+        raise ValueError(
+            f"Row {row} of {name} sums to {float(sums[row]):.6g}, not {target:g} "
+            f"(tolerance {tol:.1e})."
+        )
+
 
 __all__ = ["Multinomial"]
 

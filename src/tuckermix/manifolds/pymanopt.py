@@ -13,7 +13,7 @@ METHODS = (
     *("inner", "norm", "projection", "rgrad", "rhess", "retraction", "exp", "log", "dist"),
     *("transport", "random_point", "random_tangent"),
 )
-"""What a manifold must have to be handed over."""
+"""Methods that a manifold needs to be handed over."""
 
 
 def to_pymanopt(manifold: Any, *, random_state: Any = None) -> Any:

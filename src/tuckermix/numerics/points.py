@@ -66,8 +66,8 @@ class PointSettings(Settings):
         mean of the points. Neighbours whose squared distance is below 64 of them are sought with
         more digits.
     query_share : int
-        Elsewhere many queries come with many samples, and blocks may grow with them: up to so many
-        times the size of the queries, which are a small part of the samples.
+        Elsewhere many queries come with many samples, and blocks may grow with them: up to this
+        number of times the size of the queries, which are a small part of the samples.
     """
 
     still: float = 1e-14
@@ -101,7 +101,7 @@ _COPIES = 3  # arrays of the size of a block of distances that exist at once
 
 @dataclass(frozen=True)
 class KMeansResult(Record):
-    """What `kmeans` returns.
+    """Result of `kmeans`.
 
     Attributes
     ----------
@@ -557,7 +557,7 @@ def _sought_again(
             every = xp.vecdot(near, near)
             chosen = xp.sort(xp.astype(smallest(every, count), xp.int64, copy=False), axis=1)
             parts.append((chosen, xp.take_along_axis(every, chosen, axis=1)))
-    # The standard has no assignment to rows: what was found anew is put behind, and taken.
+    # The standard has no assignment to rows: what was found again is put behind, and taken.
     places = np.arange(int(indices.shape[0]))
     places[which] = len(places) + np.arange(len(which))
     taken = asarray_like(places, indices, dtype=xp.int64)

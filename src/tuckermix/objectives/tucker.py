@@ -7,12 +7,11 @@ from typing import Any
 
 from tuckermix._array_api import Array, device, get_namespace
 from tuckermix.numerics.tensor import mode_dot, multi_mode_dot
-from tuckermix.objectives.membership import N_STATES, whitened_basis
-from tuckermix.objectives.preconditioner import RowPreconditioner
+from tuckermix.objectives.membership import N_STATES, RowPreconditioner, whitened_basis
 
 
 class TuckerObjective:
-    r"""What the model leaves unexplained, as a function of memberships and factors.
+    r"""Energy that the model leaves unexplained, as a function of memberships and factors.
 
     .. math::
 
@@ -74,7 +73,7 @@ class TuckerObjective:
 
 
 class _State:
-    """What cost, gradients and Hessian at one point have in common."""
+    """Products that cost, gradients and Hessian at one point share."""
 
     def __init__(self, X: Array, point: Sequence[Array]) -> None:
         xp = get_namespace(X)

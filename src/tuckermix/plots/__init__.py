@@ -12,8 +12,8 @@ from tuckermix.plots.charts import (
     EnergyDisplay,
     MapDisplay,
     MembershipDisplay,
+    SelectionDisplay,
 )
-from tuckermix.plots.selection import SelectionDisplay
 from tuckermix.plots.tiles import (
     AbundanceDisplay,
     CentroidDisplay,

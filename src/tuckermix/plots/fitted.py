@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from tuckermix._array_api import asarray_like, blocks, is_numpy, to_numpy
+from tuckermix._array_api import asarray_like, blocks, get_namespace, is_numpy, to_numpy
+from tuckermix._records import Record
+from tuckermix._threads import one_blas_thread
+from tuckermix.selection.multiview import MultiViewClustering
+from tuckermix.selection.shared import Features
+from tuckermix.summary import innermost
 
 RESPONSES = ("predict_proba", "memberships")
 
@@ -88,6 +95,66 @@ def even_subsample(n: int, limit: int) -> np.ndarray:
     if n <= limit:
         return np.arange(n)
     return np.unique(np.linspace(0, n - 1, limit).round().astype(int))
+
+
+@dataclass(frozen=True)
+class Placed(Record):
+    """Soft labels and places of samples: all that a fitted estimator says of them, in one go.
+
+    Attributes
+    ----------
+    proba : array of shape (n_samples, n_clusters)
+        Their soft labels; like the rest a Dask array for samples on disk.
+    places : array of shape (n_samples, d)
+        Where they lie in the learned subspace, or in those of all views beside each other. Samples
+        that are alike lie near each other.
+    scores : array of shape (n_samples,) or None
+        Their outlier scores, where outliers are labelled.
+    seen : array of shape (n_samples, ...) or None
+        The features that the model was fitted on; None where there are several views.
+    """
+
+    proba: Any
+    places: Any
+    scores: Any
+    seen: Any
+
+
+@one_blas_thread
+def placed(estimator: Any, X: Any, features: Features | None = None) -> Placed:
+    """Compute soft labels and places of samples, and their features once for both.
+
+    Parameters
+    ----------
+    estimator : TuckerClustering, MultiViewClustering, AutoClustering or Pipeline
+        A fitted estimator.
+    X : array of shape (n_samples, d_1, ...)
+        The samples.
+    features : Features or None, default=None
+        Features of the same samples that are known from the fit.
+
+    Returns
+    -------
+    placed : Placed
+        What it says of them.
+    """
+    if features is None:
+        features = Features(as_fitted(innermost(estimator), X))
+    best = getattr(estimator, "best_estimator_", estimator)
+    outliers = getattr(innermost(best), "outliers", "keep") == "label"
+    if isinstance(best, MultiViewClustering):
+        several = best._places(features)
+        scores = best._scores(features) if outliers else None
+        shares = [Z / len(several) ** 0.5 for Z in several]
+        places = get_namespace(*shares).concat(shares, axis=1)
+        return Placed(best._proba(several, features), places, scores, None)
+    before = best[:-1] if isinstance(best, Pipeline) and len(best.steps) > 1 else None
+    seen, final = features.transform(before), best[-1] if isinstance(best, Pipeline) else best
+    if hasattr(final, "best_estimator_"):  # transformers before a choice
+        return placed(final, seen)
+    scores = final.outlier_scores(seen) if outliers else None
+    look = final.place if hasattr(final, "place") else final.transform
+    return Placed(final.predict_proba(seen), look(seen), scores, seen)
 
 
 def subspace_of(estimator: Any, X: Any) -> np.ndarray:

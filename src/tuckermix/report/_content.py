@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from tuckermix._array_api import to_numpy
-from tuckermix.features.registry import VIEWS
+from tuckermix.features.registry import TRANSFORMERS, VIEWS
 from tuckermix.metrics import matched_table
 from tuckermix.plots.fitted import history_column, iterations_of
 from tuckermix.plots.style import COLOURS
@@ -19,31 +20,27 @@ MAX_CONFUSION = 40
 """With more classes or clusters than this, a table of counts is no longer read: a list is."""
 
 LISTED_CLUSTERS = 4
-"""So many clusters of a class are named in the list."""
+"""The number of clusters of a class that are named in the list."""
 
 MOST_MAPS = 12
 """Maps of components that a report shows: more are hardly looked at."""
 
 
-def facts(
-    summary: FitSummary, sample_shape: tuple[int, ...] | None = None
-) -> list[tuple[str, str, str]]:
-    """Return the figures of the overview: name, value, and what it means.
-
-    Where features stand between samples and model, `sample_shape` is that of a sample.
-    """
-    shape, ranks = sizes_text(summary.sample_shape), sizes_text(summary.ranks)
+def facts(summary: FitSummary) -> list[tuple[str, str, str]]:
+    """Return the figures of the overview: name, value, and what it means."""
+    shape = sizes_text(summary.sample_shape)
     name, meaning = surety(summary.settings)
-    own = shape if sample_shape is None else sizes_text(sample_shape)
-    what = "sample" if sample_shape is None else "array of features"
-    explained = 100 * summary.variance_explained
     rows = [
-        ("Samples", f"{summary.n_samples:,}", f"each of shape {own}"),
-        ("Clusters", str(summary.n_clusters), f"from {summary.n_components} components"),
-        ("Ranks", ranks, f"the core kept of each {shape} {what}"),
-        ("Variance explained", f"{explained:.1f} %", f"cost {summary.cost:.4g}"),
-        (name[0].upper() + name[1:], f"{summary.mean_confidence:.0%}", meaning),
+        ("Samples", f"{summary.n_samples:,}", f"each of shape {shape}"),
+        ("Clusters", str(summary.n_clusters), "found in the samples"),
     ]
+    if summary.ranks is not None:
+        rows[1] = (*rows[1][:2], f"from {summary.n_components} components")
+        rows.append(("Ranks", sizes_text(summary.ranks), "the core kept of each sample"))
+    if summary.variance_explained is not None:
+        explained = f"{100 * summary.variance_explained:.1f} %"
+        rows.append(("Variance explained", explained, f"cost {summary.cost:.4g}"))
+    rows.append((name[0].upper() + name[1:], f"{summary.mean_confidence:.0%}", meaning))
     if summary.n_outliers:
         share = f"{summary.n_outliers / summary.n_samples:.1%} of the samples, of label -1"
         rows.append(("Outliers", f"{summary.n_outliers:,}", share))
@@ -51,14 +48,15 @@ def facts(
         known = f"{100 * summary.accuracy:.1f} %"
         rows.append(("Accuracy", known, "clusters matched to known classes"))
         rows.append(("NMI", f"{summary.nmi:.3f}", "shared information, 1 is perfect"))
-    meaning = "0: for these factors no mixing weights fit better"
-    rows.append(("Optimality gap", summary.gap_text, meaning))
+    if summary.gap is not None:
+        meaning = "0: for these factors no mixing weights fit better"
+        rows.append(("Optimality gap", summary.gap_text, meaning))
     stop = summary.stop_reason
     ended = "" if stop is None else f", stopped by {stop.replace('_', ' ')}"
+    note = "" if summary.n_iter is None else f"{summary.n_iter} iterations{ended}"
     if summary.seconds is not None:
-        note = f"{summary.n_iter} iterations{ended}"
         rows.append(("Time", duration(summary.seconds), note))
-    else:
+    elif summary.n_iter is not None:
         rows.append(("Iterations", str(summary.n_iter), ended.removeprefix(", ") or "done"))
     return rows
 
@@ -71,8 +69,10 @@ def scene_maps(
         return []
     colours = np.array([[int(c[i : i + 2], 16) / 255 for i in (1, 3, 5)] for c in COLOURS])
     painted = colours[labels % len(colours)].reshape(*scene, 3)
-    weights = 1.0 - to_numpy(model.memberships_).T.reshape(-1, *scene)
     maps = [("Clusters", painted)]
+    if not hasattr(model, "memberships_"):
+        return [(name, _images.address(np.rint(255 * one).astype(np.uint8))) for name, one in maps]
+    weights = 1.0 - to_numpy(model.memberships_).T.reshape(-1, *scene)
     maps += [(f"Component {number}", one) for number, one in enumerate(weights[:MOST_MAPS])]
     return [(name, _images.address(np.rint(255 * one).astype(np.uint8))) for name, one in maps]
 
@@ -177,15 +177,25 @@ def reading_lines(
 def snippet(model: Any, transformers: Any = (), reading: tuple[str, str] = ("", "")) -> str:
     """Return the lines of Python that repeat the fit, with the transformers before it if any."""
     call, (imported, read) = _call(model, ("n_clusters",)), reading
-    pipeline = ""
     if transformers:
-        pipeline = "from sklearn.pipeline import make_pipeline\n"
-        kinds = ", ".join(sorted({type(step).__name__ for step in transformers}))
-        imported += f"from tuckermix.features import {kinds}\n"
         call = f"make_pipeline({', '.join([*map(_call, transformers), call])})"
-    return (
-        f"{pipeline}from tuckermix import {type(model).__name__}\n{imported}\n{read}"
-        f"model = {call}\nlabels = model.fit_predict(X)"
+    lines = [f"model = {call}", "labels = model.fit_predict(X)"]
+    return f"{_imports(call)}{imported}\n{read}" + "\n".join(lines)
+
+
+def _imports(call: str) -> str:
+    """Return the lines that import what a call names."""
+    homes = {
+        "sklearn.pipeline": ("Pipeline", "make_pipeline"),
+        "tuckermix": ("AutoClustering", "MultiViewClustering", "TuckerClustering"),
+        "tuckermix.features": tuple(TRANSFORMERS),
+    }
+    named = {
+        home: [name for name in names if re.search(rf"\b{name}\(", call)]
+        for home, names in homes.items()
+    }
+    return "".join(
+        f"from {home} import {', '.join(names)}\n" for home, names in named.items() if names
     )
 
 

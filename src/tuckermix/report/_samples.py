@@ -51,6 +51,8 @@ class Subject(Record):
     """Whether the names were given; others follow from the places of the samples."""
     cluster_names: dict[int, str] = field(default_factory=dict)
     """Names of clusters."""
+    places: Any = None
+    """Where the samples lie in the learned subspace, where it is known."""
 
     @property
     def shown(self) -> Any:
@@ -228,7 +230,7 @@ def content(subject: Subject, files: Sequence[Path | None] = ()) -> dict[str, An
     listed = even_subsample(len(labels), use.listed)
     proba = subject.proba
     sure = proba[np.arange(len(labels)), labels]
-    Z = points_of(subject.model, subject.X)
+    Z = points_of(subject.model, subject.X) if subject.places is None else to_numpy(subject.places)
     few = embedding(Z)
     tree = levels_of(subject.model, subject.X, labels, few)
     first = _first_seen(few, labels, sure)

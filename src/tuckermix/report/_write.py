@@ -16,11 +16,21 @@ import numpy as np
 from tuckermix._array_api import to_numpy
 from tuckermix._files import write_text
 from tuckermix._optional import require
-from tuckermix.plots.fitted import as_fitted, labels_of
+from tuckermix.features.registry import last_step
+from tuckermix.plots import fitted
+from tuckermix.plots.fitted import Placed, labels_of
 from tuckermix.plots.style import COLOURS
 from tuckermix.report import _content, _svg
 from tuckermix.report._samples import Subject, content
-from tuckermix.summary import FitSummary, printable, sample_names, sizes_text, summarize_fit, surety
+from tuckermix.summary import (
+    FitSummary,
+    innermost,
+    printable,
+    sample_names,
+    sizes_text,
+    summarize_fit,
+    surety,
+)
 
 TEMPLATES = Path(__file__).with_name("templates")
 
@@ -31,7 +41,7 @@ NOUNS = {"image": "picture", "colour": "picture", "signal": "sample", "channels"
 """What a sample is called; others by their kind."""
 
 DARK_COLOURS = {"#555555": "#bbbbbb", "#882255": "#e06c9f", "#332288": "#a89cf0"}
-"""What stands for the dark tones of the palette on a dark ground."""
+"""Stand-ins for the dark tones of the palette on a dark ground."""
 
 
 def require_packages() -> None:
@@ -105,9 +115,8 @@ def render_report(
     command: str | None = None,
     kind: str = "auto",
     summary: FitSummary | None = None,
-    features: Any = None,
+    placed: Placed | None = None,
     scene: tuple[int, int] | None = None,
-    selection: Any = None,
     folder: str | os.PathLike[str] | None = None,
     page_folder: str | os.PathLike[str] | None = None,
     skipped: Any = (),
@@ -116,8 +125,8 @@ def render_report(
 
     Parameters
     ----------
-    model : TuckerClustering or Pipeline
-        The fitted clustering, or a pipeline of features and a clustering: the report then shows the
+    model : TuckerClustering, MultiViewClustering, AutoClustering or Pipeline
+        The fitted clustering, or a pipeline of features and a clustering: the report shows the
         samples and their means in each cluster, not the features.
     X : array of shape (n_samples, d_1, ...)
         The samples that it was fitted on.
@@ -139,13 +148,11 @@ def render_report(
         How a sample is shown; see the displays.
     summary : FitSummary, default=None
         The figures of the fit, where they are known already; None computes them.
-    features : array of shape (n_samples, ...), default=None
-        What the transformers of a pipeline make of `X`; None computes it.
+    placed : Placed, default=None
+        Soft labels and places of the samples, see `tuckermix.plots.fitted`; None computes them.
     scene : tuple of int, default=None
         Height and width of the scene whose pixels are the samples: labels and mixing weights are
         shown as maps then.
-    selection : Selection, default=None
-        How the view and the number of clusters were chosen, see `tuckermix.AutoClustering`.
     folder : str or path, default=None
         Where the files of the samples lie, below which `names` are paths: each picture is linked
         to its file then.
@@ -163,19 +170,18 @@ def render_report(
     import jinja2
     from markupsafe import Markup
 
-    named_clusters = getattr(model, "cluster_names_", {})
-    reading = getattr(model, "reading_", None)
-    if hasattr(model, "best_estimator_"):
-        selection = model.selection_ if selection is None else selection
-        model = model.best_estimator_
-        named_clusters = named_clusters or getattr(model, "cluster_names_", {})
-    images, transformers = None, ()
-    if hasattr(model, "steps"):
-        images, transformers = X, tuple(step for _, step in model.steps[:-1])
-        X = model[:-1].transform(X) if features is None else features
-        model = model[-1]
-    found = labels_of(model, X, "The report")
-    proba = to_numpy(model.predict_proba(as_fitted(model, X)) if proba is None else proba)
+    final, reading = last_step(model), getattr(model, "reading_", None)
+    transformers = () if final is model else tuple(step for _, step in model.steps[:-1])
+    found = labels_of(final if final is model else model, X, "The report")
+    if placed is None:
+        placed = fitted.placed(model, X)
+    proba = to_numpy(placed.proba if proba is None else proba)
+    inner, samples = innermost(model), X
+    images = None if inner is model else X
+    X = X if placed.seen is None else placed.seen
+    named_clusters: dict[Any, Any] = {}
+    for one in (inner, final, model):
+        named_clusters = getattr(one, "cluster_names_", None) or named_clusters
     # Outliers are shown with the cluster that they resemble most, and counted.
     labels = np.where(found < 0, proba.argmax(axis=1), found)
     base, missing = linked(names, folder, page_folder)
@@ -189,10 +195,9 @@ def render_report(
             )
         if truth.dtype.kind not in "biuf":
             truth = np.array([printable(name) for name in truth.tolist()])
-    names_of_clusters = named_clusters or getattr(model, "cluster_names_", {})
     subject = Subject(
-        model, X, labels, proba, named, truth, kind, images, found < 0, names is not None,
-        {int(key): printable(name) for key, name in names_of_clusters.items()},
+        inner, X, labels, proba, named, truth, kind, images, found < 0, names is not None,
+        {int(key): printable(name) for key, name in named_clusters.items()}, placed.places,
     )  # fmt: skip
     files: list[Path | None] = []
     if base is not None and folder is not None:
@@ -210,8 +215,10 @@ def render_report(
         "caption": _caption(subject),
         "noun": NOUNS.get(kinds, kinds),
     }
-    if summary is None and hasattr(model, "cost_"):
-        summary = summarize_fit(model, X, proba, labels=found, truth=truth, seconds=seconds)
+    if summary is None:
+        summary = summarize_fit(
+            final, samples, proba, labels=found, truth=truth, seconds=seconds, seen=placed.seen
+        )
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(TEMPLATES),
         autoescape=True,
@@ -221,7 +228,7 @@ def render_report(
     )
     lines = _content.reading_lines(source, reading, bool(skipped), scene)
     css, js = style(), script()
-    settings = summary.settings if summary is not None else {}
+    settings = summary.settings
     return environment.get_template("report.html.j2").render(
         title=printable(title),
         source=None if source is None else printable(source),
@@ -230,18 +237,16 @@ def render_report(
         noun=data["noun"],
         data=data,
         **shown,
-        facts=[]
-        if summary is None
-        else _content.facts(summary, None if images is None else tuple(images.shape[1:])),
+        facts=_content.facts(summary),
         surety=surety(settings)[0],
         skipped=[(printable(name), _sentence(printable(reason))) for name, reason in skipped],
         confusion=_content.confusion(truth, labels),
-        charts=_content.charts(model),
-        selection=_content.selection(selection),
-        scene_maps=_content.scene_maps(model, labels, scene),
+        charts=_content.charts(inner),
+        selection=_content.selection(getattr(final, "selection_", None)),
+        scene_maps=_content.scene_maps(inner, labels, scene),
         settings=[(name, _plain(value)) for name, value in settings.items()],
-        versions=[] if summary is None else list(summary.versions.items()),
-        snippet=_content.snippet(model, transformers, lines),
+        versions=list(summary.versions.items()),
+        snippet=_content.snippet(final, transformers, lines),
         command=None if command is None else printable(command),
         size=_svg,
         policy=policy(css, js),
@@ -332,8 +337,8 @@ def write_report(path: str | os.PathLike[str], model: Any, X: Any, **options: An
         The samples that it was fitted on.
     **options
         The options of `render_report`: `truth`, `names`, `title`, `source`, `seconds`, `proba`,
-        `command`, `kind`, `summary`, `features`, `scene`, `selection`, `folder`, `skipped`. Links
-        to files are relative to `path`.
+        `command`, `kind`, `summary`, `placed`, `scene`, `folder`, `skipped`. Links to files are
+        relative to `path`.
     """
     here = {"page_folder": Path(path).parent, **options}
     write_text(path, render_report(model, X, **here))

@@ -15,11 +15,9 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from tuckermix._array_api import Array, get_namespace, to_numpy
+from tuckermix._array_api import Array, to_numpy
 from tuckermix._callbacks import CallbackSupportMixin, with_callbacks
-from tuckermix._estimators import declare
-from tuckermix._names import LOG_SCATTERING, PIXELS, SCATTERING
-from tuckermix._resources import all_or_nothing, explain_shortage
+from tuckermix._estimators import all_or_nothing, declare, explain_shortage
 from tuckermix._threads import one_blas_thread
 from tuckermix._validation import (
     check_integer,
@@ -31,156 +29,34 @@ from tuckermix._validation import (
     check_tensor,
 )
 from tuckermix.clustering import TuckerClustering
-from tuckermix.features import Scale, Scattering
+from tuckermix.features.registry import require_network
 from tuckermix.labels.outliers import check_outliers
 from tuckermix.labels.tree import Tree
+from tuckermix.selection.candidates import (
+    ALL,
+    AUTO,
+    FEATURES,
+    NETWORK,
+    built_in_candidates,
+    has_norms,
+    is_image,
+    is_noisy,
+)
 from tuckermix.selection.multiview import MultiViewClustering, cluster_means
 from tuckermix.selection.record import Selection
 from tuckermix.selection.resampling import Resampler, set_clusters
 from tuckermix.selection.search import Progress, choose
 from tuckermix.selection.shared import Features
-from tuckermix.selection.views import looks_of, spectrum_of
+from tuckermix.selection.views import looks_of
 from tuckermix.sources import as_blocks
 
-__all__ = ["AutoClustering", "built_in_candidates"]
+__all__ = ["AutoClustering"]
 
 LOGGER = logging.getLogger(__name__)
-
-AUTO = "auto"
-FEATURES = ("auto", "pixels", "scattering")
-
-SMALLEST_IMAGE = 16
-"""Images with a shorter side have no room for wavelets of three scales."""
-
-MOST_CHANNELS = 4
-"""A third axis of at most this size is colour; a longer one is that of a volume, or time."""
 
 PART = 1500
 """Beyond this many samples the choice is made on a random part of them: its time grows with the
 square, and views and numbers of clusters already differ by less than what they leave open."""
-
-SOFT_EDGE, SOFT_POWER = 3.0, 0.5
-"""The second view of the pixels: a flatter ridge, in which weak directions count more."""
-
-SHARP_EDGE, SHARP_POWER = 1.0, 2.0
-"""A third view, of few directions, for tables and small samples that are mostly noise. On others it
-is stable for the wrong reason: it sees the light rather than the face."""
-
-NOISY = 0.1
-"""Samples are mostly noise where the weaker half of their directions has this share of the energy.
-White noise spreads its energy evenly: planted clusters with noise of one standard deviation have
-0.17 there, digits of 8 × 8 pixels 0.07."""
-
-NORM_ONE = "pixels of norm 1"
-"""A view of tables, volumes and videos of amounts."""
-
-NEAR: dict[str, Any] = {"ridge_edge": 6.0, "ridge_power": 0.5, "n_neighbors": 8, "ranks": 0.99}
-"""Views of many directions and few neighbours. At norm 1: an image that is nearly black has little
-but its direction, and few others of its person are like it. Of strokes: an object seen from all
-sides is a chain of images, each of them near to the next."""
-
-NEAREST = "few neighbours"
-"""What the names of these views end in."""
-
-RELATIVE_SCATTERING = "relative scattering"
-"""The name of the view of relative coefficients."""
-
-MATRICES = 3
-"""The ways of an array of matrices, which are images or small ones."""
-
-
-def is_image(sample_shape: tuple[int, ...]) -> bool:
-    """Tell whether samples of a shape are images large enough for wavelets."""
-    sides, channels = sample_shape[:2], sample_shape[2:]
-    if len(sample_shape) not in (2, 3) or min(sides) < SMALLEST_IMAGE:
-        return False
-    return not channels or channels[0] <= MOST_CHANNELS
-
-
-def is_noisy(X: Array) -> bool:
-    """Tell whether samples in memory have much energy in the weaker half of their directions."""
-    energies = spectrum_of(X, None).values ** 2
-    return float(energies[len(energies) // 2 :].sum()) > NOISY * float(energies.sum())
-
-
-def has_norms(X: Array) -> bool:
-    """Tell whether samples in memory may be compared at norm 1.
-
-    They are tables, volumes or videos of amounts, with no negative entry: spectra differ in
-    brightness, volumes in how much they fill, and twice a sample is more of the same. Where entries
-    have both signs, zero is a convention, and so are directions that are seen from there.
-    """
-    return X.ndim != MATRICES and bool(get_namespace(X).min(X) >= 0)
-
-
-def built_in_candidates(
-    sample_shape: tuple[int, ...], features: str, *, noisy: bool = False, norms: bool = False
-) -> list[tuple[str, Any]]:
-    """Return the candidates for samples of a shape.
-
-    Parameters
-    ----------
-    sample_shape : tuple of int
-        The shape of a sample.
-    features : {"auto", "pixels", "scattering"}
-        Which views are asked for.
-    noisy : bool, default=False
-        Whether the samples are mostly noise, see `is_noisy`.
-    norms : bool, default=False
-        Whether samples may be compared at norm 1, see `has_norms`.
-
-    Returns
-    -------
-    candidates : list of (str, estimator)
-        Views of the samples themselves only, where they are no images of at least 16 × 16. Tables,
-        volumes and videos of amounts are also compared at norm 1.
-    """
-    pixels = TuckerClustering()
-    soft: dict[str, Any] = {"ridge_edge": SOFT_EDGE, "ridge_power": SOFT_POWER}
-    of_pixels: list[tuple[str, Any]] = [
-        (PIXELS, pixels),
-        ("pixels, soft edge", TuckerClustering(**soft)),
-    ]
-    if not is_image(sample_shape):
-        if noisy and len(sample_shape) <= 2:
-            sharp = TuckerClustering(ridge_edge=SHARP_EDGE, ridge_power=SHARP_POWER)
-            of_pixels.append(("pixels, sharp edge", sharp))
-        if norms:
-            of_pixels += [
-                (name.replace("pixels", NORM_ONE), make_pipeline(Scale("unit"), clone(model)))
-                for name, model in of_pixels[:2]
-            ]
-        return of_pixels
-    near = make_pipeline(Scale("unit"), TuckerClustering(**NEAR))
-    of_pixels.append((f"{NORM_ONE}, {NEAREST}", near))
-    if features == "pixels":
-        return of_pixels
-
-    def strokes(options: dict[str, Any], **kind: Any) -> Pipeline:
-        return make_pipeline(Scattering(**kind), TuckerClustering(**options))
-
-    of_waves: list[tuple[str, Any]] = [
-        (SCATTERING, strokes({})),
-        (LOG_SCATTERING, strokes({}, log=True)),
-        (RELATIVE_SCATTERING, strokes(soft, relative=True)),
-    ]
-    sums: list[tuple[str, Any]] = [
-        (
-            f"{RELATIVE_SCATTERING} + {LOG_SCATTERING}{ending}",
-            MultiViewClustering(
-                [
-                    (RELATIVE_SCATTERING, strokes(options, relative=True)),
-                    (LOG_SCATTERING, strokes(options, log=True)),
-                ]
-            ),
-        )
-        for ending, options in (("", soft), (f", {NEAREST}", NEAR))
-    ]
-    if features == "auto":
-        of_waves = [*of_pixels, *of_waves]
-        both = [(PIXELS, pixels), (LOG_SCATTERING, strokes({}, log=True))]
-        sums.insert(0, (f"{PIXELS} + {LOG_SCATTERING}", MultiViewClustering(both)))
-    return of_waves + sums
 
 
 Remember = Callable[[Callable[[], tuple[Selection, int]]], tuple[Selection, int]]
@@ -229,12 +105,14 @@ class AutoClustering(CallbackSupportMixin, ClusterMixin, BaseEstimator):
     ----------
     n_clusters : int or "auto", default="auto"
         The number of clusters; "auto" tries 2 to min(n_samples / 5, 100).
-    features : {"auto", "pixels", "scattering"}, default="auto"
-        Which views are compared: the samples themselves in two weightings and, for images, at norm
-        1 with few neighbours; the scattering transform, its logarithm and its relative
-        coefficients; sums of the graphs of two of these; or all. Samples that are no images of at
-        least 16 × 16 have views of themselves only; tables, volumes and videos without negative
-        entries are compared at norm 1 too.
+    features : {"auto", "pixels", "scattering", "network", "all"}, default="auto"
+        Which views are compared. "pixels": the samples themselves in two weightings and, for
+        images, at norm 1 with few neighbours. "scattering": the scattering transform, its
+        logarithm and its relative coefficients. "auto": both, and sums of the graphs of two of
+        them. "network": layers of a network that was trained on photographs, which needs
+        ``tuckermix[photos]``, see `tuckermix.features.Network`. "all": all of these. Samples that
+        are no images of at least 16 × 16 have views of themselves only; tables, volumes and videos
+        without negative entries are compared at norm 1 too.
     candidates : list of (str, estimator) or None, default=None
         Views of your own in place of those: clusterers with `n_clusters` and `fit_predict`. They
         are cloned. `TuckerClustering`, pipelines that end in it and `MultiViewClustering` are
@@ -480,7 +358,7 @@ class AutoClustering(CallbackSupportMixin, ClusterMixin, BaseEstimator):
         self._given()
 
     def _given(self) -> list[tuple[str, Any]] | None:
-        """Return the user's candidates as a list, or raise if they are none."""
+        """Return the user's candidates as a list, or raise if they are not valid."""
         if self.candidates is None:
             return None
         pairs = check_pairs(self.candidates, "candidates", "AutoClustering")
@@ -499,7 +377,7 @@ class AutoClustering(CallbackSupportMixin, ClusterMixin, BaseEstimator):
             if lacking:
                 raise ValueError(
                     f"AutoClustering needs candidates that have the parameter {lacking[0]} to pass "
-                    f"it on. Got {name!r}, {type(final).__name__}, which has not."
+                    f"it on. Got {name!r}, {type(final).__name__}, which does not."
                 )
         return pairs
 
@@ -539,6 +417,8 @@ class AutoClustering(CallbackSupportMixin, ClusterMixin, BaseEstimator):
         if given is not None:
             candidates = [(name, _for_tensors(estimator, X)) for name, estimator in given]
         else:
+            if image and self.features in (NETWORK, ALL):
+                require_network(f"AutoClustering(features={self.features!r})")
             about = {} if image else {"noisy": is_noisy(part), "norms": has_norms(part)}
             candidates = built_in_candidates(self.sample_shape_, self.features, **about)
             # A view of few directions finds groups in any noise; those of all directions do not.

@@ -21,8 +21,7 @@ from tuckermix._array_api import (
     is_dask,
     to_numpy,
 )
-from tuckermix._estimators import declare
-from tuckermix._resources import all_or_nothing, explain_shortage
+from tuckermix._estimators import all_or_nothing, declare, explain_shortage
 from tuckermix._threads import one_blas_thread
 from tuckermix._validation import (
     check_integer,
@@ -331,7 +330,7 @@ class MultiViewClustering(TreeMixin, ClusterMixin, BaseEstimator):
                 )
 
     def _given(self) -> list[tuple[str, Any]]:
-        """Return the views as a list, or raise if they are none."""
+        """Return the views as a list, or raise if they are not valid."""
         if self.views is None:
             return [("samples", TuckerClustering())]
         return check_pairs(self.views, "views", "MultiViewClustering")

@@ -1,4 +1,4 @@
-"""What was compared, and how it came out."""
+"""Records of a comparison and of its outcome."""
 
 from __future__ import annotations
 

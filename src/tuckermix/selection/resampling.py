@@ -1,8 +1,8 @@
 """How stable labels are: the label step again on parts of the samples.
 
 A partition that is in the data comes back when a fifth of the samples is left out; one that is not
-changes. For views of this package no part is fitted anew: the lists of neighbours, twice as long as
-the graph needs them, are restricted to the part, and the graph is cut again.
+changes. For views of this package no part is fitted again: the lists of neighbours, twice as long
+as the graph needs them, are restricted to the part, and the graph is cut again.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ FEWEST = 8
 a larger modularity."""
 
 NUMBERS_KEPT = 7
-"""For so many numbers of clusters neighbours and eigenvectors are kept: for those that lead at the
+"""How many numbers of clusters have their neighbours and eigenvectors kept: those that lead at the
 end, which are looked at by turns, and the one that stands for none."""
 
 
@@ -222,7 +222,7 @@ class Resampler:
         keep: np.ndarray | None,
         most: int | None = None,
     ) -> sparse.csr_array:
-        """Sum the graphs of the views, of at most so many neighbours."""
+        """Sum the graphs of the views, of at most this number of neighbours."""
         total = None
         for look in looks:
             Z, indices, squares = self._neighbors(look, n_clusters)
@@ -316,7 +316,7 @@ def restrict(
     -------
     indices, squares : ndarray of shape (n_kept, width)
         The same for the part; `indices` count within it. Where too few of a list are left, the
-        neighbours are looked for anew.
+        neighbours are looked for again.
     """
     place = np.full(len(Z), -1)
     place[keep] = np.arange(len(keep))

@@ -23,7 +23,7 @@ HOPELESS = 0.1
 """Views that are that far behind after the first look get no second one, in units of stability."""
 
 ROUND = 4
-"""After so many further subsamples those that lead are compared again."""
+"""The number of further subsamples after which those that lead are compared again."""
 
 BEHIND = 3.0
 """Standard errors of the difference, over the same subsamples, at which one is behind for good."""
@@ -55,8 +55,8 @@ PASSES = 3
 """How often numbers beside the best are tried, and those that lead compared again."""
 
 PEAKS, BESIDE = 3, 0.98
-"""Values between neighbours are tried for so many numbers that come that near to the best: few
-subsamples do not tell them apart, and the best of all may lie beside any of them."""
+"""Values beside this many numbers are tried, where they come this near to the best: few subsamples
+do not tell them apart, and the best of all may lie beside any of them."""
 
 FEATURES, COARSE, FINE = 0.1, 0.6, 0.75
 """How far the work has come after the features, the first pass and the finer ones, roughly."""

@@ -1,4 +1,4 @@
-r"""What a candidate looks at: features, their directions, and points weighted by a ridge.
+r"""View of a candidate: features, their directions, and points weighted by a ridge.
 
 A candidate of this package labels samples by a graph of nearest neighbours among points. The points
 of one set of features follow from a single decomposition for every number of clusters:

@@ -32,7 +32,7 @@ LOST_SCHEDULER = frozenset(
         "SchedulerClosed",
     }
 )
-"""What `dask.distributed` raises when nobody answers any more. They are told by name, so that a
+"""Errors of `dask.distributed` when nobody answers any more. They are told by name, so that a
 threaded run needs no `dask.distributed`."""
 
 

@@ -291,7 +291,7 @@ def as_blocks(X: Any) -> Blocks:
 
 @dataclass(frozen=True)
 class Sketch(Record):
-    """What one pass over the samples tells of their part in a small subspace.
+    """Measurements of one pass over the samples, of their part in a small subspace.
 
     With `y` the centred samples projected on the factors and the basis,
 
@@ -309,7 +309,7 @@ class Sketch(Record):
 
 @dataclass(frozen=True)
 class Measure(Record):
-    """What one pass over the samples tells of a solution.
+    """Measurements of one pass over the samples, of a solution.
 
     With `Q` the basis of its memberships and `B` the centred samples projected on its factors,
 
@@ -349,7 +349,7 @@ class SpanSettings(Settings):
     many_entries : int
         A longer mode of samples with several modes is narrowed to its strongest directions.
     wider, further : float and int
-        How many these are: so many for each column of the factor, and so many more.
+        Their number: `wider` times the columns of the factor, and `further` more.
     most_directions : int
         The most that such a mode gets where no ranks are asked for. Of maps of 1,280 channels,
         256 to 600 directions give no better labels, and 128 slightly worse ones.
