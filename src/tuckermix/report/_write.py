@@ -38,7 +38,7 @@ SCRIPTS = "base state picture tiles clusters all tray map viewer choose main"
 """The modules of the script, in the order in which they are put together."""
 
 NOUNS = {"image": "picture", "colour": "picture", "signal": "sample", "channels": "sample"}
-"""What a sample is called; others by their kind."""
+"""Words for a sample; others are called by their kind."""
 
 DARK_COLOURS = {"#555555": "#bbbbbb", "#882255": "#e06c9f", "#332288": "#a89cf0"}
 """Stand-ins for the dark tones of the palette on a dark ground."""
