@@ -251,7 +251,7 @@ def test_stored_models_check_themselves(planted, changes, message):
 def test_few_samples(n_samples):
     X = np.random.default_rng(0).standard_normal((n_samples, 5, 4))
     model = AutoClustering(random_state=0).fit(X)
-    assert model.n_clusters_ == min(2, n_samples)
+    assert model.n_clusters_ == 1  # too few to tell, or nothing but noise
     np.testing.assert_array_equal(model.predict(X), model.labels_)
 
 

@@ -6,36 +6,50 @@ import numpy as np
 import pytest
 
 from tuckermix.selection.record import Trial
-from tuckermix.selection.search import choose, is_behind, is_near
+from tuckermix.selection.search import at_the_end, choose, is_behind, numbers_to_scan
 
 
 class Told:
     """Stand in for a resampler: stabilities follow a curve that is given, and calls are noted."""
 
-    def __init__(self, curves, n_samples=1000, spread=0.0):
+    def __init__(self, curves, n_samples=1000, spread=0.0, noise=0.1):
         self.curves, self.n_samples, self.spread = curves, n_samples, spread
-        self.candidates = dict.fromkeys(curves)
-        self.calls, self.prepared = [], []
+        self.candidates, self.judge = dict.fromkeys(curves), None
+        self.looks, self.noise = dict.fromkeys(curves, ()), noise
+        self.calls, self.scans, self.prepared = {}, [], []
 
-    def prepare(self, name):
-        self.prepared.append(name)
+    def prepare(self):
+        for name in self.candidates:
+            self.prepared.append(name)
+            yield name
 
-    def trial(self, n_clusters, name, n_subsamples):
-        self.calls.append((n_clusters, name, n_subsamples))
+    def one(self, n_clusters, name, count):
         stability = self.curves[name](n_clusters)
-        return (
-            None
-            if stability is None
-            else Trial(n_clusters, name, stability, even(n_clusters), n_subsamples)
-        )
+        if stability is None:
+            return None
+        return Trial(n_clusters, name, stability, even(n_clusters), count)
+
+    def scan(self, rung, numbers, names, count):
+        self.scans += [(number, name) for number in numbers for name in names]
+        found = [self.one(number, name, count) for number in numbers for name in names]
+        return [trial for trial in found if trial]
+
+    def compare(self, keys, count):
+        self.calls.update(dict.fromkeys(keys, count))
+        found = [self.one(*key, count) for key in keys]
+        return [trial for trial in found if trial]
 
     def agreements(self, n_clusters, name):
-        count = max(count for *key, count in self.calls if key == [n_clusters, name])
+        count = self.calls[n_clusters, name]
         wave = self.spread * np.sin(1.0 + np.arange(count) + len(name))
         return self.curves[name](n_clusters) + wave
 
     def labels(self, n_clusters, name):
         return np.arange(self.n_samples) % n_clusters
+
+    def of_noise(self, names, place):
+        level = self.noise + 0.01 * (-1) ** place
+        return Told(dict.fromkeys(names, lambda k: level), self.n_samples)
 
 
 def even(n_clusters):
@@ -47,7 +61,26 @@ def peak_at(best):
     return lambda k: float(np.exp(-abs(np.log2(k / best))))
 
 
-@pytest.mark.parametrize("best", [2, 3, 7, 11, 13, 24, 37, 68, 91, 100])
+def quiet(share, doing):
+    pass
+
+
+@pytest.mark.parametrize("n_samples", [8, 9, 30, 1000, 1500, 6000])
+def test_the_scan_reaches_a_quarter_of_the_samples(n_samples):
+    numbers = numbers_to_scan(n_samples)
+    assert numbers[0] == 2
+    assert numbers[-1] == n_samples // 4
+    ratios = np.array(numbers[1:]) / numbers[:-1]
+    assert np.all(ratios > 1)
+    assert np.all(ratios <= 1.5)
+
+
+def test_few_samples_leave_nothing_to_scan():
+    assert numbers_to_scan(7) == []
+    assert choose(Told({"a": peak_at(2)}, n_samples=7), None, quiet).n_clusters == 1
+
+
+@pytest.mark.parametrize("best", [2, 3, 7, 11, 13, 24, 37, 68, 100, 177, 249])
 def test_a_single_peak_is_found_wherever_it_is(best):
     told = Told({"a": peak_at(best)})
     shares = []
@@ -56,53 +89,54 @@ def test_a_single_peak_is_found_wherever_it_is(best):
     assert shares[0] == 0.0
     assert shares == sorted(shares)
     assert max(shares) <= 1.0
+    assert at_the_end(chosen) == (best * 4 * 1.4 >= 1000)
+
+
+def test_two_clear_groups_do_not_hide_a_hundred_persons():
+    """Numbers between are far worse than both."""
+    stabilities = {2: 0.99, 100: 0.97}
+    told = Told({"a": lambda k: stabilities.get(k, 0.9 if 80 <= k <= 120 else 0.3)})
+    plain = told.one
+
+    def one(n_clusters, name, count):
+        return replace(plain(n_clusters, name, count), modularity=0.9 * (1 - 1 / n_clusters))
+
+    told.one = one
+    chosen = choose(told, None, quiet)
+    assert chosen.n_clusters == 100
+    assert chosen.coarser == 2
+    assert chosen.finer is None
 
 
 def test_a_peak_beside_one_that_comes_near_is_found_too():
-    """The grid has 18, 22, 26: the best of these is not beside the best of all."""
-    curve = {20: 0.905, 22: 0.9, 24: 1.0, 26: 0.895}
+    """The scan has 15, 21, 29: the best of these is not beside the best of all."""
+    curve = {15: 0.9, 21: 0.905, 23: 0.9, 25: 1.0, 29: 0.895}
     told = Told({"a": lambda k: curve.get(k, 0.85 - 0.01 * abs(k - 22))})
-    assert choose(told, None, lambda share, doing: None).n_clusters == 24
+    assert choose(told, None, quiet).n_clusters == 25
 
 
-def test_numbers_beside_a_late_winner_are_tried():
-    """Few subsamples show five clusters, more of them eight, and seven beside them are best."""
-    curve = {5: 0.6, 7: 0.95, 8: 0.88}
+def test_the_best_of_all_has_been_compared():
+    """The scan sees five clusters, a closer look does not, and seven are best."""
+    curve = {7: 0.95, 8: 0.88}
     told = Told({"a": lambda k: curve.get(k, 0.3), "bb": lambda k: 0.1})
-    known = told.trial
+    known = told.scan
 
-    def trial(n_clusters, name, n_subsamples):
-        found = known(n_clusters, name, n_subsamples)
-        lucky = n_clusters == 5 and name == "a" and n_subsamples <= 4
-        return Trial(5, "a", 0.93, even(5), n_subsamples) if lucky else found
+    def scan(rung, numbers, names, count):
+        found = known(rung, numbers, names, count)
+        lucky = (6, "a")
+        return [replace(t, stability=0.93) if (t.n_clusters, t.view) == lucky else t for t in found]
 
-    told.trial = trial
-    shares = []
-    assert choose(told, None, lambda share, doing: shares.append(share)).n_clusters == 7
-    assert shares == sorted(shares)
-
-
-def test_the_first_pass_ends_when_the_score_has_fallen():
-    told = Told({"a": peak_at(4)})
-    choose(told, None, lambda share, doing: None)
-    assert max(number for number, _, _ in told.calls) < 20
+    told.scan = scan
+    chosen = choose(told, None, quiet)
+    assert chosen.n_clusters == 7
+    assert next(t for t in chosen.trials if (t.n_clusters, t.view) == (6, "a")).stability == 0.3
 
 
-def test_two_clear_groups_do_not_end_the_first_pass():
-    """Two groups, and twenty clusters behind numbers that are worse than both."""
-    stabilities = {2: 1.0, 20: 0.97}
-    told = Told({"a": lambda k: stabilities.get(k, 0.8 if k < 20 else 0.6)})
-    plain = told.trial
-
-    def trial(n_clusters, name, n_subsamples):
-        found = plain(n_clusters, name, n_subsamples)
-        return Trial(n_clusters, name, found.stability, 1 - 1 / n_clusters, n_subsamples)
-
-    told.trial = trial
-    # The numbers from 3 to 6 have less than 0.85 of the score of two.
-    stabilities.update(dict.fromkeys((3, 4, 5, 6), 0.6))
-    assert trial(4, "a", 4).score < 0.85 * trial(2, "a", 4).score
-    assert choose(told, None, lambda share, doing: None).n_clusters == 20
+def test_wide_graphs_are_cut_in_the_views_that_lead():
+    told = Told({name: lambda k, w=w: 0.1 + 0.1 * w for w, name in enumerate("abcdef")})
+    choose(told, None, quiet)
+    assert {name for number, name in told.scans if number <= 90} == set("abcdef")
+    assert {name for number, name in told.scans if number > 91} == set("def")
 
 
 def test_leaders_get_more_subsamples_until_one_is_ahead():
@@ -110,37 +144,21 @@ def test_leaders_get_more_subsamples_until_one_is_ahead():
     counts = {}
     for spread in (0.0, 0.5):
         told = Told(curves, spread=spread)
-        chosen = choose(told, None, lambda share, doing: None)
+        chosen = choose(told, None, quiet)
         counts[spread] = {(t.n_clusters, t.view): t.n_subsamples for t in chosen.trials}
         assert told.prepared == ["a", "bb", "c"]
         assert (chosen.n_clusters, chosen.view) == (5, "a")
     assert counts[0.5][5, "a"] == counts[0.5][5, "bb"] == 20  # subsamples leave a doubt
     assert counts[0.0][5, "a"] == counts[0.0][5, "bb"] == 8
     for found in counts.values():
-        assert found[5, "c"] == 2  # hopeless after the first look
-        assert found[2, "a"] == 4
+        assert found[5, "c"] == 4
+        assert found[2, "a"] == 2  # scanned only
 
 
 def test_views_that_are_the_same_are_not_told_apart_by_a_hair():
     told = Told({"a": lambda k: 0.9, "bb": lambda k: 0.899})
-    chosen = choose(told, 6, lambda share, doing: None)
-    assert chosen.view == "a"
-    assert max(count for *_, count in told.calls) == 8
-
-
-def test_a_view_without_a_second_look_gets_it_when_the_best_falls_behind():
-    told = Told({"a": lambda k: 0.9, "bb": lambda k: 0.75})
-    first_look = told.trial
-
-    def trial(n_clusters, name, n_subsamples):
-        found = first_look(n_clusters, name, n_subsamples)
-        falls = name == "a" and n_subsamples > 2
-        return Trial(n_clusters, name, 0.7, even(n_clusters), n_subsamples) if falls else found
-
-    told.trial = trial
-    chosen = choose(told, 6, lambda share, doing: None)
-    assert chosen.view == "bb"
-    assert min(trial.n_subsamples for trial in chosen.trials) >= 4
+    assert choose(told, 6, quiet).view == "a"
+    assert max(told.calls.values()) == 8
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -164,35 +182,54 @@ def test_only_subsamples_that_both_have_are_compared():
 
 def test_a_given_number_leaves_the_view():
     told = Told({"a": lambda k: 0.5, "b": lambda k: 0.8})
-    chosen = choose(told, 9, lambda share, doing: None)
-    assert {number for number, _, _ in told.calls} == {9}
+    chosen = choose(told, 9, quiet)
+    assert {number for number, _ in told.calls} == {9}
+    assert told.scans == []
     assert chosen.view == "b"
+    assert chosen.noise == []
 
 
 def test_where_nothing_can_be_tried_the_first_view_is_taken():
     told = Told({"a": lambda k: None, "b": lambda k: None})
-    chosen = choose(told, 9, lambda share, doing: None)
+    chosen = choose(told, 9, quiet)
     assert (chosen.n_clusters, chosen.view) == (9, "a")
-    chosen = choose(Told({"a": peak_at(3)}, n_samples=1), None, lambda share, doing: None)
+    for n_samples in (1, 4):
+        chosen = choose(Told({"a": peak_at(3)}, n_samples=n_samples), None, quiet)
+        assert chosen.n_clusters == 1
+    assert choose(Told({"a": peak_at(3)}, n_samples=9), 9, quiet).n_clusters == 9
+
+
+def test_what_noise_scores_as_well_is_one_cluster():
+    told = Told({"a": lambda k: 0.5 * peak_at(4)(k)}, noise=0.47)
+    chosen = choose(told, None, quiet)
     assert chosen.n_clusters == 1
+    assert chosen.next_n_clusters == 4
+    assert len(chosen.noise) == 32
+    assert "nothing is clustered" in str(chosen)
+    assert choose(told, 4, quiet).n_clusters == 4  # a number that is given is not questioned
+    told.noise = 0.2
+    assert choose(told, None, quiet).n_clusters == 4
 
 
-def test_margins_are_in_units_of_stability():
-    """Weights make worths small; what is far behind stays so, and what is near too."""
-    leader = Trial(10, "a", 0.9, 0.7, 4, weight=0.4)
-    assert is_near(Trial(10, "b", 0.85, 0.7, 4, weight=0.4), leader, 0.1)
-    assert not is_near(Trial(10, "b", 0.75, 0.7, 4, weight=0.4), leader, 0.1)
-    assert not is_near(Trial(10, "b", 0.9, 0.6, 4, weight=0.3), leader, 0.1)
-    assert is_near(Trial(10, "b", 0.85, 0.7, 4), Trial(10, "a", 0.9, 0.7, 4), 0.1)
+def test_how_sure_the_choice_is():
+    told = Told({"a": lambda k: {5: 0.9, 6: 0.88}.get(k, 0.5)}, spread=0.0)
+    chosen = choose(told, None, quiet)
+    assert chosen.sure == 1.0
+    assert chosen.equal == []
+    told = Told({"a": lambda k: {5: 0.9, 6: 0.9}.get(k, 0.5)})
+    chosen = choose(told, None, quiet)
+    assert chosen.equal == [6]
+    assert chosen.sure == 0.5
+    assert "5 and 6 clusters are about equally good." in str(chosen)
 
 
 @pytest.mark.parametrize("n_clusters", [6, None])
 def test_a_less_stable_view_of_larger_weight_is_chosen(n_clusters):
     told = Told({"light": lambda k: 0.9, "persons": lambda k: 0.85})
-    known, weights = told.trial, {"light": 0.6, "persons": 0.8}
+    known, weights = told.one, {"light": 0.6, "persons": 0.8}
 
-    def trial(n_clusters, name, n_subsamples):
-        return replace(known(n_clusters, name, n_subsamples), weight=weights[name])
+    def one(number, name, count):
+        return replace(known(number, name, count), weight=weights[name])
 
-    told.trial = trial
-    assert choose(told, n_clusters, lambda share, doing: None).view == "persons"
+    told.one = one
+    assert choose(told, n_clusters, quiet).view == "persons"

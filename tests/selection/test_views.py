@@ -7,7 +7,7 @@ from sklearn.pipeline import make_pipeline
 
 from tuckermix import MultiViewClustering, TuckerClustering
 from tuckermix.features import Scale
-from tuckermix.selection.views import looks_of, ridge_points, spectrum_of
+from tuckermix.selection.views import looks_of, ridge_points, rotated, spectrum_of
 
 
 @pytest.mark.parametrize(("edge", "power"), [(4.0, 1.0), (3.0, 0.5), (1.0, 2.0)])
@@ -60,3 +60,18 @@ def test_looks_of_candidates():
 )
 def test_others_have_a_label_step_of_their_own(estimator):
     assert looks_of(estimator) is None
+
+
+@pytest.mark.parametrize("widths", [[5], [5, 8], [30, 39]])
+def test_rotations_keep_what_spectra_have_in_common(widths):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((40, 45))
+    spectra = [spectrum_of(X[:, :width], width) for width in widths]
+    turned = rotated(spectra, rng)
+    for before, after in zip(spectra, turned, strict=True):
+        np.testing.assert_array_equal(after.values, before.values)
+        np.testing.assert_allclose(after.vectors.mean(axis=0), 0.0, atol=1e-10)
+        assert np.abs(after.vectors - before.vectors).max() > 0.1
+        for one, other in zip(spectra, turned, strict=True):
+            gram = one.vectors.T @ before.vectors
+            np.testing.assert_allclose(other.vectors.T @ after.vectors, gram, atol=1e-10)

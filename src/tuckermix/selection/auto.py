@@ -45,7 +45,7 @@ from tuckermix.selection.candidates import (
 from tuckermix.selection.multiview import MultiViewClustering, cluster_means
 from tuckermix.selection.record import Selection
 from tuckermix.selection.resampling import Resampler, set_clusters
-from tuckermix.selection.search import Progress, choose
+from tuckermix.selection.search import Progress, at_the_end, choose
 from tuckermix.selection.shared import Features
 from tuckermix.selection.views import looks_of
 from tuckermix.sources import as_blocks
@@ -413,7 +413,8 @@ class AutoClustering(CallbackSupportMixin, ClusterMixin, BaseEstimator):
         if wanted is not None and n_samples < wanted:
             raise ValueError(f"n_samples={n_samples} must be >= n_clusters={wanted}.")
         given = self._given()
-        part, judge, image = self._part(X, wanted, rng), None, is_image(self.sample_shape_)
+        size = max(self.max_samples, wanted or 0)
+        part, judge, image = self._part(X, size, rng), None, is_image(self.sample_shape_)
         if given is not None:
             candidates = [(name, _for_tensors(estimator, X)) for name, estimator in given]
         else:
@@ -425,9 +426,15 @@ class AutoClustering(CallbackSupportMixin, ClusterMixin, BaseEstimator):
             judge = None if image else candidates[0][0]
 
         def decide() -> tuple[Selection, int]:
-            seen = features if part is X else None
-            resampler = Resampler(part, candidates, rng, judge, weigh=image, features=seen)
-            return choose(resampler, wanted, progress), int(rng.integers(2**31))
+            some, most = part, size
+            while True:
+                seen = features if some is X else None
+                resampler = Resampler(some, candidates, rng, judge, weigh=image, features=seen)
+                selection = choose(resampler, wanted, progress)
+                if wanted is not None or most >= n_samples or not at_the_end(selection):
+                    return selection, int(rng.integers(2**31))
+                most *= 2
+                some = self._part(X, most, rng)
 
         selection, seed = remember(decide)
         best = set_clusters(clone(dict(candidates)[selection.view]), selection.n_clusters, seed)
@@ -441,10 +448,9 @@ class AutoClustering(CallbackSupportMixin, ClusterMixin, BaseEstimator):
             asked |= {"outliers": self.outliers, "false_alarms": self.false_alarms}
         return asked
 
-    def _part(self, X: Array, wanted: int | None, rng: np.random.Generator) -> Array:
+    def _part(self, X: Array, size: int, rng: np.random.Generator) -> Array:
         """Return the distinct samples, or a random part of them, in memory."""
         samples = as_blocks(X)
-        size = max(self.max_samples, wanted or 0)
         indices = np.arange(samples.n_samples)
         if samples.n_samples > size:
             indices = np.sort(rng.choice(samples.n_samples, size, replace=False, shuffle=False))

@@ -18,6 +18,13 @@ NESTED = 0.95
 BOTH_GOOD = 0.9
 """A number of clusters whose score is that part of the best is worth a look."""
 
+SURE = 0.9
+"""A number of clusters is as good as the chosen one where the chance that it is behind is less."""
+
+ANOTHER, PEAK = 1.4, 0.5
+"""Coarser and finer views of the data have fewer or more clusters by this factor at least, and this
+part of the best score."""
+
 
 CLEAR_STABILITY, CLEAR_SHARE = 0.99, 0.99
 """Groups that come back and keep this share of their weight hardly touch each other. Modularity
@@ -142,11 +149,22 @@ class Selection(Record):
     behind : float or None
         How far its score is behind that of the chosen one, as a share of it.
     nested : list of dict
-        For each other number of clusters whose score is at least 0.9 of the best: `n_clusters`,
-        `share`, the share of samples that lie in the coarser cluster to which their finer one
-        mostly belongs, and `nested`, whether that is at least 0.95.
+        For each other number of clusters whose score is at least 0.9 of the best, and for `coarser`
+        and `finer`: `n_clusters`, `share`, the share of samples that lie in the coarser cluster to
+        which their finer one mostly belongs, and `nested`, whether that is at least 0.95.
     n_samples : int
         The number of samples on which all this was tried.
+    sure : float or None
+        The chance that the chosen number is ahead of all others on other subsamples of the same
+        samples; None where no other was compared.
+    equal : list of int
+        Other numbers that are as good: the chance that they are behind is less than 0.9.
+    coarser, finer : int or None
+        The best of the numbers that are smaller, or larger, by a factor of 1.4 or more and score
+        more than those beside them.
+    noise : list of float
+        The scores of the best number in normal clouds with the same directions. Where the samples
+        do not score clearly more, `n_clusters` is 1, and `next_n_clusters` is that number.
     """
 
     trials: list[Trial]
@@ -156,6 +174,11 @@ class Selection(Record):
     behind: float | None = None
     nested: list[dict[str, Any]] = field(default_factory=list)
     n_samples: int = 0
+    sure: float | None = None
+    equal: list[int] = field(default_factory=list)
+    coarser: int | None = None
+    finer: int | None = None
+    noise: list[float] = field(default_factory=list)
 
     @property
     def table(self) -> list[dict[str, Any]]:
@@ -178,13 +201,18 @@ class Selection(Record):
         return sorted(found, key=lambda trial: -trial.worth)
 
     def __str__(self) -> str:
+        if self.n_clusters == 1:
+            return self._nothing()
         chosen = self.of(self.n_clusters)
         first = chosen[0]
-        text = (
-            f"{self.n_clusters} clusters in the view {self.view!r}: stability "
-            f"{first.stability:.3f}, modularity {first.modularity:.3f}, score {first.score:.3f}."
+        lines = [self._headline()]
+        if self.equal:
+            others = _listed([self.n_clusters, *self.equal])
+            lines.append(f"{others} clusters are about equally good.")
+        lines.append(
+            f"View {self.view!r}: stability {first.stability:.3f}, modularity "
+            f"{first.modularity:.3f}, score {first.score:.3f}."
         )
-        lines = [text]
         if len(chosen) > 1:
             second = chosen[1]
             lines.append(
@@ -192,14 +220,42 @@ class Selection(Record):
                 f"{second.modularity:.3f}."
             )
         if self.next_n_clusters is not None and self.behind is not None:
-            lines.append(
-                f"Next number of clusters: {self.next_n_clusters}, {self.behind:.1%} behind."
-            )
+            text = f"Next number of clusters: {self.next_n_clusters}, {self.behind:.1%} behind."
+            if self.sure is not None:
+                text += f" The choice is {self.sure:.0%} sure."
+            lines.append(text)
         for other in self.nested:
             low, high = sorted((other["n_clusters"], self.n_clusters))
             says = "nest in" if other["nested"] else "do not nest in"
             lines.append(f"The {high} clusters {says} the {low} ({other['share']:.1%} of samples).")
         return "\n".join(lines)
+
+    def _headline(self) -> str:
+        """Return the answer in one sentence, with coarser and finer ones."""
+        text = f"{self.n_clusters} clusters"
+        views = []
+        if self.coarser is not None:
+            views.append(f"{self.coarser} is a coarser view of the same data")
+        if self.finer is not None:
+            kind = "finer one" if views else "finer view of the same data"
+            views.append(f"{self.finer} a {kind}" if views else f"{self.finer} is a {kind}")
+        return f"{text}; {', '.join(views)}." if views else f"{text}."
+
+    def _nothing(self) -> str:
+        """Return why there is one cluster."""
+        if not self.noise:
+            return "1 cluster."
+        best = self.of(self.next_n_clusters or 2)[0]
+        return (
+            f"1 cluster: nothing is clustered. {best.n_clusters} clusters would score "
+            f"{best.score:.3f}, and in noise with the same directions {max(self.noise):.3f}."
+        )
+
+
+def _listed(numbers: list[int]) -> str:
+    """Return numbers in words: "9, 10 and 11"."""
+    *some, last = (str(number) for number in sorted(numbers))
+    return f"{', '.join(some)} and {last}"
 
 
 def best_views(trials: list[Trial]) -> list[Trial]:
@@ -231,7 +287,14 @@ def by_merit(curve: list[Trial]) -> list[Trial]:
 
 
 def summarize(
-    trials: list[Trial], names: list[str], labels: dict[int, np.ndarray], n_samples: int
+    trials: list[Trial],
+    names: list[str],
+    labels: dict[int, np.ndarray],
+    n_samples: int,
+    chances: dict[int, float] | None = None,
+    noise: list[float] | None = None,
+    *,
+    one: bool = False,
 ) -> Selection:
     """Choose among trials: the best view for each number, then the largest score.
 
@@ -245,27 +308,67 @@ def summarize(
         Labels of all samples in the best view for each number of clusters.
     n_samples : int
         The number of samples.
+    chances : dict of int to float or None, default=None
+        The chance that a number is behind the best one, for those that were compared.
+    noise : list of float or None, default=None
+        Scores of noise.
+    one : bool, default=False
+        Whether the best number is no better than in noise.
 
     Returns
     -------
     selection : Selection
         The record.
     """
-    curve = by_merit(best_views(trials))
-    best = curve[0]
+    rising = best_views(trials)
+    curve = by_merit(rising)
+    best, order = curve[0], sorted(trials, key=lambda t: (t.n_clusters, names.index(t.view)))
+    if one:
+        order.insert(0, Trial(1, best.view, 1.0, 0.0, 0))
+        next_best, scores = best.n_clusters, noise or []
+        return Selection(order, 1, best.view, next_best, n_samples=n_samples, noise=scores)
     behind = None
     if len(curve) > 1:
         behind = max(0.0, 1.0 - curve[1].score / best.score) if best.score > 0 else 0.0
+    coarser, finer = _other_peaks(rising, best.n_clusters)
     nested = []
     for other in curve[1:]:
-        if other.score < BOTH_GOOD * best.score:
-            break
+        near = other.score >= BOTH_GOOD * best.score
+        if not near and other.n_clusters not in (coarser, finer):
+            continue
         low, high = sorted((best.n_clusters, other.n_clusters))
         share = share_nested(labels[high], labels[low])
         nested.append({"n_clusters": other.n_clusters, "share": share, "nested": share >= NESTED})
-    order = sorted(trials, key=lambda trial: (trial.n_clusters, names.index(trial.view)))
-    following = curve[1].n_clusters if len(curve) > 1 else None
-    return Selection(order, best.n_clusters, best.view, following, behind, nested, n_samples)
+    chances = chances or {}
+    return Selection(
+        order,
+        best.n_clusters,
+        best.view,
+        next_n_clusters=curve[1].n_clusters if len(curve) > 1 else None,
+        behind=behind,
+        nested=nested,
+        n_samples=n_samples,
+        sure=min(chances.values(), default=None),
+        equal=sorted(number for number, chance in chances.items() if chance < SURE),
+        coarser=coarser,
+        finer=finer,
+        noise=noise or [],
+    )
+
+
+def _other_peaks(curve: list[Trial], n_clusters: int) -> tuple[int | None, int | None]:
+    """Return the best peaks of a curve that are well below and well above a number."""
+    scores = [-np.inf, *(trial.score for trial in curve), np.inf]  # the last may still rise
+    least = PEAK * max(scores[:-1])
+    peaks = [
+        trial
+        for place, trial in enumerate(curve)
+        if trial.score >= max(scores[place], scores[place + 2], least)
+    ]
+    below = [trial for trial in peaks if trial.n_clusters * ANOTHER <= n_clusters]
+    above = [trial for trial in peaks if trial.n_clusters >= ANOTHER * n_clusters]
+    first, second = (max(some, key=lambda t: t.score, default=None) for some in (below, above))
+    return first.n_clusters if first else None, second.n_clusters if second else None
 
 
 def share_nested(finer: np.ndarray, coarser: np.ndarray) -> float:

@@ -7,51 +7,106 @@ as the graph needs them, are restricted to the part, and the graph is cut again.
 
 from __future__ import annotations
 
+import copy
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
+import scipy.linalg
 from scipy import sparse
+from scipy.sparse.csgraph import connected_components
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
 from tuckermix._array_api import Array, asarray_like, get_namespace, to_numpy
-from tuckermix.labels.graph import adjacency, cut_graph, graph_vectors, modularity
+from tuckermix._settings import Settings
+from tuckermix._threads import in_threads
+from tuckermix.labels.graph import (
+    adjacency,
+    cut_graph,
+    embedded,
+    graph_vectors,
+    modularity,
+    normalized,
+)
+from tuckermix.numerics.graph_eigen import graph_eigenvectors
 from tuckermix.numerics.points import nearest_neighbors
 from tuckermix.selection.record import Trial, weight_of
 from tuckermix.selection.shared import Features
-from tuckermix.selection.views import Look, Spectrum, looks_of, ridge_points
+from tuckermix.selection.views import (
+    Look,
+    Spectrum,
+    decomposed,
+    looks_of,
+    projected,
+    ridge_points,
+    rotated,
+)
 
-__all__ = ["Resampler", "agreement", "restrict", "set_clusters"]
-
-SHARE = 0.8
-"""The share of samples in a subsample: with fewer, small clusters vanish; with more, nothing
-changes."""
-
-LONGER = 2
-"""Lists of neighbours are that many times longer than needed, so that enough are left in a part."""
-
-N_INIT = 5
-"""Starts of k-means in each cut: half of those of a fit, since many cuts are averaged."""
-
-NEIGHBORS = 15
-"""Neighbours in the graph that judges labels of estimators which have none of their own."""
+__all__ = ["Resampler", "agreement", "pivoted_cut", "restrict", "set_clusters"]
 
 
-FEWEST = 8
-"""Neighbours in the graphs that weigh the views: as many for all of them, since few neighbours make
-a larger modularity."""
+@dataclass(frozen=True)
+class ResamplingSettings(Settings):
+    """How labels are found on parts of the samples.
 
-NUMBERS_KEPT = 7
-"""How many numbers of clusters have their neighbours and eigenvectors kept: those that lead at the
-end, which are looked at by turns, and the one that stands for none."""
+    Attributes
+    ----------
+    share : float
+        The share of samples in a subsample: with fewer, small clusters vanish; with more, nothing
+        changes.
+    longer : int
+        Lists of neighbours are this many times longer than needed, so that enough are left in a
+        part.
+    starts : int
+        Starts of k-means in a cut: half of those of a fit, since many cuts are averaged.
+    drawn : int
+        Up to this number of clusters k-means begins at samples that are drawn. Among more clusters
+        such starts miss some, and pivots are as good.
+    steps : int
+        Steps of k-means after pivots.
+    neighbors : int
+        Neighbours in the graph that judges labels of estimators which have none of their own.
+    fewest : int
+        Neighbours in the graphs that weigh the views: as many for all of them, since few neighbours
+        make a larger modularity.
+    dense : int
+        Where more than one in this number of eigenvectors is wanted, LAPACK in float32 takes less
+        time than an iteration.
+    at_once : int
+        Up to this number of samples all distances are computed at once.
+    single : int
+        Distances in more directions than this are computed in float32: there they are of one size.
+    """
+
+    share: float = 0.8
+    longer: int = 2
+    starts: int = 5
+    drawn: int = 30
+    steps: int = 10
+    neighbors: int = 15
+    fewest: int = 8
+    dense: int = 36
+    at_once: int = 4096
+    single: int = 64
 
 
-class _Kept:
-    """What is kept for a number of clusters: lists of neighbours, and eigenvectors as guesses."""
+Key = tuple[int, str]
+"""A number of clusters and the name of a candidate."""
 
-    def __init__(self) -> None:
-        self.lists: dict[tuple[Any, ...], tuple[np.ndarray, np.ndarray, np.ndarray]] = {}
-        self.guesses: dict[str, np.ndarray] = {}
+
+@dataclass
+class _Run:
+    """What is known of a number of clusters in a view."""
+
+    labels: np.ndarray
+    quality: float
+    within: float
+    weight: float
+    agreements: list[float]
+    guess: np.ndarray | None = None
 
 
 class Resampler:
@@ -94,164 +149,285 @@ class Resampler:
         self.weigh = weigh and None not in self.looks.values()
         self.seed = int(rng.integers(2**31))
         self._spectra: dict[str, Spectrum] = {}
-        self._kept: dict[int, _Kept] = {}
-        self._within: dict[tuple[int, str], float] = {}
-        self._weights: dict[tuple[int, str], float] = {}
-        self._runs: dict[tuple[int, str], tuple[np.ndarray, float, list[float]]] = {}
+        self._forget()
+
+    def _forget(self) -> None:
+        self._lists: dict[tuple[Any, ...], tuple[np.ndarray, np.ndarray, int]] = {}
+        self._runs: dict[Key, _Run] = {}
+        self._scanned: dict[Key, np.ndarray] = {}
+        self._flat: sparse.csr_array | None = None
 
     def subsample(self, place: int) -> np.ndarray:
         """Return the sorted indices of subsample number `place`."""
         rng = np.random.default_rng([self.seed, place])
-        size = max(1, round(SHARE * self.n_samples))
+        size = max(1, round(ResamplingSettings.current().share * self.n_samples))
         return np.sort(rng.choice(self.n_samples, size, replace=False))
 
-    def prepare(self, name: str) -> None:
-        """Compute the features of a candidate now rather than when they are first needed."""
-        for look in self.looks[name] or []:
-            self._spectrum(look)
+    def prepare(self) -> Iterator[str]:
+        """Compute the features of all candidates, naming each before its turn."""
+        blocks: dict[str, Any] = {}
+        for name, looks in self.looks.items():
+            yield name
+            for look in looks or []:
+                if look.features not in self._spectra and look.features not in blocks:
+                    blocks[look.features] = projected(look, self.features)
+        names = list(blocks)
+        found: list[Spectrum] = []
+        in_threads(lambda name: decomposed(blocks[name]), names, np.empty(0), found.append)
+        self._spectra.update(zip(names, found, strict=True))
 
-    def trial(self, n_clusters: int, name: str, n_subsamples: int) -> Trial | None:
-        """Measure stability and modularity of a candidate for a number of clusters.
+    def of_noise(self, names: Sequence[str], place: int) -> Resampler:
+        """Return the same for samples of one normal cloud that has the same directions.
+
+        For samples of one normal distribution, of any covariance, the left singular vectors are a
+        random rotation and say nothing else. So these are rotated, together for all views.
 
         Parameters
         ----------
-        n_clusters : int
-            The number of clusters.
-        name : str
-            The candidate.
+        names : sequence of str
+            The candidates that will be tried.
+        place : int
+            Which of these clouds.
+        """
+        looks = [look for name in names for look in self.looks[name] or []]
+        wanted = list(dict.fromkeys(look.features for look in looks))
+        noise = copy.copy(self)
+        rng = np.random.default_rng([self.seed, 1, place])
+        turned = rotated([self._spectra[name] for name in wanted], rng)
+        noise._spectra = dict(zip(wanted, turned, strict=True))
+        noise._forget()
+        return noise
+
+    def scan(
+        self, rung: int, numbers: Sequence[int], names: Sequence[str], n_subsamples: int
+    ) -> list[Trial]:
+        """Try neighbouring numbers of clusters on one graph of each view, cut by pivots.
+
+        Eigenvectors serve all of them, and nothing is drawn.
+
+        Parameters
+        ----------
+        rung : int
+            The number of clusters that says where the edge of the ridge is.
+        numbers : sequence of int
+            Numbers of clusters, rising.
+        names : sequence of str
+            The candidates.
+        n_subsamples : int
+            The number of subsamples.
+
+        Returns
+        -------
+        trials : list of Trial
+            None of a number for which the graph of a candidate falls into more parts.
+        """
+        ours = [name for name in names if self.looks[name] is not None]
+        others = [(k, name) for k in numbers for name in names if self.looks[name] is None]
+        self._find_lists([(rung, name) for name in ours])
+        keeps = [self.subsample(place) for place in range(n_subsamples)]
+
+        def scan_view(name: str) -> list[tuple[Trial, np.ndarray]]:
+            A, parts, pair = self._vectors(name, rung, None, numbers[-1])
+            J = self._judging(name, rung, A)
+            weighing = self._graph(self.looks[name], rung, None, few=True) if self.weigh else None
+            cuts = [self._vectors(name, rung, keep, numbers[-1])[1:] for keep in keeps]
+            found = []
+            for n_clusters in numbers:
+                if parts > n_clusters:
+                    continue
+                labels = pivoted_cut(pair, n_clusters)
+                shares = [
+                    agreement(labels[keep], pivoted_cut(part, n_clusters))
+                    if pieces <= n_clusters
+                    else 0.0
+                    for keep, (pieces, part) in zip(keeps, cuts, strict=True)
+                ]
+                weight = 1.0
+                if weighing is not None:
+                    weight = weight_of(modularity(weighing, labels), n_clusters)
+                about = (modularity(J, labels), len(keeps), weight_within(A, labels), weight)
+                found.append((Trial(n_clusters, name, float(np.mean(shares)), *about), labels))
+            return found
+
+        trials: list[Trial] = []
+
+        def keep_all(found: list[tuple[Trial, np.ndarray]]) -> None:
+            for trial, labels in found:
+                self._scanned[trial.n_clusters, trial.view] = labels
+                trials.append(trial)
+
+        in_threads(scan_view, ours, np.empty(0), keep_all)
+        return trials + self.compare(others, n_subsamples)
+
+    def compare(self, wanted: Sequence[Key], n_subsamples: int) -> list[Trial]:
+        """Measure stability and modularity as a fit would find the labels.
+
+        Parameters
+        ----------
+        wanted : sequence of (int, str)
+            Numbers of clusters and candidates.
         n_subsamples : int
             How many subsamples are wanted; those that were tried before are not tried again.
 
         Returns
         -------
-        trial : Trial or None
+        trials : list of Trial
             None where the graph falls into more parts than there are clusters.
         """
-        key = (n_clusters, name)
-        if key not in self._runs:
-            labels, quality = self._whole(n_clusters, name)
-            if labels is None:
-                return None
-            self._runs[key] = (labels, quality, [])
-            looks = self.looks[name]
-            A = self._graph(looks, n_clusters, None) if looks else self._judging_graph()
-            self._within[key] = weight_within(A, labels)
-        labels, quality, found = self._runs[key]
-        for place in range(len(found), n_subsamples):
-            keep = self.subsample(place)
-            part = self._part(n_clusters, name, keep, place)
-            found.append(0.0 if part is None else agreement(labels[keep], part))
-        stability, within = float(np.mean(found)), self._within[key]
-        weight = self._weight(n_clusters, name, labels) if self.weigh else 1.0
-        return Trial(n_clusters, name, stability, quality, len(found), within, weight)
+        new = [key for key in wanted if key not in self._runs]
+        self._find_lists([key for key in wanted if self.looks[key[1]] is not None])
+        found: list[_Run | None] = []
+        self._each(self._whole, new, found.append)
+        self._runs.update({key: run for key, run in zip(new, found, strict=True) if run})
+        known = [key for key in wanted if key in self._runs]
+        missing = [
+            (key, place)
+            for key in known
+            for place in range(len(self._runs[key].agreements), n_subsamples)
+        ]
+        shares: list[float] = []
+        self._each(self._part, missing, shares.append)
+        for (key, _), share in zip(missing, shares, strict=True):
+            self._runs[key].agreements.append(share)
+        return [self._trial(key) for key in known]
 
     def labels(self, n_clusters: int, name: str) -> np.ndarray:
         """Return the labels of all samples that a trial found."""
-        return self._runs[n_clusters, name][0]
+        run = self._runs.get((n_clusters, name))
+        return self._scanned[n_clusters, name] if run is None else run.labels
 
     def agreements(self, n_clusters: int, name: str) -> np.ndarray:
-        """Return the adjusted Rand index of each subsample that was tried, in their order."""
-        return np.array(self._runs[n_clusters, name][2])
+        """Return the adjusted Rand index of each subsample that was compared, in their order."""
+        return np.array(self._runs[n_clusters, name].agreements)
 
-    def _weight(self, n_clusters: int, name: str, labels: np.ndarray) -> float:
-        """Return what the stability of labels counts by, see `weight_of`."""
-        key, looks = (n_clusters, name), self.looks[name]
-        if key not in self._weights:
-            assert looks is not None
-            A = self._graph(looks, n_clusters, None, FEWEST)
-            self._weights[key] = weight_of(modularity(A, labels), n_clusters)
-        return self._weights[key]
+    def _trial(self, key: Key) -> Trial:
+        run = self._runs[key]
+        stability = float(np.mean(run.agreements)) if run.agreements else 0.0
+        return Trial(*key, stability, run.quality, len(run.agreements), run.within, run.weight)
 
-    def _kept_for(self, n_clusters: int) -> _Kept:
-        """Return what is kept for a number of clusters; the numbers tried last have something."""
-        kept = self._kept.pop(n_clusters, None) or _Kept()
-        self._kept[n_clusters] = kept
-        if len(self._kept) > NUMBERS_KEPT:
-            del self._kept[next(iter(self._kept))]
-        return kept
+    def _each(self, function: Any, items: Sequence[Any], consume: Any) -> None:
+        """Apply a function in threads; one item after the other where estimators are not ours."""
+        ours = None not in self.looks.values()
+        if ours:
+            in_threads(function, items, np.empty(0), consume)
+        else:
+            for item in items:
+                consume(function(item))
 
-    def _whole(self, n_clusters: int, name: str) -> tuple[np.ndarray | None, float]:
+    def _whole(self, key: Key) -> _Run | None:
+        """Label all samples; None where the graph falls into more parts than clusters."""
+        (n_clusters, name), use = key, ResamplingSettings.current()
         looks = self.looks[name]
         if looks is None:
-            found = self._refit(n_clusters, name, None, 0)
-            return found, modularity(self._judging_graph(), found)
+            refitted, A = self._refit(n_clusters, name, None, 0), self._judging(name, 0, None)
+            return _Run(refitted, modularity(A, refitted), weight_within(A, refitted), 1.0, [])
         A = self._graph(looks, n_clusters, None)
-        labels = self._cut(A, n_clusters, 0, self._vectors(A, n_clusters, name))
+        labels, guess = self._cut(A, key, 0, None)
         if labels is None:
-            return None, 0.0
-        judging = None if self.judge is None else self.looks[self.judge]
-        return labels, modularity(self._graph(judging, n_clusters, None) if judging else A, labels)
+            return None
+        weight = 1.0
+        if self.weigh:
+            few = A if use.fewest >= max(look.model.n_neighbors for look in looks) else None
+            few = self._graph(looks, n_clusters, None, few=True) if few is None else few
+            weight = weight_of(modularity(few, labels), n_clusters)
+        quality = modularity(self._judging(name, n_clusters, A), labels)
+        return _Run(labels, quality, weight_within(A, labels), weight, [], guess)
 
-    def _part(self, n_clusters: int, name: str, keep: np.ndarray, place: int) -> np.ndarray | None:
+    def _part(self, item: tuple[Key, int]) -> float:
+        """Label a subsample; return its agreement with the labels of all samples."""
+        (n_clusters, name), place = item
+        run, keep = self._runs[item[0]], self.subsample(place)
         looks = self.looks[name]
         if looks is None:
-            return self._refit(n_clusters, name, keep, place + 1)
-        guesses = self._kept_for(n_clusters).guesses
-        if name not in guesses:
-            self._vectors(self._graph(looks, n_clusters, None), n_clusters, name)
-        A = self._graph(looks, n_clusters, keep)
-        guess = guesses.get(name)
-        pair = graph_vectors(A, n_clusters, None if guess is None else guess[keep])
-        return self._cut(A, n_clusters, place + 1, pair)
-
-    def _vectors(
-        self, A: sparse.csr_array, n_clusters: int, name: str
-    ) -> tuple[np.ndarray, np.ndarray] | None:
-        """Find the eigenvectors of the graph of all samples, and keep them as a guess for parts."""
-        pair = graph_vectors(A, n_clusters)
-        if pair is not None:
-            self._kept_for(n_clusters).guesses[name] = pair[1]
-        return pair
+            part: Any = self._refit(n_clusters, name, keep, place + 1)
+        else:
+            A = self._graph(looks, n_clusters, keep)
+            guess = None if run.guess is None else run.guess[keep]
+            part = self._cut(A, item[0], place + 1, guess)[0]
+        return 0.0 if part is None else agreement(run.labels[keep], part)
 
     def _cut(
-        self,
-        A: sparse.csr_array,
-        n_clusters: int,
-        place: int,
-        pair: tuple[np.ndarray, np.ndarray] | None,
-    ) -> np.ndarray | None:
+        self, A: sparse.csr_array, key: Key, place: int, guess: np.ndarray | None
+    ) -> tuple[np.ndarray | None, np.ndarray | None]:
+        """Cut a graph as a fit does; return the eigenvectors too, as a guess for parts."""
+        use, n_clusters = ResamplingSettings.current(), key[0]
         if A.shape[0] <= n_clusters:
-            return np.arange(A.shape[0])
+            return np.arange(A.shape[0]), None
+        if n_clusters > use.drawn:
+            parts, found = _parts_and_vectors(A, n_clusters)
+            return (pivoted_cut(found, n_clusters) if parts <= n_clusters else None), None
         rng = np.random.default_rng([self.seed, place, n_clusters])
-        return cut_graph(A, n_clusters, n_init=N_INIT, rng=rng, pair=pair)
+        pair = graph_vectors(A, n_clusters, guess)
+        labels = cut_graph(A, n_clusters, n_init=use.starts, rng=rng, pair=pair)
+        return labels, None if pair is None else pair[1]
+
+    def _vectors(
+        self, name: str, n_clusters: int, keep: np.ndarray | None, count: int
+    ) -> tuple[sparse.csr_array, int, tuple[np.ndarray, np.ndarray]]:
+        A = self._graph(self.looks[name], n_clusters, keep)
+        return A, *_parts_and_vectors(A, min(count, A.shape[0]))
+
+    def _judging(self, name: str, n_clusters: int, own: sparse.csr_array | None) -> Any:
+        """Return the graph on which the modularity of a candidate's labels is measured."""
+        judge = None if self.judge is None or self.judge == name else self.looks[self.judge]
+        if own is not None:
+            return own if judge is None else self._graph(judge, n_clusters, None)
+        if self._flat is None:
+            rows = to_numpy(self.X).reshape(self.n_samples, -1).astype(np.float64)
+            width = min(ResamplingSettings.current().neighbors, self.n_samples - 1)
+            found = nearest_neighbors(rows, rows, width, exclude_self=True)
+            self._flat = adjacency(*found, rows.shape[1])
+        return self._flat
 
     def _graph(
-        self,
-        looks: list[Look],
-        n_clusters: int,
-        keep: np.ndarray | None,
-        most: int | None = None,
+        self, looks: Any, n_clusters: int, keep: np.ndarray | None, *, few: bool = False
     ) -> sparse.csr_array:
-        """Sum the graphs of the views, of at most this number of neighbours."""
+        """Sum the graphs of the views, of all samples or those to keep."""
         total = None
         for look in looks:
-            Z, indices, squares = self._neighbors(look, n_clusters)
+            indices, squares, directions = self._lists[self._list_key(look, n_clusters)]
             size = self.n_samples if keep is None else len(keep)
             width = min(look.model.n_neighbors, size - 1)
-            width = width if most is None else min(width, most)
+            if few:
+                width = min(width, ResamplingSettings.current().fewest)
             if keep is None:
                 indices, squares = indices[:, :width], squares[:, :width]
             else:
-                indices, squares = restrict(Z, indices, squares, keep, width)
-            A = adjacency(indices, squares, Z.shape[1] - 1)
+                points = partial(self._points, look, n_clusters)
+                indices, squares = restrict(points, indices, squares, keep, width)
+            A = adjacency(indices, squares, directions)
             total = A if total is None else total + A
         return total
 
-    def _neighbors(self, look: Look, n_clusters: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return points and their long lists of neighbours."""
-        lists = self._kept_for(n_clusters).lists
-        edge, power = look.weighting
-        key = (look.features, edge, power, look.model.n_neighbors)
-        if key not in lists:
-            Z = ridge_points(self._spectrum(look), round(edge * n_clusters), power)
-            width = min(LONGER * look.model.n_neighbors, self.n_samples - 1)
-            lists[key] = (Z, *nearest_neighbors(Z, Z, width, exclude_self=True))
-        return lists[key]
+    def _find_lists(self, keys: Sequence[Key]) -> None:
+        """Find the lists of neighbours that numbers of clusters and candidates need, in threads."""
+        names = (self.judge,) if self.judge is not None else ()
+        needed: dict[tuple[Any, ...], tuple[Look, int]] = {}
+        for n_clusters, name in keys:
+            for one in (name, *names):
+                for look in self.looks[one] or []:
+                    key = self._list_key(look, n_clusters)
+                    if key not in self._lists:
+                        needed[key] = (look, n_clusters)
 
-    def _spectrum(self, look: Look) -> Spectrum:
-        if look.features not in self._spectra:
-            self._spectra[look.features] = look.spectrum(self.features)
-        return self._spectra[look.features]
+        def find(item: tuple[Look, int]) -> tuple[np.ndarray, np.ndarray, int]:
+            Z = self._points(*item)
+            width = ResamplingSettings.current().longer * item[0].model.n_neighbors
+            return *neighbor_lists(Z, min(width, self.n_samples - 1)), Z.shape[1] - 1
+
+        found: list[tuple[np.ndarray, np.ndarray, int]] = []
+        in_threads(find, list(needed.values()), np.empty(0), found.append)
+        self._lists.update(zip(needed, found, strict=True))
+
+    def _list_key(self, look: Look, n_clusters: int) -> tuple[Any, ...]:
+        edge, power = look.weighting
+        last = len(self._spectra[look.features].values) - 1
+        place = min(round(edge * n_clusters), max(0, last))
+        return (look.features, place, power, look.model.n_neighbors)
+
+    def _points(self, look: Look, n_clusters: int) -> np.ndarray:
+        edge, power = look.weighting
+        return ridge_points(self._spectra[look.features], round(edge * n_clusters), power)
 
     def _refit(self, n_clusters: int, name: str, keep: np.ndarray | None, place: int) -> np.ndarray:
         """Fit a copy of an estimator whose label step is its own."""
@@ -263,15 +439,97 @@ class Resampler:
         labels = np.asarray(to_numpy(estimator.fit_predict(X)))
         return np.unique(labels, return_inverse=True)[1]
 
-    def _judging_graph(self) -> sparse.csr_array:
-        """Return the neighbour graph of the flattened samples."""
-        lists, key = self._kept_for(0).lists, ("flattened",)
-        if key not in lists:
-            rows = to_numpy(self.X).reshape(self.n_samples, -1).astype(np.float64)
-            width = min(NEIGHBORS, self.n_samples - 1)
-            lists[key] = (rows, *nearest_neighbors(rows, rows, width, exclude_self=True))
-        rows, indices, squares = lists[key]
-        return adjacency(indices, squares, rows.shape[1])
+
+def neighbor_lists(Z: np.ndarray, width: int) -> tuple[np.ndarray, np.ndarray]:
+    """Find the nearest neighbours of points of unit length, all of them at once.
+
+    Parameters
+    ----------
+    Z : ndarray of shape (n_samples, d)
+        The points.
+    width : int
+        How many neighbours are wanted, less than `n_samples`.
+
+    Returns
+    -------
+    indices, squares : ndarray of shape (n_samples, width)
+        The neighbours, nearest first, and their squared distances.
+    """
+    use = ResamplingSettings.current()
+    if len(Z) > use.at_once:
+        return nearest_neighbors(Z, Z, width, exclude_self=True)
+    Z = Z.astype(np.float32) if Z.shape[1] > use.single else Z
+    likeness = Z @ Z.T
+    np.fill_diagonal(likeness, -2.0)
+    indices = np.argpartition(likeness, len(Z) - width, axis=1)[:, -width:]
+    values = np.take_along_axis(likeness, indices, axis=1)
+    order = np.argsort(-values, axis=1, kind="stable")
+    indices = np.take_along_axis(indices, order, axis=1)
+    squares = 2.0 - 2.0 * np.take_along_axis(values, order, axis=1).astype(np.float64)
+    return indices, np.clip(squares, 0.0, None)
+
+
+def _parts_and_vectors(
+    A: sparse.csr_array, count: int
+) -> tuple[int, tuple[np.ndarray, np.ndarray]]:
+    """Return the number of parts of a graph, and the leading eigenpairs of its random walk."""
+    parts, N = connected_components(A, directed=False)[0], normalized(A)
+    size = A.shape[0]
+    if count * ResamplingSettings.current().dense <= size:
+        return parts, graph_eigenvectors(N, count)
+    values, vectors = scipy.linalg.eigh(
+        N.astype(np.float32).toarray(),
+        subset_by_index=(size - count, size - 1),
+        check_finite=False,
+        overwrite_a=True,
+    )
+    return parts, (values[::-1], vectors[:, ::-1])
+
+
+def pivoted_cut(pair: tuple[np.ndarray, np.ndarray], n_clusters: int) -> np.ndarray:
+    """Cut a graph by pivots among the rows of its eigenvectors; nothing is drawn.
+
+    A pivoted QR decomposition picks as many rows as there are clusters, as different from each
+    other as possible. The rotation that brings these nearest to the axes gives first labels, from
+    which k-means takes a few steps.
+
+    Parameters
+    ----------
+    pair : tuple of ndarray of shapes (n_vectors,) and (n_samples, n_vectors)
+        Eigenvalues, falling, and eigenvectors; at least as many as clusters, unless there are fewer
+        samples.
+    n_clusters : int
+        The number of groups.
+
+    Returns
+    -------
+    labels : ndarray of shape (n_samples,)
+        From 0 on. A group may get lost.
+
+    References
+    ----------
+    Damle, Minden and Ying, Simple, direct and efficient multi-way spectral clustering, Information
+    and Inference 8(1), 2019.
+    """
+    values, vectors = pair[0], pair[1][:, :n_clusters].astype(np.float32)
+    if len(vectors) <= n_clusters:
+        return np.arange(len(vectors))
+    pivots = scipy.linalg.qr(vectors.T, mode="r", pivoting=True, check_finite=False)[1]
+    left, _, right = np.linalg.svd(vectors[pivots[:n_clusters]].T, full_matrices=False)
+    labels = np.abs(vectors @ (left @ right)).argmax(axis=1)
+    rows = embedded((values, vectors), n_clusters)
+    samples = np.arange(len(rows))
+    for _ in range(ResamplingSettings.current().steps):
+        marks = np.zeros((n_clusters, len(rows)), dtype=np.float32)
+        marks[labels, samples] = 1.0
+        sizes = marks.sum(axis=1)
+        centers = (marks @ rows) / np.maximum(sizes, 1.0)[:, None]
+        distances = (centers * centers).sum(axis=1) - 2.0 * (rows @ centers.T)
+        distances[:, sizes == 0] = np.inf
+        before, labels = labels, distances.argmin(axis=1)
+        if np.array_equal(before, labels):
+            break
+    return np.unique(labels, return_inverse=True)[1]
 
 
 def agreement(labels: np.ndarray, others: np.ndarray) -> float:
@@ -297,14 +555,18 @@ def weight_within(A: sparse.csr_array, labels: np.ndarray) -> float:
 
 
 def restrict(
-    Z: np.ndarray, indices: np.ndarray, squares: np.ndarray, keep: np.ndarray, width: int
+    points: Callable[[], np.ndarray],
+    indices: np.ndarray,
+    squares: np.ndarray,
+    keep: np.ndarray,
+    width: int,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Find the nearest neighbours within a part from those within all samples.
 
     Parameters
     ----------
-    Z : ndarray of shape (n_samples, d)
-        The points.
+    points : callable
+        Returns the points, an array of shape (n_samples, d).
     indices, squares : ndarray of shape (n_samples, n_neighbors)
         The neighbours of each point, nearest first, and their squared distances.
     keep : ndarray of shape (n_kept,)
@@ -318,7 +580,7 @@ def restrict(
         The same for the part; `indices` count within it. Where too few of a list are left, the
         neighbours are looked for again.
     """
-    place = np.full(len(Z), -1)
+    place = np.full(len(indices), -1)
     place[keep] = np.arange(len(keep))
     inside, distances = place[indices[keep]], squares[keep]
     order = np.argsort(inside < 0, axis=1, kind="stable")[:, :width]
@@ -331,8 +593,8 @@ def restrict(
     else:
         short = np.flatnonzero((inside < 0).any(axis=1))
     if len(short):
-        points = Z[keep]
-        found, gaps = nearest_neighbors(points[short], points, width + 1)
+        Z = points()[keep]
+        found, gaps = nearest_neighbors(Z[short], Z, width + 1)
         own = found == short[:, None]
         own[~own.any(axis=1), -1] = True  # among many copies a point may miss itself
         inside[short] = found[~own].reshape(len(short), width)

@@ -1,33 +1,80 @@
-"""The search: a coarse pass over the numbers of clusters, finer ones, and a last word by many."""
+"""The search for the number of clusters and the view: scan, compare, race, and a test for noise."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 
 import numpy as np
 
-from tuckermix.selection.grid import coarse_grid, values_between
+from tuckermix._settings import Settings
+from tuckermix._threads import in_threads
 from tuckermix.selection.record import Selection, Trial, best_views, by_merit, summarize
 from tuckermix.selection.resampling import Resampler
 
-__all__ = ["Progress", "choose"]
+__all__ = ["Progress", "choose", "numbers_to_scan"]
 
 LOGGER = logging.getLogger(__name__)
 
-FIRST, FEW, MANY = 2, 4, 20
-"""Subsamples for a first look, a second one, and at most for those that lead: the stability of one
-subsample varies by some hundredths, as much as numbers of clusters next to each other differ."""
 
-HOPELESS = 0.1
-"""Views that are that far behind after the first look get no second one, in units of stability."""
+@dataclass(frozen=True)
+class SearchSettings(Settings):
+    """How far and how closely is searched.
 
+<<<<<<< HEAD
 ROUND = 4
 """The number of further subsamples after which those that lead are compared again."""
+=======
+    Attributes
+    ----------
+    per_cluster : int
+        The least samples for each cluster: fewer say nothing of what is common to them.
+    step : float
+        The ratio of neighbouring numbers in the scan.
+    wide : int
+        Graphs for more clusters than this are cut only in the views that lead for half as many.
+    first, few, many : int
+        Subsamples for a first look, for a comparison, and at most for those that lead. The
+        stability of one subsample varies by some hundredths, as much as neighbouring numbers
+        differ.
+    close : float
+        Numbers, and views of a given number, whose first score is at least this part of the best
+        are compared.
+    lead : float
+        Those with this part of the best after a comparison race.
+    numbers, views : int
+        The most numbers that race, and the most views of one number.
+    doubt : float
+        Standard errors of the difference, over the same subsamples, at which one is behind for
+        good.
+    same : float
+        Smaller differences make no difference: another seed moves scores by as much.
+    clouds : int
+        Normal clouds in the test for noise.
+    apart : float
+        Standard deviations by which a score exceeds those of clouds where there are clusters: in
+        one cloud the best of many numbers and views is some three above the mean.
+    """
+>>>>>>> 2af4fb1 (Search the whole range of numbers by cuts without chance, compare those that lead, and tell noise from clusters)
 
-BEHIND = 3.0
-"""Standard errors of the difference, over the same subsamples, at which one is behind for good."""
+    per_cluster: int = 4
+    step: float = 1.4
+    wide: int = 64
+    first: int = 2
+    few: int = 4
+    many: int = 20
+    close: float = 0.85
+    lead: float = 0.93
+    numbers: int = 6
+    views: int = 3
+    doubt: float = 3.0
+    same: float = 0.01
+    clouds: int = 8
+    apart: float = 5.0
 
+<<<<<<< HEAD
 FALLEN, IN_A_ROW = 0.85, 4
 """The first pass ends when stability times modularity has been below this part of the best for so
 many numbers in a row: it rises to the best number and falls behind it. The score does not rise as
@@ -60,13 +107,44 @@ do not tell them apart, and the best of all may lie beside any of them."""
 
 FEATURES, COARSE, FINE = 0.1, 0.6, 0.75
 """How far the work has come after the features, the first pass and the finer ones, roughly."""
+=======
+>>>>>>> 2af4fb1 (Search the whole range of numbers by cuts without chance, compare those that lead, and tell noise from clusters)
 
 Progress = Callable[[float, str], None]
 """Told how far the work has come, from 0 to 1, and what is going on."""
 
 
+def numbers_to_scan(n_samples: int) -> list[int]:
+    """Return the numbers of clusters of the scan, from 2 to a quarter of the samples."""
+    use = SearchSettings.current()
+    most = n_samples // use.per_cluster
+    grid = list(range(2, min(4, most) + 1))
+    while grid and grid[-1] < most and grid[-1] >= 4:
+        grid.append(min(round(grid[-1] * use.step), most))
+    return grid
+
+
+def at_the_end(selection: Selection) -> bool:
+    """Tell whether the number found is so near to the largest tried that more may be there."""
+    use = SearchSettings.current()
+    return selection.n_clusters * use.per_cluster * use.step >= selection.n_samples
+
+
 def choose(resampler: Resampler, n_clusters: int | None, progress: Progress) -> Selection:
     """Choose the view and, where it is open, the number of clusters.
+
+    1. *Scan.* The numbers 2, 3, 4, … in steps of 1.4 to a quarter of the samples, in all views, by
+       cuts without any chance, on two subsamples.
+    2. *Compare.* Numbers with at least 0.85 of the best score, each in its three best views, by the
+       cuts of a fit on four subsamples; then numbers beside the best ones, each time halfway to the
+       next one tried, until none is left.
+    3. *Race.* Those with 0.93 of the best score get more subsamples, until they are behind by three
+       standard errors, or as good within 0.01, or have had 20. If the winner has neighbours that
+       were not tried, these are compared.
+    4. *Noise?* There is one cluster where the winner does not score more than the same number in
+       normal clouds with the same directions.
+
+    A number that is given is compared in all views, and the best of these race.
 
     Parameters
     ----------
@@ -89,8 +167,10 @@ class _Search:
     """The state of a search: all trials so far, by number and view."""
 
     def __init__(self, resampler: Resampler, progress: Progress):
+        self.use = SearchSettings.current()
         self.resampler, self._told, self._share = resampler, progress, 0.0
         self.names = list(resampler.candidates)
+        self.scanned: dict[tuple[int, str], Trial] = {}
         self.trials: dict[tuple[int, str], Trial] = {}
 
     def progress(self, share: float, doing: str) -> None:
@@ -99,126 +179,142 @@ class _Search:
         self._told(self._share, doing)
 
     def run(self, n_clusters: int | None) -> Selection:
-        grid = coarse_grid(self.resampler.n_samples) if n_clusters is None else [n_clusters]
-        enough = max(grid[-1], 1) < self.resampler.n_samples
-        for place, name in enumerate(self.names if enough else []):
-            self.progress(FEATURES * place / len(self.names), f"features of {name}")
-            self.resampler.prepare(name)
-        if enough:
-            self._coarse(grid)
-        if not self.trials:  # as many clusters as samples, or a graph of more parts than clusters
-            first = self.names[0]
-            return Selection([Trial(grid[-1], first, 0.0, 0.0, 0)], grid[-1], first)
-        for _ in range(1 if n_clusters is not None else PASSES):
-            if n_clusters is None:
-                self._finer()
-            self._last_word()
-            # More subsamples may show another number to be the best, beside which none was tried.
-            tried = sorted({number for number, _ in self.trials})
-            if not values_between(tried, self._best().n_clusters):
-                break
-        labels = {
-            trial.n_clusters: self.resampler.labels(trial.n_clusters, trial.view)
-            for trial in self._curve()
-        }
-        return summarize(list(self.trials.values()), self.names, labels, self.resampler.n_samples)
+        n_samples, first = self.resampler.n_samples, self.names[0]
+        numbers = numbers_to_scan(n_samples) if n_clusters is None else [n_clusters]
+        if not numbers or numbers[-1] in (1, n_samples):  # there is nothing to choose
+            number = numbers[-1] if numbers else 1
+            return Selection([Trial(number, first, 0.0, 0.0, 0)], number, first)
+        for place, name in enumerate(self.resampler.prepare()):
+            self.progress(0.2 * place / len(self.names), f"features of {name}")
+        if n_clusters is None:
+            self._scan(numbers)
+            self._compare_those_that_lead()
+        else:
+            self._look(n_clusters)
+        if not self.trials:  # a graph of more parts than clusters
+            return Selection([Trial(numbers[-1], first, 0.0, 0.0, 0)], numbers[-1], first)
+        self._race()
+        while n_clusters is None and self._compare_neighbours():
+            self._race()
+        best = by_merit(self._curve())[0]
+        noise = [] if n_clusters is not None else self._clouds(best)
+        return self._summary(noise)
+
+    def _scan(self, numbers: list[int]) -> None:
+        """Try all numbers, those that share a graph together."""
+        rungs: dict[int, list[int]] = {}
+        for number in numbers:
+            rungs.setdefault(2 ** round(math.log2(number)), []).append(number)
+        names, found = self.names, list[Trial]()
+        for place, (rung, some) in enumerate(rungs.items()):
+            self.progress(0.2 + 0.4 * place / len(rungs), f"{some[0]} to {some[-1]} clusters")
+            if rung > self.use.wide and found:
+                worths = dict.fromkeys(names, 0.0)
+                for trial in found:
+                    worths[trial.view] = max(worths[trial.view], trial.worth)
+                names = sorted(names, key=lambda name: -worths[name])[: self.use.views]
+            found = self.resampler.scan(rung, some, names, self.use.first)
+            self.scanned.update({(trial.n_clusters, trial.view): trial for trial in found})
 
     def _curve(self) -> list[Trial]:
-        return best_views(list(self.trials.values()))
+        """Return the best view of each number; what was compared takes the place of the scan."""
+        compared = {number for number, _ in self.trials}
+        others = [trial for trial in self.scanned.values() if trial.n_clusters not in compared]
+        return best_views([*self.trials.values(), *others])
 
-    def _best(self) -> Trial:
-        return by_merit(self._curve())[0]
+    def _views(self, n_clusters: int) -> list[str]:
+        """Return the views that are best for a number, or for the nearest one that was scanned."""
+        known = sorted({number for number, _ in self.scanned})
+        nearest = min(known, key=lambda number: abs(math.log(number / n_clusters)))
+        found = [trial for (number, _), trial in self.scanned.items() if number == nearest]
+        best = sorted(found, key=lambda trial: -trial.worth)[: self.use.views]
+        return [trial.view for trial in best]
 
-    def _try(self, n_clusters: int, done: float) -> Trial | None:
-        """Try a number of clusters in all views; return the best."""
-        self.progress(done, f"{n_clusters} clusters")
-        found: dict[str, Trial] = {}
-        for name in self.names:
-            trial = self.resampler.trial(n_clusters, name, FIRST)
-            if trial is not None:
-                found[name] = trial
-        # The best of a second look may turn out to be worse than one that had none.
-        best: Trial | None = None
-        while found and (best is None or best.n_subsamples < FEW):
-            lead = max(found.values(), key=lambda trial: trial.worth)
-            for name, trial in found.items():
-                if trial.n_subsamples < FEW and is_near(trial, lead, HOPELESS):
-                    again = self.resampler.trial(n_clusters, name, FEW)
-                    assert again is not None
-                    found[name] = again
-            best = max(found.values(), key=lambda trial: trial.worth)
-        self.trials.update({(n_clusters, name): trial for name, trial in found.items()})
-        if best is not None:
-            LOGGER.debug(
-                "%d clusters: %s, stability %.3f, modularity %.3f",
-                *(n_clusters, best.view, best.stability, best.modularity),
-            )
-        return best
+    def _compare(self, keys: Iterable[tuple[int, str]], count: int) -> list[Trial]:
+        found = self.resampler.compare(list(keys), count)
+        self.trials.update({(trial.n_clusters, trial.view): trial for trial in found})
+        return found
 
-    def _coarse(self, grid: list[int]) -> None:
-        best, fallen, failed = 0.0, 0, 0
-        for place, n_clusters in enumerate(grid):
-            share = FEATURES + (COARSE - FEATURES) * place / len(grid)
-            trial = self._try(n_clusters, share)
-            if trial is None:
-                failed = n_clusters
-                continue
-            # The graph has more parts than `failed`: their number may be the answer.
-            for between in range(failed + 1, n_clusters) if failed else ():
-                self._try(between, share)
-            failed = 0
-            product = trial.stability * trial.modularity
-            best = max(best, product)
-            fallen = fallen + 1 if product < FALLEN * best else 0
-            if fallen == IN_A_ROW:
-                return
+    def _compare_numbers(self, numbers: Iterable[int]) -> None:
+        compared = {number for number, _ in self.trials}
+        new = [number for number in sorted(numbers) if number not in compared]
+        self.progress(0.6, f"{', '.join(str(number) for number in new)} clusters again")
+        keys = [(number, view) for number in new for view in self._views(number)]
+        for trial in self._compare(keys, self.use.few):
+            LOGGER.debug("%s", trial)
 
-    def _finer(self) -> None:
-        for turn in range(ROUNDS):
-            tried = sorted({number for number, _ in self.trials})
-            curve = sorted(self._curve(), key=lambda trial: -trial.score)[:PEAKS]
-            peaks = [trial for trial in curve if trial.score >= BESIDE * curve[0].score]
-            new: set[int] = set()
-            for trial in (self._best(), *peaks):
-                new.update(values_between(tried, trial.n_clusters))
-            if not new:
-                return
-            for place, n_clusters in enumerate(sorted(new)):
-                share = (turn + place / len(new)) / ROUNDS
-                self._try(n_clusters, COARSE + (FINE - COARSE) * share)
-
-    def _last_word(self) -> None:
-        """Compare those that lead with more subsamples, until one is ahead."""
-        best = self._best()
-        leaders = sorted(self._curve(), key=lambda trial: -trial.score)
-        leaders = [trial for trial in leaders if trial.score >= CLOSE * best.score][:LEADERS]
-        if not leaders or (len(leaders) == 1 and len(self.names) == 1):  # scores may be negative
+    def _compare_those_that_lead(self) -> None:
+        curve = self._curve()
+        if not curve:
             return
-        race = {trial.n_clusters: self._rivals(trial) for trial in leaders}
-        for count in range(FEW + ROUND, MANY + 1, ROUND):
-            share = FINE + (1.0 - FINE) * (count - FEW - ROUND) / (MANY - FEW)
-            for n_clusters, views in race.items():
-                self.progress(share, f"{n_clusters} clusters again")
-                for view in views:
-                    again = self.resampler.trial(n_clusters, view, count)
-                    assert again is not None
-                    self.trials[n_clusters, view] = again
-            race = self._ahead(race)
-            if sum(len(views) for views in race.values()) == 1:
-                return
+        best = max(trial.score for trial in curve)
+        wanted = {trial.n_clusters for trial in curve if trial.score >= self.use.close * best}
+        wanted.add(by_merit(curve)[0].n_clusters)
+        while wanted:
+            self._compare_numbers(wanted)
+            # The best of all must have been compared.
+            first = by_merit(self._curve())[0].n_clusters
+            wanted = {first} - {number for number, _ in self.trials}
+        while self._compare_neighbours():
+            pass
 
-    def _rivals(self, leader: Trial) -> list[str]:
-        """Return the views that come near the best one for its number of clusters."""
-        others = [
-            trial for (number, _), trial in self.trials.items() if number == leader.n_clusters
-        ]
-        others = sorted(others, key=lambda trial: -trial.worth)[:RIVALS]
-        return [trial.view for trial in others if is_near(trial, leader, RIVAL)]
+    def _compare_neighbours(self) -> bool:
+        """Compare numbers halfway between the best ones and the next; tell whether there were."""
+        curve = self._curve()
+        tried = [trial.n_clusters for trial in curve]
+        order = by_merit(curve)
+        top = [trial for trial in order if trial.score >= (1 - 2 * self.use.same) * order[0].score]
+        wanted: set[int] = set()
+        for trial in top[: self.use.views]:
+            place = tried.index(trial.n_clusters)
+            for other in tried[max(0, place - 1) : place + 2]:
+                middle = (trial.n_clusters + other) // 2
+                wanted.add(middle)
+        wanted -= set(tried)
+        if order[0].n_clusters not in {number for number, _ in self.trials}:
+            wanted.add(order[0].n_clusters)
+        if wanted:
+            self._compare_numbers(wanted)
+        return bool(wanted)
+
+    def _look(self, n_clusters: int) -> None:
+        """Compare all views of a number, and the best of them again."""
+        self.progress(0.3, f"{n_clusters} clusters")
+        found = self._compare([(n_clusters, name) for name in self.names], self.use.first)
+        best = max((trial.worth for trial in found), default=0.0)
+        near = [trial.view for trial in found if trial.worth >= self.use.close * best]
+        self._compare([(n_clusters, view) for view in near], self.use.few)
+
+    def _race(self) -> None:
+        """Compare those that lead with more subsamples, until one is ahead."""
+        use = self.use
+        compared = best_views(list(self.trials.values()))
+        best = by_merit(compared)[0]
+        leaders = sorted(compared, key=lambda trial: -trial.score)
+        leaders = [trial for trial in leaders if trial.score >= use.lead * best.score]
+        race: dict[int, list[str]] = {}
+        for trial in leaders[: use.numbers]:
+            number = trial.n_clusters
+            views = [other for other in self.trials.values() if other.n_clusters == number]
+            views = sorted(views, key=lambda other: -other.worth)[: use.views]
+            race[number] = [one.view for one in views if one.worth >= use.lead * trial.worth]
+        for count in range(2 * use.few, use.many + 1, use.few):
+            if sum(len(views) for views in race.values()) <= 1:
+                return
+            self.progress(
+                0.7 + 0.25 * count / use.many,
+                f"{', '.join(str(number) for number in race)} clusters again",
+            )
+            self._compare([(number, view) for number in race for view in race[number]], count)
+            race = self._ahead(race)
 
     def _worths(self, n_clusters: int, view: str, first: str) -> np.ndarray:
         """Return the worth of a view for each subsample, in units of the stability of another."""
         weight, unit = (self.trials[n_clusters, name].weight for name in (view, first))
         return (weight / unit if unit > 0 else 1.0) * self.resampler.agreements(n_clusters, view)
+
+    def _scores(self, trial: Trial) -> np.ndarray:
+        return trial.quality * self.resampler.agreements(trial.n_clusters, trial.view)
 
     def _ahead(self, race: dict[int, list[str]]) -> dict[int, list[str]]:
         """Leave out views that are behind for good, then numbers of clusters that are."""
@@ -232,11 +328,6 @@ class _Search:
                 if view == first or not is_behind(self._worths(n_clusters, view, first), lead)
             ]
             best[n_clusters] = first
-
-        def scores(n_clusters: int) -> np.ndarray:
-            trial = self.trials[n_clusters, best[n_clusters]]
-            return trial.quality * self.resampler.agreements(n_clusters, trial.view)
-
         curve = [self.trials[item] for item in best.items()]
         chosen = by_merit(curve)[0]
         highest = max(curve, key=lambda trial: trial.score)
@@ -244,13 +335,44 @@ class _Search:
             n_clusters: views
             for n_clusters, views in race.items()
             if n_clusters in (chosen.n_clusters, highest.n_clusters)
-            or not is_behind(scores(n_clusters), scores(highest.n_clusters))
+            or not is_behind(
+                self._scores(self.trials[n_clusters, best[n_clusters]]), self._scores(highest)
+            )
         }
 
+    def _clouds(self, best: Trial) -> list[float]:
+        """Return the scores of normal clouds with the directions of the samples."""
+        name, use = best.view, self.use
+        if self.resampler.looks[name] is None or best.score <= 0:
+            return []
+        names = list(dict.fromkeys((name, self.resampler.judge or name)))
+        self.progress(0.95, "noise")
 
-def is_near(trial: Trial, leader: Trial, margin: float) -> bool:
-    """Tell whether a view comes that near to the best one, in units of the stability of that."""
-    return trial.worth >= leader.worth - margin * leader.weight
+        def score(place: int) -> float:
+            noise = self.resampler.of_noise(names, place)
+            found = noise.compare([(best.n_clusters, name)], use.few)
+            return found[0].score if found else 0.0
+
+        scores: list[float] = []
+        in_threads(score, range(use.clouds), np.empty(0), scores.append)
+        if 0 < _above(best, scores) < 4 * use.apart:  # the spread must be known better
+            in_threads(score, range(use.clouds, 4 * use.clouds), np.empty(0), scores.append)
+        return scores
+
+    def _summary(self, noise: list[float]) -> Selection:
+        curve = self._curve()
+        labels = {t.n_clusters: self.resampler.labels(t.n_clusters, t.view) for t in curve}
+        compared = {number for number, _ in self.trials}
+        others = [trial for trial in self.scanned.values() if trial.n_clusters not in compared]
+        every = [*self.trials.values(), *others]
+        chosen = by_merit(curve)[0]
+        sure = {
+            trial.n_clusters: chance_behind(self._scores(trial), self._scores(chosen))
+            for trial in curve
+            if trial.n_clusters in compared and trial is not chosen
+        }
+        one = bool(noise) and _above(chosen, noise) <= self.use.apart
+        return summarize(every, self.names, labels, self.resampler.n_samples, sure, noise, one=one)
 
 
 def is_behind(values: np.ndarray, lead: np.ndarray) -> bool:
@@ -259,7 +381,27 @@ def is_behind(values: np.ndarray, lead: np.ndarray) -> bool:
     Those that are the same beyond doubt are behind too: more subsamples would decide by a hair.
     Where one has been tried on more subsamples, those count that both have: they come first.
     """
+    use = SearchSettings.current()
+    gap, error = _gap(values, lead)
+    return gap >= use.doubt * error or gap + use.doubt * error <= use.same
+
+
+def _above(trial: Trial, noise: list[float]) -> float:
+    """Return by how many standard deviations a score exceeds those of noise."""
+    spread = max(float(np.std(noise, ddof=1)), float(np.finfo(float).eps))
+    return (trial.score - float(np.mean(noise))) / spread
+
+
+def chance_behind(values: np.ndarray, lead: np.ndarray) -> float:
+    """Return the chance that the mean of values is below that of others on other subsamples."""
+    gap, error = _gap(values, lead)
+    if error == 0:
+        return 1.0 if gap > 0 else 0.5
+    return 0.5 * math.erfc(-gap / error / math.sqrt(2.0))
+
+
+def _gap(values: np.ndarray, lead: np.ndarray) -> tuple[float, float]:
+    """Return the mean difference over the common subsamples, and its standard error."""
     both = min(len(lead), len(values))
     gaps = lead[:both] - values[:both]
-    gap, doubt = float(np.mean(gaps)), BEHIND * float(np.std(gaps, ddof=1)) / len(gaps) ** 0.5
-    return gap >= doubt or gap + doubt <= THE_SAME
+    return float(np.mean(gaps)), float(np.std(gaps, ddof=1)) / math.sqrt(both)

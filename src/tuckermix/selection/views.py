@@ -61,11 +61,6 @@ class Look(Record):
         """The edge of the ridge, in clusters, and its power."""
         return float(self.model.ridge_edge), float(self.model.ridge_power)
 
-    def spectrum(self, features: Features) -> Spectrum:
-        """Decompose the features of samples in memory, see `spectrum_of`."""
-        before = None if self.transformers is None else clone(self.transformers)
-        return spectrum_of(features.fit_transform(before), self.model.ranks)
-
 
 @dataclass(frozen=True)
 class Spectrum(Record):
@@ -125,13 +120,28 @@ def spectrum_of(X: Array, ranks: Any) -> Spectrum:
     spectrum : Spectrum
         The directions that tell samples apart, on the host, in float64.
     """
+    return decomposed(_projected(X, ranks))
+
+
+def projected(look: Look, features: Features) -> np.ndarray:
+    """Project the features of samples in memory on the leading subspaces of their modes."""
+    before = None if look.transformers is None else clone(look.transformers)
+    return _projected(features.fit_transform(before), look.model.ranks)
+
+
+def _projected(X: Array, ranks: Any) -> np.ndarray:
     model = TuckerClustering(ranks=ranks)
     X = check_tensor(model, X, reset=True)
     source = as_source(X)
     shape = source.sample_shape
     checked = check_ranks(ranks, shape, "TuckerClustering")
     _, factors = hosvd(source, checked)
-    B = to_numpy(source.project(factors)).astype(np.float64)
+    return to_numpy(source.project(factors))
+
+
+def decomposed(B: np.ndarray) -> Spectrum:
+    """Find the directions that tell projected samples apart, in float64."""
+    B = B.astype(np.float64)
     B -= B.mean(axis=0)
     tall = B.shape[0] > B.shape[1]
     energies, vectors = np.linalg.eigh(B.T @ B if tall else B @ B.T)
@@ -140,6 +150,35 @@ def spectrum_of(X: Array, ranks: Any) -> Spectrum:
     keep = min(int(np.sum(values > RELATIVE_RANK * values[0])), len(B) - 1)
     values, vectors = values[:keep], vectors[:, :keep]
     return Spectrum(B @ vectors / values if tall else vectors, values)
+
+
+def rotated(spectra: list[Spectrum], rng: np.random.Generator) -> list[Spectrum]:
+    """Rotate the samples of several spectra at random, in the same way.
+
+    Parameters
+    ----------
+    spectra : list of Spectrum
+        Of the same samples.
+    rng : numpy.random.Generator
+        The source of the rotation.
+
+    Returns
+    -------
+    spectra : list of Spectrum
+        Of samples of one normal cloud with the same directions: there the left singular vectors are
+        a random rotation of any others with mean 0.
+    """
+    n_samples = len(spectra[0].vectors)
+    basis = spectra[0].vectors
+    if len(spectra) > 1:
+        every = np.concatenate([spectrum.vectors for spectrum in spectra], axis=1)
+        basis = np.eye(n_samples) - 1.0 / n_samples if every.shape[1] >= n_samples else every
+        basis = np.linalg.qr(basis)[0]
+    turned = rng.standard_normal(basis.shape)
+    turned = np.linalg.qr(turned - turned.mean(axis=0))[0]
+    return [
+        Spectrum(turned @ (basis.T @ spectrum.vectors), spectrum.values) for spectrum in spectra
+    ]
 
 
 def ridge_points(spectrum: Spectrum, edge: int, power: float) -> np.ndarray:
