@@ -396,27 +396,22 @@ def _cut_connected(
     least three, has a larger modularity at a normalised cut that is not much larger.
     """
     use = GraphSettings.current()
-    n_samples = len(pair[1])
+    values, vectors = pair
+    xp, n_samples = get_namespace(vectors), len(vectors)
     allowance = use.cut_allowance if allowance is None else allowance
     best, cut, modularity = None, math.inf, -math.inf
     # A set of one where there are too few samples for more eigenvectors.
     for n_vectors in sorted({n_clusters, _with_more(n_clusters, n_samples)}):
-        labels = kmeans(embedded(pair, n_vectors), n_clusters, n_init=n_init, rng=rng).labels
+        steps = use.steps if use.fewest * n_vectors <= n_samples else 0
+        embedding = vectors[:, :n_vectors] * ((1 + values[:n_vectors]) / 2) ** steps
+        lengths = xp.sqrt(xp.sum(embedding * embedding, axis=1, keepdims=True))
+        embedding = embedding / xp.where(lengths > 0, lengths, 1.0)
+        labels = kmeans(embedding, n_clusters, n_init=n_init, rng=rng).labels
         its_cut, its_modularity = _cut_and_modularity(A, labels, n_clusters)
         if best is None or (its_modularity > modularity and its_cut <= allowance * cut):
             best, cut, modularity = labels, its_cut, its_modularity
     assert best is not None
     return best
-
-
-def embedded(pair: tuple[Array, Array], n_vectors: int) -> Array:
-    """Weigh the first eigenvectors of a graph, and divide the rows by their norms."""
-    use, (values, vectors) = GraphSettings.current(), pair
-    xp = get_namespace(vectors)
-    steps = use.steps if use.fewest * n_vectors <= len(vectors) else 0
-    rows = vectors[:, :n_vectors] * ((1 + values[:n_vectors]) / 2) ** steps
-    lengths = xp.sqrt(xp.sum(rows * rows, axis=1, keepdims=True))
-    return rows / xp.where(lengths > 0, lengths, 1.0)
 
 
 def _cut_and_modularity(A: Any, labels: Array, n_clusters: int) -> tuple[float, float]:

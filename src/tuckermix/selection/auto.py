@@ -104,7 +104,9 @@ class AutoClustering(CallbackSupportMixin, ClusterMixin, BaseEstimator):
     Parameters
     ----------
     n_clusters : int or "auto", default="auto"
-        The number of clusters; "auto" tries 2 to min(n_samples / 5, 100).
+        The number of clusters; "auto" searches from 2 to a quarter of the samples
+        that the choice is made on, and of more of them where the answer is at the end. It is 1
+        where nothing is clustered.
     features : {"auto", "pixels", "scattering", "network", "all"}, default="auto"
         Which views are compared. "pixels": the samples themselves in two weightings and, for
         images, at norm 1 with few neighbours. "scattering": the scattering transform, its
@@ -143,7 +145,7 @@ class AutoClustering(CallbackSupportMixin, ClusterMixin, BaseEstimator):
         The number of clusters.
     selection_ : Selection
         What was compared: number, view, stability, modularity and score; the next best number and
-        how far it is behind; whether good partitions nest.
+        how sure the choice is; coarser and finer numbers; whether good partitions nest.
     sample_shape_ : tuple of int
         The shape of a sample.
     n_features_in_ : int
@@ -155,9 +157,10 @@ class AutoClustering(CallbackSupportMixin, ClusterMixin, BaseEstimator):
 
     Notes
     -----
-    The number 1 is never chosen: resampling cannot tell one cluster from none. Stability says that
-    a partition comes back, not that it is the one you had in mind; look at `selection_` for others
-    that are nearly as good.
+    There is one cluster where the best number scores no more than it would in one normal cloud
+    with the same directions: of clouds and white noise, at most one in twenty is taken for
+    clusters. Stability says that a partition comes back, not that it is the one you had in mind;
+    look at `selection_` for others that are nearly as good.
 
     Examples
     --------

@@ -24,9 +24,9 @@ from tuckermix._array_api import Array, asarray_like, get_namespace, to_numpy
 from tuckermix._settings import Settings
 from tuckermix._threads import in_threads
 from tuckermix.labels.graph import (
+    GraphSettings,
     adjacency,
     cut_graph,
-    embedded,
     graph_vectors,
     modularity,
     normalized,
@@ -517,8 +517,10 @@ def pivoted_cut(pair: tuple[np.ndarray, np.ndarray], n_clusters: int) -> np.ndar
     pivots = scipy.linalg.qr(vectors.T, mode="r", pivoting=True, check_finite=False)[1]
     left, _, right = np.linalg.svd(vectors[pivots[:n_clusters]].T, full_matrices=False)
     labels = np.abs(vectors @ (left @ right)).argmax(axis=1)
-    rows = embedded((values, vectors), n_clusters)
-    samples = np.arange(len(rows))
+    graph, samples = GraphSettings.current(), np.arange(len(vectors))
+    weights = ((1 + np.asarray(values[:n_clusters], dtype=np.float32)) / 2) ** graph.steps
+    rows = vectors * (weights if graph.fewest * n_clusters <= len(vectors) else 1.0)
+    rows /= np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), np.finfo(np.float32).tiny)
     for _ in range(ResamplingSettings.current().steps):
         marks = np.zeros((n_clusters, len(rows)), dtype=np.float32)
         marks[labels, samples] = 1.0

@@ -23,10 +23,6 @@ LOGGER = logging.getLogger(__name__)
 class SearchSettings(Settings):
     """How far and how closely is searched.
 
-<<<<<<< HEAD
-ROUND = 4
-"""The number of further subsamples after which those that lead are compared again."""
-=======
     Attributes
     ----------
     per_cluster : int
@@ -57,7 +53,6 @@ ROUND = 4
         Standard deviations by which a score exceeds those of clouds where there are clusters: in
         one cloud the best of many numbers and views is some three above the mean.
     """
->>>>>>> 2af4fb1 (Search the whole range of numbers by cuts without chance, compare those that lead, and tell noise from clusters)
 
     per_cluster: int = 4
     step: float = 1.4
@@ -74,41 +69,6 @@ ROUND = 4
     clouds: int = 8
     apart: float = 5.0
 
-<<<<<<< HEAD
-FALLEN, IN_A_ROW = 0.85, 4
-"""The first pass ends when stability times modularity has been below this part of the best for so
-many numbers in a row: it rises to the best number and falls behind it. The score does not rise as
-much, and two clear groups among twenty persons would end the pass before it comes to persons."""
-
-CLOSE = 0.93
-"""Numbers whose score is at least this part of the best lead, and are looked at again."""
-
-LEADERS = 6
-"""The most numbers of clusters that are looked at again."""
-
-RIVAL = 0.05
-"""Views that are that close to the best are looked at again, in units of stability."""
-
-RIVALS = 3
-"""The most views that are looked at again for one number of clusters."""
-
-THE_SAME = 0.01
-"""Differences below that make no difference: another seed moves stabilities by as much."""
-
-ROUNDS = 4
-"""How often values between neighbours are tried: each round divides the gap by five."""
-
-PASSES = 3
-"""How often numbers beside the best are tried, and those that lead compared again."""
-
-PEAKS, BESIDE = 3, 0.98
-"""Values beside this many numbers are tried, where they come this near to the best: few subsamples
-do not tell them apart, and the best of all may lie beside any of them."""
-
-FEATURES, COARSE, FINE = 0.1, 0.6, 0.75
-"""How far the work has come after the features, the first pass and the finer ones, roughly."""
-=======
->>>>>>> 2af4fb1 (Search the whole range of numbers by cuts without chance, compare those that lead, and tell noise from clusters)
 
 Progress = Callable[[float, str], None]
 """Told how far the work has come, from 0 to 1, and what is going on."""
