@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from tests.cases import each
 
 from tuckermix._axes import (
     ORDER,
@@ -63,8 +64,8 @@ def test_channels_by_number_and_name():
         take_channels(X, "ZYX", (0,))
 
 
-@pytest.mark.parametrize(
-    ("axes", "shape", "kind"),
+@each(
+    "axes, shape, kind",
     [
         ("TYX", (9, 5, 5), "video"),
         ("ZYX", (9, 5, 5), "volume"),

@@ -14,6 +14,7 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
+from tests.cases import each
 
 from tuckermix import AutoClustering, TuckerClustering, clustering, decompose
 from tuckermix._array_api import to_numpy
@@ -236,7 +237,7 @@ BAD_INPUT = {
 }
 
 
-@pytest.mark.parametrize("case", BAD_INPUT)
+@each("case", BAD_INPUT)
 def test_bad_input_gets_an_error_and_leaves_the_model_as_it_was(case):
     X = planted(0).X
     spoil, message = BAD_INPUT[case]
@@ -254,8 +255,8 @@ def test_sparse_input_is_refused():
         TuckerClustering(2).fit(scipy_sparse.eye_array(5).tocsr())
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
+@each(
+    "options, message",
     [
         ({"n_clusters": 0}, "'n_clusters' parameter of TuckerClustering must be an integer >= 1"),
         ({"n_clusters": 500}, "n_samples=120 must be >= n_clusters=500."),
@@ -322,7 +323,7 @@ def test_float_input_is_not_touched():
     np.testing.assert_array_equal(X, copy)
 
 
-@pytest.mark.parametrize("assign_labels", LABELLINGS)
+@each("assign_labels", LABELLINGS)
 def test_labels_predictions_and_soft_labels_agree(shape, assign_labels, seed):
     X = planted(seed, shape).X
     model = TuckerClustering(4, assign_labels=assign_labels, random_state=seed).fit(X)
@@ -487,8 +488,8 @@ def test_the_size_of_numbers_changes_no_label(rng, solver, exponent):
     )
 
 
-@pytest.mark.parametrize("assign_labels", ["graph", "subspace", "memberships", "argmax"])
-@pytest.mark.parametrize("size", [2, 3, 6])
+@each("assign_labels", ["graph", "subspace", "memberships", "argmax"])
+@each("size", [2, 3, 6])
 def test_two_samples_that_differ_get_two_labels(assign_labels, size):
     model = TuckerClustering(2, assign_labels=assign_labels, random_state=0)
     for places in [(0, 1), (1, 0), (0, size - 1)]:

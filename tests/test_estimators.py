@@ -6,6 +6,7 @@ import re
 import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, clone
+from tests.cases import each
 
 from tuckermix import TuckerClustering, _estimators, baselines, decompose
 from tuckermix._estimators import declare
@@ -37,7 +38,7 @@ def test_parameters_are_inherited_and_stored():
         Derived(5)
 
 
-@pytest.mark.parametrize("name", [name for name in CLASSES if hasattr(baselines, name)])
+@each("name", [name for name in CLASSES if hasattr(baselines, name)])
 def test_docstrings_list_parameters_and_fitted_attributes(name):
     cls = getattr(baselines, name)
     parameters, attributes = inspect.getdoc(cls).split("\nAttributes\n")

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.cases import each
 
 from tuckermix import _files
 from tuckermix._files import (
@@ -383,14 +384,14 @@ def test_unknown_mode(tmp_path):
 FORMULAS = ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "＝1", "'=1", "''-x"]
 
 
-@pytest.mark.parametrize("text", FORMULAS)
+@each("text", FORMULAS)
 def test_a_formula_is_written_as_text(text):
     (row,) = csv.reader(io.StringIO(csv_text([[text, 1]]), newline=""))
     assert row[0] == "'" + text
     assert from_csv_cell(row[0]) == text
 
 
-@pytest.mark.parametrize("cell", ["a=1", "", "it's", "'quoted'", "5", "a-b", " =1"])
+@each("cell", ["a=1", "", "it's", "'quoted'", "5", "a-b", " =1"])
 def test_other_texts_are_written_as_they_are(cell):
     (row,) = csv.reader(io.StringIO(csv_text([[cell, 1]]), newline=""))
     assert row == [cell, "1"]

@@ -3,6 +3,7 @@ import subprocess
 import sys
 
 import pytest
+from tests.cases import each
 
 from tuckermix import TuckerClustering, _names
 from tuckermix.decomposition import INITS, SOLVERS
@@ -20,7 +21,7 @@ TABLES = [
 ]
 
 
-@pytest.mark.parametrize(("names", "parameter", "table"), TABLES)
+@each("names, parameter, table", TABLES)
 def test_every_word_is_one_that_the_estimator_takes(names, parameter, table):
     for word in getattr(_names, names):
         assert word in table
@@ -62,7 +63,7 @@ def test_scales_are_those_of_the_transformer(scale, rng):
     assert Scale(scale).fit_transform(X).shape == X.shape
 
 
-@pytest.mark.parametrize("kind", _names.KINDS[1:])
+@each("kind", _names.KINDS[1:])
 def test_kinds_are_those_of_pictures(kind):
     from tuckermix.plots.pictures import picture_kind
 

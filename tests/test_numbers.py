@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+from tests.cases import each
 
 ROOT = Path(__file__).resolve().parent.parent
 SCRIPT = ROOT / "docs" / "check_numbers.py"
@@ -63,8 +64,8 @@ def test_a_changed_figure_of_the_readme_fails(check, pattern):
     assert check.check_text(text.replace(figure, digit + figure[1:]), "README.md")
 
 
-@pytest.mark.parametrize(
-    ("source", "place", "value"),
+@each(
+    "source, place, value",
     [
         ("r.json", "rows.0.ratio", 4.62),
         ("r.json", "rows.0.seconds*1000", 35.1),
@@ -82,8 +83,8 @@ def test_a_place_in_a_file(check, root, source, place, value):
     assert check.stored(source, place, root) == pytest.approx(value)
 
 
-@pytest.mark.parametrize(
-    ("figure", "value", "right"),
+@each(
+    "figure, value, right",
     [
         ("4.6", 4.62, True),
         ("4.6", 4.66, False),

@@ -46,6 +46,14 @@ LANGUAGES = {"python", "console", "sh", "text"}
 LITERAL = re.compile(r"^(?!\s*\.\.).*[^:]::\n\n((?:[ ]{3,}.*\n|\n)+)", re.MULTILINE)
 CODE = re.compile(r"^\s*(>>> |\$ |import |from \S+ import )", re.MULTILINE)
 
+# Pages that need PyTorch, or some seconds.
+MARKS = {
+    "docs/photos.rst": "torch",
+    **dict.fromkeys(
+        (f"docs/{name}.rst" for name in ("out_of_core", "plots", "benchmark", "reproduce")), "slow"
+    ),
+}
+
 # What takes hours, or another machine, and what stands for it.
 STAND_INS = {
     "docs/reproduce.rst": {  # hours, and datasets
@@ -290,7 +298,7 @@ def run_command(words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     "page",
     [
-        pytest.param(name, marks=[pytest.mark.torch] if name == "docs/photos.rst" else [])
+        pytest.param(name, marks=getattr(pytest.mark, MARKS[name]) if name in MARKS else [])
         for name in WITH_BLOCKS
         if name not in ELSEWHERE
     ],

@@ -6,6 +6,7 @@ import pickle
 from dataclasses import FrozenInstanceError, dataclass
 
 import pytest
+from tests.cases import each
 
 from tuckermix._records import Record, SolverResult, StopReason
 
@@ -40,7 +41,7 @@ def test_only_fields_are_keys(key):
         Pair(1, [2])[key]
 
 
-@pytest.mark.parametrize("reason", list(StopReason))
+@each("reason", list(StopReason))
 def test_stop_reasons_know_whether_they_mean_success(reason):
     assert reason.converged == (reason.value in CONVERGED)
     assert str(reason) == f"{reason}" == reason.value

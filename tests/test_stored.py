@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
+from tests.cases import each
 
 from tuckermix._records import Record, StopReason
 from tuckermix._stored import (
@@ -29,14 +30,28 @@ def there_and_back(value):
     return Decoder(encoder.arrays).decode(json.loads(text))
 
 
-@pytest.mark.parametrize(
+@each(
     "value",
     [
-        None, True, 3, -2.5, "text", 1e-308, 2**80, [], (), {}, [1, [2, (3, "x")]], (None, (1.5,)),
-        {"a": {"tuple": [1]}, "array": 3}, StopReason.STALLED, float("inf"), -float("inf"),
+        None,
+        True,
+        3,
+        -2.5,
+        "text",
+        1e-308,
+        2**80,
+        [],
+        (),
+        {},
+        [1, [2, (3, "x")]],
+        (None, (1.5,)),
+        {"a": {"tuple": [1]}, "array": 3},
+        StopReason.STALLED,
+        float("inf"),
+        -float("inf"),
         [{"float": "nan"}],
     ],
-)  # fmt: skip
+)
 def test_plain_values(value):
     back = there_and_back(value)
     assert back == value
@@ -51,7 +66,7 @@ def test_numbers_of_numpy_become_plain():
     assert math.isnan(there_and_back(np.float64("nan")))
 
 
-@pytest.mark.parametrize("dtype", ["f4", "f8", "i8", "u1", "?", ">f8"])
+@each("dtype", ["f4", "f8", "i8", "u1", "?", ">f8"])
 def test_arrays(dtype):
     value = np.asfortranarray(np.arange(6).reshape(2, 3)).astype(dtype)
     back = there_and_back([value, (value,)])
@@ -122,17 +137,16 @@ def test_refused_descriptions():
         decoder.decode(deep)
 
 
-@pytest.mark.parametrize(
-    "value",
-    [{}, [], 0, "a", {"a": [1, 2.5, None, True, 'x\\"y[{,', {"b": "\u20ac"}]}, ["[" * 500]],
+@each(
+    "value", [{}, [], 0, "a", {"a": [1, 2.5, None, True, 'x\\"y[{,', {"b": "\u20ac"}]}, ["[" * 500]]
 )
 def test_bounded_json_reads_what_json_does(value):
     assert bounded_json(json.dumps(value).encode(), 10**6) == value
     assert bounded_json(json.dumps(value, ensure_ascii=False).encode(), 10**6) == value
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
+@each(
+    "content, message",
     [
         (b"[" * 201 + b"]" * 201, "it is nested 201 deep, more than 200"),
         (b'{"a":' * 201, "it is nested 201 deep, more than 200"),

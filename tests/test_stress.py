@@ -15,6 +15,7 @@ if os.name != "posix":
     pytest.skip("signals as on POSIX systems", allow_module_level=True)
 
 from stress import fits, interrupts
+from tests.cases import each
 from threadpoolctl import threadpool_limits
 
 
@@ -35,7 +36,7 @@ def test_random_fits_hold_what_is_promised(first):
     hold(first, 40)
 
 
-@pytest.mark.parametrize("seed", [1825, 3154, 3987, 4459, 4741, 9869])
+@each("seed", [1825, 3154, 3987, 4459, 4741, 9869])
 def test_no_label_is_lost_to_rounding(seed):
     # Argmax: components raised by less than the rounding of float32, or that share a sample; graph:
     # landmarks that are much nearer to each other than to their mean; subspace: centres likewise.

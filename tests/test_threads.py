@@ -9,6 +9,7 @@ import joblib
 import numpy as np
 import pytest
 from joblib.parallel import ThreadingBackend
+from tests.cases import each
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from tuckermix import TuckerClustering, _threads
@@ -87,8 +88,8 @@ def test_nested_limits_are_lifted_by_the_outermost():
     assert blas_threads() == {2}
 
 
-@pytest.mark.parametrize("error", [None, RuntimeError(), KeyboardInterrupt()])
-@pytest.mark.parametrize("first_out", [0, 1])
+@each("error", [None, RuntimeError(), KeyboardInterrupt()])
+@each("first_out", [0, 1])
 def test_overlapping_functions_lift_the_limit_with_the_last(error, first_out):
     pair = [Paused(error), Paused()]
     for paused in pair:
@@ -215,8 +216,8 @@ def test_gathered_rows_are_the_rows(xp, rng, step, n_jobs):
 HOST = np.zeros(1)
 
 
-@pytest.mark.parametrize("n_jobs", [1, 2, 4])
-@pytest.mark.parametrize("n_items", [0, 1, 2, 50])
+@each("n_jobs", [1, 2, 4])
+@each("n_items", [0, 1, 2, 50])
 def test_results_come_in_order(n_jobs, n_items):
     found, threads, running = [], set(), []
 

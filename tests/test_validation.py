@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
+from tests.cases import each
 
 from tuckermix import _validation as validation
 from tuckermix._records import StopReason
@@ -23,7 +24,7 @@ class Model(BaseEstimator):
         return self
 
 
-@pytest.mark.parametrize("value", [0, -1, 2.0, "2", None, True, np.True_, np.nan])
+@each("value", [0, -1, 2.0, "2", None, True, np.True_, np.nan])
 def test_no_integer(value):
     with pytest.raises(ValueError, match=r"The 'size' parameter of Model must be an integer >= 1"):
         validation.check_integer(value, "size", "Model")
@@ -37,7 +38,7 @@ def test_integers(value):
     assert validation.check_integer(0, "size", "Model", minimum=0) == 0
 
 
-@pytest.mark.parametrize("value", [-1, "1", None, True, np.nan, np.inf, 1j])
+@each("value", [-1, "1", None, True, np.nan, np.inf, 1j])
 def test_no_number(value):
     with pytest.raises(ValueError, match=r"The 'tol' parameter of Model must be a number >= 0"):
         validation.check_real(value, "tol", "Model")
@@ -113,7 +114,7 @@ def test_names_of_features_do_not_survive_a_fit_on_an_array(xp):
     assert not hasattr(model, "feature_names_in_")
 
 
-@pytest.mark.parametrize("bad", [float("nan"), float("inf"), -float("inf")])
+@each("bad", [float("nan"), float("inf"), -float("inf")])
 def test_values_that_are_no_numbers(xp, bad):
     X = np.ones((3, 2, 2))
     X[1, 1, 0] = bad
@@ -127,8 +128,8 @@ def test_large_values_are_no_infinity(xp):
         assert Model().fit(X).n_features_in_ == 2
 
 
-@pytest.mark.parametrize(
-    ("shape", "text"),
+@each(
+    "shape, text",
     [((3,), "1D array|at least 2 axes"), ((3, 0), "0 feature"), ((3, 2, 0), "0 feature")],
 )
 def test_shapes_that_hold_no_samples(xp, shape, text):
@@ -227,8 +228,8 @@ def test_functions_refuse_what_is_no_tensor():
         validation.as_tensor(np.ones((2, 0)), "decompose")
 
 
-@pytest.mark.parametrize(
-    ("given", "expected"),
+@each(
+    "given, expected",
     [
         (None, None),
         (3, (3, 3)),
@@ -244,9 +245,7 @@ def test_every_form_of_ranks_is_understood(given, expected):
     assert validation.check_ranks(given, (6, 5), "Model") == expected
 
 
-@pytest.mark.parametrize(
-    "bad", [0, -1, 1.0, 1.5, 0.0, True, "all", (2,), (2, 2, 2), (2, 0), (2, 2.5), {2: 3}]
-)
+@each("bad", [0, -1, 1.0, 1.5, 0.0, True, "all", (2,), (2, 2, 2), (2, 0), (2, 2.5), {2: 3}])
 def test_what_is_no_rank_is_refused_with_the_rule(bad):
     with pytest.raises(ValueError, match=r"The 'ranks' parameter of Model must be .* Got"):
         validation.check_ranks(bad, (6, 5), "Model")

@@ -3,6 +3,7 @@ import json
 import sys
 
 import pytest
+from tests.cases import each
 
 from tuckermix_bench import cli_bench as command
 from tuckermix_bench.cli_bench import _stands
@@ -129,7 +130,7 @@ def test_wrong_use(fails, desk):
     assert "--as must be one of auto, tensors" in fails(*ready, "--as", "cubes")
 
 
-@pytest.mark.parametrize(
+@each(
     "words",
     [
         ("--rows", "table3"),

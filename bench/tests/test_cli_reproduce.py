@@ -1,6 +1,7 @@
 import re
 
 import pytest
+from tests.cases import each
 from typer.testing import CliRunner
 
 from tuckermix_bench import METHODS as ALL
@@ -34,8 +35,8 @@ def test_lines_report_progress_where_there_is_no_terminal(tmp_path):
     assert re.search(r"1/1.*table2 · CBCL · k-means · run 0 · AC 0\.\d{4}", done.output)
 
 
-@pytest.mark.parametrize(
-    ("text", "names"),
+@each(
+    "text, names",
     [
         (None, None),
         ("MM,ALS", ["MM", "ALS"]),

@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from tests.cases import each
 
 from tuckermix.datasets import load
 from tuckermix_bench import Experiment, Row, plan
@@ -212,8 +213,8 @@ def test_half_of_the_persons_with_all_their_images_are_for_tuning(name):
     assert seen != set(range(1, PERSONS[name] // 2 + 1))
 
 
-@pytest.mark.parametrize("name", BY_SAMPLES)
-@pytest.mark.parametrize("seed", range(3))
+@each("name", BY_SAMPLES)
+@each("seed", range(3))
 def test_half_of_the_images_of_each_class_are_for_tuning(name, seed):
     labels = np.random.default_rng(seed).integers(4, size=501)
     tuning, reporting = (part_indices(name, part, labels) for part in ("tuning", "reporting"))

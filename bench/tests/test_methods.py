@@ -9,6 +9,7 @@ import pytest
 from sklearn.cluster import SpectralClustering
 from sklearn.datasets import load_digits
 from sklearn.decomposition import PCA
+from tests.cases import each
 
 from tuckermix import TuckerClustering
 from tuckermix.baselines import DRCC
@@ -105,10 +106,7 @@ def digits():
 @pytest.mark.filterwarnings(
     "ignore:Graph is not fully connected", "ignore:.*stopped after max_iter"
 )
-@pytest.mark.parametrize(
-    "name",
-    [*RIVALS, *TRUER, *ABLATIONS, ON_MM, "HDBSCAN", *ON_SCATTERING, *OURS_ON_SCATTERING],
-)
+@each("name", [*RIVALS, *TRUER, *ABLATIONS, ON_MM, "HDBSCAN", *ON_SCATTERING, *OURS_ON_SCATTERING])
 def test_columns_give_a_label_to_each_sample(digits, name):
     X, y = digits
     if name in ON_SCATTERING:  # made for images of 28 × 28: of 8 × 8 a single cell is left

@@ -11,6 +11,7 @@ from sklearn.cluster import DBSCAN, KMeans
 from sklearn.decomposition import PCA
 from sklearn.mixture import GaussianMixture
 from sklearn.pipeline import make_pipeline
+from tests.cases import each
 
 from tuckermix import TuckerClustering
 from tuckermix.datasets import make_tensor_clusters
@@ -85,8 +86,8 @@ def factory(n_clusters, random_state):
     return TuckerClustering(n_clusters, random_state=random_state)
 
 
-@pytest.mark.parametrize(
-    ("found", "rows"),
+@each(
+    "found, rows",
     [
         (TuckerClustering, False),
         (TuckerClustering(8), False),
@@ -104,7 +105,6 @@ def factory(n_clusters, random_state):
         (finds_the_number, False),
         (factory, False),
     ],
-    ids=lambda value: getattr(value, "__name__", type(value).__name__),
 )
 def test_whatever_clusters_is_told_the_number_of_clusters(found, rows):
     cluster, takes_rows = clusterer(found, 3, 7)
@@ -140,8 +140,8 @@ def test_what_is_no_method_is_told():
         clusterer(makes_nothing, 3, 0)
 
 
-@pytest.mark.parametrize(
-    ("found", "text"),
+@each(
+    "found, text",
     [
         (None, "The method returned None"),
         ([[0, 1], [2]], "The method returned no array"),
@@ -380,8 +380,8 @@ def test_a_place_is_that_of_the_paired_differences():
     assert (found.seconds, found.cpu_seconds) == (2.0, 1.0)
 
 
-@pytest.mark.parametrize(
-    ("others", "verdict", "rank"),
+@each(
+    "others, verdict, rank",
     [
         ({}, "alone", 1),
         ({"a": {0: 0.1, 1: 0.2, 2: 0.1}}, "first", 1),

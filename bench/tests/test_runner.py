@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.cases import each
 
 from tuckermix_bench import DATASETS, METHODS, Method, Row, Store, register_method, reproduce
 from tuckermix_bench.runner import Progress, TimeEstimate, execute, log_progress, plan
@@ -186,8 +187,8 @@ def test_functions_of_a_session_reach_other_processes(fakes, db):
     assert reproduce(fakes.table("random", runs=1), jobs=1, db=db).failed == 0
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
+@each(
+    "options, message",
     [
         ({"jobs": -1}, "'jobs' parameter of run_cells must be an integer >= 0"),
         ({"time_limit": 0.0}, "'time_limit' parameter of run_cells must be a number > 0"),

@@ -7,6 +7,7 @@ import resource
 import sys
 
 import pytest
+from tests.cases import each
 
 from tuckermix_bench.store import RunRecord, Store, import_records, read_records, records_csv
 
@@ -108,8 +109,8 @@ HEADER = '{"format": "tuckermix records", "version": 2}\n'
 LINE = json.dumps(record().to_dict())
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
+@each(
+    "content, message",
     [
         ("no records\n" * 3, r"Line 1 of .*r\.jsonl' is no record"),
         ("no records", r"r\.jsonl' holds no records"),

@@ -2,6 +2,7 @@ from collections import Counter
 from dataclasses import replace
 
 import pytest
+from tests.cases import each
 
 from tuckermix_bench.draws import DATASETS
 from tuckermix_bench.methods import METHODS, Method, register_method
@@ -221,7 +222,7 @@ PRINTED = [
 ]
 
 
-@pytest.mark.parametrize(("table", "row", "method", "metric", "expected"), PRINTED)
+@each("table, row, method, metric, expected", PRINTED)
 def test_a_printed_number_is_where_it_belongs(table, row, method, metric, expected):
     assert paper_score(table, row, method, metric) == expected
 

@@ -7,6 +7,7 @@ from typing import ClassVar
 import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
+from tests.cases import each
 
 from tuckermix import baselines
 from tuckermix._records import StopReason
@@ -184,11 +185,10 @@ def test_labels_of_clear_memberships(rule, seed):
         np.testing.assert_allclose(centers[k], memberships[labels == k].mean(axis=0))
 
 
-@pytest.mark.parametrize("rule", ["kmeans", "argmax"])
-@pytest.mark.parametrize(
+@each("rule", ["kmeans", "argmax"])
+@each(
     "memberships",
     [np.zeros((9, 4)), np.ones((9, 4)), np.outer(np.arange(9.0), [1, 0, 0, 0]), np.eye(4)],
-    ids=["zeros", "ones", "one column", "as many as clusters"],
 )
 def test_every_label_occurs(rule, memberships):
     labels, centers = label_memberships(memberships, 4, rule, np.random.default_rng(0))

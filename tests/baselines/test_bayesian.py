@@ -6,6 +6,7 @@ from itertools import islice, pairwise
 import numpy as np
 import pytest
 from scipy.stats import gamma, invgamma, kstest, truncnorm
+from tests.cases import each
 
 from tuckermix._records import StopReason
 from tuckermix.baselines import BayesianNMF
@@ -260,8 +261,8 @@ N_DRAWS = 20_000
 CUTS = [-50.0, 0.0, GIBBS.tail - 1e-9, GIBBS.tail + 1e-9, 20.0, 50.0, 1e8]
 
 
-@pytest.mark.parametrize("cut", CUTS)
-@pytest.mark.parametrize("deviation", [1e-6, 1.0, 1e6])
+@each("cut", CUTS)
+@each("deviation", [1e-6, 1.0, 1e6])
 def test_draw_has_the_right_distribution(cut, deviation):
     rng = np.random.default_rng(0)
     draws = draw_truncated_normal(np.full(N_DRAWS, -cut * deviation), deviation, rng) / deviation

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from sklearn.decomposition import NMF
 from sklearn.exceptions import ConvergenceWarning
+from tests.cases import each
 
 from tuckermix._records import StopReason
 from tuckermix.baselines.nmf import multiplicative_nmf
@@ -32,8 +33,8 @@ def scikit_learn(X, W, H, max_iter, tol=0.0):
     return left, model.components_, model
 
 
-@pytest.mark.parametrize("sparse", [False, True])
-@pytest.mark.parametrize("max_iter", [1, 2, 3, 10, 100])
+@each("sparse", [False, True])
+@each("max_iter", [1, 2, 3, 10, 100])
 def test_iterates_are_those_of_scikit_learn(seed, max_iter, sparse):
     X, W, H = problem(seed, sparse=sparse)
     result = multiplicative_nmf(X, W, H, max_iter=max_iter, tol=0)

@@ -16,6 +16,7 @@ from sklearn.utils.estimator_checks import (
     check_set_output_transform,
     check_transformer_get_feature_names_out,
 )
+from tests.cases import each
 
 from tuckermix._records import StopReason
 from tuckermix.baselines import (
@@ -155,7 +156,7 @@ def test_cost_is_that_of_the_model_or_above(make):
     assert 0.5 * np.sum((X - rebuilt) ** 2) <= model.cost_ * (1 + 1e-10)
 
 
-@pytest.mark.parametrize("scale", [1e-150, 1e150])
+@each("scale", [1e-150, 1e150])
 def test_scale_of_the_data_does_not_matter(make, scale):
     X, _ = planted(0)
     base = make(n_clusters=4, max_iter=40, random_state=0).fit(X)

@@ -10,6 +10,7 @@ from sklearn.decomposition import PCA
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import ElasticNet, Ridge, orthogonal_mp
 from sklearn.metrics.pairwise import euclidean_distances, rbf_kernel
+from tests.cases import each
 
 from tuckermix._records import StopReason
 from tuckermix.baselines import ADSSC, LSR, SSCOMP, AutoSC, EnSC
@@ -336,8 +337,8 @@ def test_parameters_are_checked_by_sscomp(settings, text):
         SSCOMP(2, **settings).fit(unit_sscomp(0))
 
 
-@pytest.mark.parametrize("eta", [0.01, 0.1, 1.0])
-@pytest.mark.parametrize("size", [2, 15, 60])
+@each("eta", [0.01, 0.1, 1.0])
+@each("size", [2, 15, 60])
 def test_optimality_conditions(seed, eta, size):
     """Feasible, and K - eta A = -(alpha_i + beta_j) on the support, less off it."""
     K = np.random.default_rng(seed).random((size, size)) ** 4
@@ -369,8 +370,8 @@ def dykstra(K, eta):
     return A
 
 
-@pytest.mark.parametrize("eta", [0.05, 0.3, 1.0])
-@pytest.mark.parametrize("size", [4, 15])
+@each("eta", [0.05, 0.3, 1.0])
+@each("size", [4, 15])
 def test_agrees_with_alternating_projections(seed, eta, size):
     K = np.random.default_rng(seed).random((size, size)) ** 4
     np.testing.assert_allclose(doubly_stochastic(K, eta), dykstra(K, eta), atol=1e-9)

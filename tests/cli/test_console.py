@@ -4,6 +4,7 @@ import sys
 import warnings
 
 import pytest
+from tests.cases import each
 
 from tuckermix.cli._console import Console, in_options, one_line, visible
 
@@ -64,8 +65,8 @@ def test_names_cannot_steer_the_terminal(capsys):
     assert capsys.readouterr().err == "a\\x1b]0;title\\x07\n"
 
 
-@pytest.mark.parametrize(
-    ("said", "told"),
+@each(
+    "said, told",
     [
         (
             "Pass grey=True to make all grey, or grey=False to",

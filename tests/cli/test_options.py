@@ -1,6 +1,7 @@
 import re
 
 import pytest
+from tests.cases import each
 
 from tuckermix.cli._console import UsageError
 from tuckermix.cli._options import check, listed, parse_ranks, plain, sizes, within
@@ -30,8 +31,8 @@ def test_wrong_ranks_are_told(text):
             parse_ranks(text)
 
 
-@pytest.mark.parametrize(
-    ("record", "words"),
+@each(
+    "record, words",
     [
         (
             ("-k, --n-clusters <int range>", "How many.  [x>=1]"),

@@ -366,6 +366,7 @@ def start(stage, at, *words):
 
 
 @posix
+@pytest.mark.slow
 def test_a_run_that_is_killed_again_and_again_ends_as_if_it_had_not_been(photos, tmp_path):
     """Kill -9 at each stage; each time the same command goes on, and nothing is done twice."""
     words = ("cluster", photos, "--features", "log-scattering", "-o")

@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from tests.cases import each
 
 from tuckermix.datasets import ReadError, read
 
@@ -57,8 +58,8 @@ def test_colours_can_be_made_grey(save):
     assert np.allclose(read(save(X=X), grey=True).X, X @ [0.299, 0.587, 0.114])
 
 
-@pytest.mark.parametrize(
-    ("arrays", "options", "message"),
+@each(
+    "arrays, options, message",
     [
         ({}, {}, "it holds no arrays. Store the samples"),
         ({"X": np.zeros(4)}, {}, r"'X' \(4,\) float64 has fewer than two axes. Samples need"),

@@ -2,13 +2,14 @@ import re
 
 import numpy as np
 import pytest
+from tests.cases import each
 
 from tuckermix.datasets import DatasetNotFound, load
 from tuckermix.datasets._known import KNOWN
 from tuckermix_bench import EXPERIMENTS
 
 
-@pytest.mark.parametrize("name", KNOWN)
+@each("name", KNOWN)
 def test_all_that_a_person_needs_is_there(name):
     known = KNOWN[name]
     assert known.name == name

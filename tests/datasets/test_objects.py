@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from tests.cases import each
 
 from tuckermix.datasets import make_objects
 from tuckermix.datasets._objects import SHAPES
@@ -16,7 +17,7 @@ def test_pictures_repeat_and_are_balanced():
     assert not np.array_equal(make_objects(3, 24, random_state=1).X, data.X)
 
 
-@pytest.mark.parametrize("name", SHAPES)
+@each("name", SHAPES)
 def test_distances_are_lengths_of_safe_steps(name):
     """A ray never steps through a surface if the distance changes no faster than the point."""
     rng = np.random.default_rng(0)

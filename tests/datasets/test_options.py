@@ -1,12 +1,13 @@
 import pytest
+from tests.cases import each
 
 from tuckermix._reading import Refusal, default_limit
 from tuckermix.datasets import ReadError, read
 from tuckermix.datasets._options import Options
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
+@each(
+    "options, message",
     [
         ({"key": 3}, "'key' parameter of read must be None or the name of an array. Got 3"),
         ({"label_key": True}, "'label_key' parameter of read must be None, False or the name"),

@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from tests.cases import each
 
 from tuckermix.datasets import ReadError, read
 
@@ -55,8 +56,8 @@ def test_a_column_of_paths(save, tmp_path):
         read(save(path=["../2.npy"]))
 
 
-@pytest.mark.parametrize(
-    ("columns", "options", "message"),
+@each(
+    "columns, options, message",
     [
         ({"a": [[1, 2], [3]]}, {}, "the lists of the column 'a' have lengths from 1 to 2"),
         ({"a": [[1, None], [3, 4]], "y": [1, 2]}, {"key": "b"}, "it has no column 'b'"),

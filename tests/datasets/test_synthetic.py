@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from tests.cases import each
 
 from tuckermix.datasets import make_tensor_clusters
 
@@ -10,8 +11,8 @@ def unfold(X, mode):
     return np.moveaxis(X, mode, 0).reshape(X.shape[mode], -1)
 
 
-@pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("seed", range(3))
+@each("shape", SHAPES)
+@each("seed", range(3))
 def test_shapes_types_and_repetition(shape, seed):
     data = make_tensor_clusters(40, shape, 4, random_state=seed)
     again = make_tensor_clusters(40, shape, 4, random_state=seed)
@@ -24,8 +25,8 @@ def test_shapes_types_and_repetition(shape, seed):
     assert not np.array_equal(data.X, make_tensor_clusters(40, shape, 4, random_state=seed + 9).X)
 
 
-@pytest.mark.parametrize("ranks", [(2, 3, 4), (4, 2, 2), 3])
-@pytest.mark.parametrize("seed", range(3))
+@each("ranks", [(2, 3, 4), (4, 2, 2), 3])
+@each("seed", range(3))
 def test_without_noise_the_ranks_are_those_asked_for(ranks, seed):
     data = make_tensor_clusters(60, (5, 6, 7), 3, ranks=ranks, noise=0, random_state=seed)
     wanted = ranks if isinstance(ranks, tuple) else (ranks,) * 3
@@ -80,8 +81,8 @@ def test_order_sign_and_plain_arrays():
     assert y.shape == (30,)
 
 
-@pytest.mark.parametrize(
-    ("parameters", "message"),
+@each(
+    "parameters, message",
     [
         ({"n_samples": 2}, "n_samples=2 must be >= n_clusters=3."),
         ({"n_samples": 2.5}, "'n_samples' parameter of make_tensor_clusters must be an integer"),

@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from tests.cases import each
 
 from tuckermix.datasets import make_dynamic_textures
 
@@ -62,8 +63,8 @@ def test_classes_can_be_told_apart_by_their_frames(seed):
         assert errors[k] < 0.5 * errors[1 - k]
 
 
-@pytest.mark.parametrize(
-    ("parameters", "message"),
+@each(
+    "parameters, message",
     [
         ({"n_samples": 3}, "n_samples=3 must be >= n_classes=4."),
         ({"n_classes": 0}, "'n_classes' parameter of make_dynamic_textures must be an integer"),

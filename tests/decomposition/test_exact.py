@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import scipy.optimize
 import scipy.special
+from tests.cases import each
 
 from tuckermix import decompose
 from tuckermix._array_api import to_numpy
@@ -118,7 +119,7 @@ def test_float32_converges_where_rounding_exceeds_the_tolerance(seed):
     assert fit.n_iter < 20
 
 
-@pytest.mark.parametrize(
+@each(
     "X",
     [
         np.zeros((6, 3, 2)),
@@ -128,7 +129,6 @@ def test_float32_converges_where_rounding_exceeds_the_tolerance(seed):
         np.arange(6.0).reshape(1, 6),
         np.eye(5),
     ],
-    ids=["zero", "constant", "duplicates", "one feature", "one sample", "identity"],
 )
 def test_degenerate_samples(X):
     for n_components in (1, 2, 50):
@@ -282,7 +282,7 @@ def explained_by(B, U):
     return np.sum((Q.T @ B) ** 2)
 
 
-@pytest.mark.parametrize("shape", [(30, 5), (12, 40), (25, 25), (9, 1)])
+@each("shape", [(30, 5), (12, 40), (25, 25), (9, 1)])
 def test_closed_form_reaches_the_theorem(xp, seed, shape):
     B = np.random.default_rng(seed).standard_normal(shape) + 2.0
     for n_components in (1, 2, 4):

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from tests.cases import each
 
 from tuckermix import decompose
 from tuckermix._array_api import to_numpy
@@ -29,8 +30,8 @@ def test_random_starts_keep_the_best(X):
     assert many.cost <= one.cost
 
 
-@pytest.mark.parametrize(
-    ("bad", "message"),
+@each(
+    "bad, message",
     [
         ({"n_components": 0}, "'n_components' parameter of decompose must be an integer >= 1"),
         ({"n_components": 2.5}, "'n_components' parameter of decompose must be an integer >= 1"),
@@ -68,7 +69,7 @@ def test_integers_and_lists_are_taken_as_float64():
     assert decompose(np.array([[True, False], [False, True]]), 2).Q.dtype == np.float64
 
 
-@pytest.mark.parametrize("init", INITS)
+@each("init", INITS)
 def test_starts_are_orthonormal_and_repeat(xp, init):
     X = np.random.default_rng(0).standard_normal((20, 6, 5))
     source = as_source(xp.asarray(X))

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from sklearn.metrics import adjusted_rand_score
+from tests.cases import each
 
 from tuckermix import TuckerClustering, load, save
 from tuckermix._array_api import to_numpy
@@ -187,8 +188,8 @@ def test_many_samples_look_among_some_of_them(seed):
     assert np.all(np.isfinite(filled))
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
+@each(
+    "change, message",
     [
         ({"mean": np.zeros(3)}, "the mean that fill gaps have shape"),
         ({"ridge": np.zeros((2, 2))}, "the ridge that fill gaps have shape"),

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from sklearn.metrics import adjusted_rand_score
+from tests.cases import each
 
 from tuckermix import TuckerClustering, load, save
 from tuckermix._array_api import to_numpy
@@ -34,7 +35,7 @@ def summarised(X, size, n_directions=4, memory=None, seed=0):
     return summary
 
 
-@pytest.mark.parametrize("size", [1, 17, 600])
+@each("size", [1, 17, 600])
 def test_the_summary_holds_mean_norm_and_gram_matrices(xp, size, seed):
     X = samples(seed).X + 2.0
     summary = summarised(xp.asarray(X), size)

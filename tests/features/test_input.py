@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 from sklearn.base import BaseEstimator
+from tests.cases import each
 
 from tuckermix.features._input import (
     as_float,
@@ -19,8 +20,8 @@ class Asker(BaseEstimator):
         return self
 
 
-@pytest.mark.parametrize(
-    ("kind", "wanted"),
+@each(
+    "kind, wanted",
     [
         *((kind, "float32") for kind in ("bool", "uint8", "int16", "uint16", "float16", "float32")),
         *((kind, "float64") for kind in ("int32", "uint32", "int64", "float64")),

@@ -5,14 +5,15 @@ import pytest
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
+from tests.cases import each
 
 from tuckermix import TuckerClustering
 from tuckermix.features import Scattering
 
 
-@pytest.mark.parametrize("kind", [np.float32, np.float64])
-@pytest.mark.parametrize("J", [2, 3])
-@pytest.mark.parametrize("order", [1, 2])
+@each("kind", [np.float32, np.float64])
+@each("J", [2, 3])
+@each("order", [1, 2])
 def test_coefficients_are_those_of_kymatio(kymatio_scattering, images, J, order, kind):
     X = images.astype(kind)
     expected = kymatio_scattering(J=J, shape=(32, 32), L=8, max_order=order)(X)

@@ -2,6 +2,7 @@ import math
 
 import numpy as np
 import pytest
+from tests.cases import each
 
 from tuckermix.features._wavelets import (
     BORDERS,
@@ -71,8 +72,8 @@ def test_blocks_filter_and_subsample(rng, shape, factor):
 SIZE = 64
 
 
-@pytest.mark.parametrize("shape", [(SIZE,), (SIZE, 48)])
-@pytest.mark.parametrize("j", [0, 1, 2])
+@each("shape", [(SIZE,), (SIZE, 48)])
+@each("j", [0, 1, 2])
 def test_a_wavelet_has_no_mean_and_answers_to_its_own_frequency(shape, j):
     transform = morlet(shape, j, angle=3, n_angles=8)
     assert abs(transform.flat[0]) < 1e-12
@@ -138,8 +139,8 @@ def test_cells_hold_all_pixels(size, J, cells):
     assert padded_size(size, J, "periodic") == cells * 2**J
 
 
-@pytest.mark.parametrize("size", [1, 2, 5, 19, 28, 32])
-@pytest.mark.parametrize(("border", "mode"), [("mirror", "reflect"), ("zero", "constant")])
+@each("size", [1, 2, 5, 19, 28, 32])
+@each("border, mode", [("mirror", "reflect"), ("zero", "constant")])
 def test_padding_is_that_of_numpy(size, border, mode):
     signal = np.random.default_rng(size).random(size)
     total = padded_size(size, 3, border)
@@ -152,8 +153,8 @@ def test_a_periodic_signal_of_whole_cells_is_left_alone():
     assert np.array_equal(padding_matrix(24, 3, "periodic"), np.eye(24))
 
 
-@pytest.mark.parametrize("border", BORDERS)
-@pytest.mark.parametrize("factor", [1, 2, 4])
+@each("border", BORDERS)
+@each("factor", [1, 2, 4])
 def test_averages_of_a_constant(border, factor):
     matrix = averaging_matrix(48, 3, factor, border)
     assert len(matrix) == (6 if border == "periodic" else 4)

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from tests.cases import each
 
 from tuckermix import TuckerClustering, load, save
 from tuckermix._array_api import to_numpy
@@ -201,7 +202,7 @@ def test_ranks_are_shares_below():
     np.testing.assert_allclose(ranks_in(pool, np.array([0.0, 1.0, 2.0, 9.0])), [0, 1 / 8, 1 / 2, 1])
 
 
-@pytest.mark.parametrize("seed", range(3))
+@each("seed", range(3))
 def test_votes_of_others_leave_landmarks_out_one_by_one(xp, seed):
     rng = np.random.default_rng(seed)
     plain = labeller_of(rng)

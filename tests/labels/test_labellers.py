@@ -7,6 +7,7 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
 from sklearn.neighbors import NearestNeighbors
+from tests.cases import each
 
 from tuckermix import TuckerClustering
 from tuckermix._array_api import to_numpy
@@ -140,7 +141,7 @@ def test_zero_samples_among_others(scale, rng):
     assert adjusted_rand_score(names, cluster(scale * X, 2)) == 1.0
 
 
-@pytest.mark.parametrize("method", LABELLINGS)
+@each("method", LABELLINGS)
 def test_soft_labels_use_every_label_and_are_numbered_by_size(xp, seed, method):
     for n_clusters in [1, 4, 9]:
         rng = np.random.default_rng(seed)
@@ -161,7 +162,7 @@ def test_soft_labels_use_every_label_and_are_numbered_by_size(xp, seed, method):
             assert first[name] < first[name + 1]
 
 
-@pytest.mark.parametrize("method", LABELLINGS)
+@each("method", LABELLINGS)
 def test_planted_groups_are_found_and_libraries_agree(xp, seed, method):
     Z, U, names = mixtures(np.random.default_rng(seed))
     rows = needed(method, Z, U)
@@ -186,7 +187,7 @@ def test_the_seed_decides_and_copies_of_the_labeller_agree(method):
     assert again.uses == one.uses
 
 
-@pytest.mark.parametrize("method", LABELLINGS)
+@each("method", LABELLINGS)
 def test_renumbering_moves_the_columns_of_soft_labels(xp, method):
     Z, U, _ = mixtures(np.random.default_rng(0))
     rows = xp.asarray(needed(method, Z, U))

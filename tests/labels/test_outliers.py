@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from sklearn.neighbors import LocalOutlierFactor
+from tests.cases import each
 
 from tuckermix import TuckerClustering, load, save
 from tuckermix._array_api import to_numpy
@@ -327,8 +328,8 @@ def test_scores_need_landmarks():
         model.outlier_scores(X)
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
+@each(
+    "changes, message",
     [
         ({"leftover": (2.0, 1.0)}, "leftover must be two numbers"),
         ({"leftover": [1.0, 2.0]}, "leftover must be two numbers"),

@@ -49,7 +49,7 @@ MODELS = [
 
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: repr(model)[:60])
 def test_levels_are_nested_and_new_samples_agree(digits, model, tmp_path):
-    X, _ = digits
+    X = digits[0][:240]
     model.fit(X)
     tree = model.tree_
     assert tree.n_clusters == 6

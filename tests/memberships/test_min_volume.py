@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import scipy.optimize
+from tests.cases import each
 
 from tuckermix.memberships import min_volume as module
 from tuckermix.memberships.min_volume import (
@@ -37,8 +38,8 @@ def test_it_encloses_all_samples(xp, seed, planted):
             np.testing.assert_allclose(weights.min(axis=0), 0.0, atol=1e-4)
 
 
-@pytest.mark.parametrize(("snr", "most"), [(None, 0.01), (40, 0.03)])
-@pytest.mark.parametrize("n_components", [3, 6, 10, 12])
+@each("snr, most", [(None, 0.01), (40, 0.03)])
+@each("n_components", [3, 6, 10, 12])
 def test_planted_simplices_are_recovered(n_components, snr, most, seed, planted):
     X, truth, _ = planted.simplex(n_components, seed, snr=snr)
     Z = planted.coordinates(X, n_components)
@@ -71,8 +72,8 @@ def test_no_facet_can_be_moved_to_a_smaller_simplex(seed):
         assert -found.fun < 1e-4  # relative growth of the determinant to first order
 
 
-@pytest.mark.parametrize("snr", [None, 40])
-@pytest.mark.parametrize("n_components", [3, 6, 10])
+@each("snr", [None, 40])
+@each("n_components", [3, 6, 10])
 def test_gross_outliers_stay_outside(n_components, snr, seed, planted):
     X, truth, _ = planted.simplex(n_components, seed, snr=snr)
     rng = np.random.default_rng(seed)

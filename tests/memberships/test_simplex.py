@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from tests.cases import each
 
 from tuckermix._array_api import to_numpy
 from tuckermix.memberships import simplex as module
@@ -64,7 +65,7 @@ def test_the_table_names_the_default():
     assert SIMPLICES["anchored"] is anchored_simplex
 
 
-@pytest.mark.parametrize("n_directions", [0, 1, 4])
+@each("n_directions", [0, 1, 4])
 def test_the_smallest_simplex_holds_all_samples_with_a_little_room(xp, n_directions, seed):
     Z = coordinates(seed, n_directions=n_directions)
     scales = xp.asarray(np.linspace(3.0, 1.0, n_directions))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.cases import each
 
 from tuckermix._array_api import to_numpy
 from tuckermix.numerics import linalg
@@ -18,7 +19,7 @@ from tuckermix.numerics.linalg import (
 )
 
 
-@pytest.mark.parametrize("n_vectors", [0, 1, 3, 20])
+@each("n_vectors", [0, 1, 3, 20])
 def test_leading_eigenpairs_solve_the_problem(xp, n_vectors, seed):
     A = np.random.default_rng(seed).standard_normal((20, 20))
     gram = A @ A.T

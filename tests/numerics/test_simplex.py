@@ -5,6 +5,7 @@ import itertools
 import numpy as np
 import pytest
 import scipy.optimize
+from tests.cases import each
 
 from tuckermix._array_api import to_numpy
 from tuckermix.numerics.simplex import regular_simplex, simplex_least_squares
@@ -91,8 +92,8 @@ def test_a_simplex_of_no_directions_is_a_point():
     assert regular_simplex(0).shape == (1, 0)
 
 
-@pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("unit", [1e-290, 1.0, 1e100])
+@each("seed", range(3))
+@each("unit", [1e-290, 1.0, 1e100])
 def test_points_from_very_far_go_to_the_vertex_in_their_direction(seed, unit):
     rng = np.random.default_rng(seed)
     vertices = rng.standard_normal((4, 3))

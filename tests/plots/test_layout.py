@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from tests.cases import each
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from tuckermix.plots import layout
@@ -48,9 +49,9 @@ def test_discriminant_finds_the_separating_plane():
     assert min(gaps) > 5 * within
 
 
-@pytest.mark.parametrize("method", [neighbor_map, discriminant_map])
-@pytest.mark.parametrize(
-    ("Z", "labels"),
+@each("method", [neighbor_map, discriminant_map])
+@each(
+    "Z, labels",
     [
         (np.zeros((5, 4)), [0, 0, 1, 1, 1]),
         (np.arange(6.0)[:, None], [0, 0, 0, 1, 1, 1]),
@@ -58,7 +59,6 @@ def test_discriminant_finds_the_separating_plane():
         (np.eye(2), [0, 1]),
         (np.eye(6), [0, 0, 0, 0, 0, 0]),
     ],
-    ids=["equal", "one dimension", "one sample", "two samples", "one cluster"],
 )
 def test_degenerate_samples_still_have_a_place(method, Z, labels):
     positions = method(Z, np.array(labels))

@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from tests.cases import each
 
 from tuckermix.plots.pictures import (
     curves,
@@ -14,8 +15,8 @@ from tuckermix.plots.pictures import (
 )
 
 
-@pytest.mark.parametrize(
-    ("shape", "kind"),
+@each(
+    "shape, kind",
     [
         ((7,), "signal"),
         ((7, 1), "signal"),

@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from tests.cases import each
 
 from tuckermix.report._svg import chart, linear_ticks
 
@@ -13,8 +14,8 @@ def test_chart_falls_with_its_numbers():
     assert drawn.table[0] == ("0", "9")
 
 
-@pytest.mark.parametrize("values", [[5.0], [5.0, 5.0], [0.0, 0.0], [1e-16, 0.0], [1e200, 1.0]])
-@pytest.mark.parametrize("log", [False, True])
+@each("values", [[5.0], [5.0, 5.0], [0.0, 0.0], [1e-16, 0.0], [1e200, 1.0]])
+@each("log", [False, True])
 def test_chart_of_anything_is_finite(values, log):
     drawn = chart("Gap", range(len(values)), values, log=log)
     assert np.isfinite(drawn.points).all()

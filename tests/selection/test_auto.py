@@ -10,6 +10,7 @@ from sklearn.decomposition import PCA
 from sklearn.metrics import adjusted_rand_score
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer
+from tests.cases import each
 
 import tuckermix
 from tuckermix import AutoClustering, TuckerClustering
@@ -330,8 +331,8 @@ def test_amounts_have_norms():
     assert not has_norms(X.reshape(20, 2, 3))
 
 
-@pytest.mark.parametrize("shape", [(40,), (6, 5, 4)])
-@pytest.mark.parametrize("seed", range(3))
+@each("shape", [(40,), (6, 5, 4)])
+@each("seed", range(3))
 def test_brightness_is_seen_through(shape, seed):
     X, y = amounts(shape, seed)
     model = AutoClustering(4, random_state=0).fit(X)

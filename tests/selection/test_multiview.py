@@ -6,6 +6,7 @@ from sklearn.base import clone
 from sklearn.cluster import KMeans
 from sklearn.metrics import adjusted_rand_score
 from sklearn.pipeline import make_pipeline
+from tests.cases import each
 
 import tuckermix
 from tuckermix import MultiViewClustering, TuckerClustering
@@ -69,8 +70,8 @@ def test_save_and_load(planted, tmp_path):
     assert clone(again).get_params()["n_clusters"] == 4
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
+@each(
+    "changes, message",
     [
         ({"estimators_": []}, "its views are none"),
         ({"_voters_": [None, None]}, "views and voters do not fit"),

@@ -6,6 +6,7 @@ from sklearn.cluster import KMeans
 from sklearn.metrics import adjusted_rand_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from tests.cases import each
 
 from tuckermix import MultiViewClustering, TuckerClustering
 from tuckermix.numerics.points import nearest_neighbors
@@ -26,8 +27,8 @@ def trial_of(resampler, n_clusters, name, count):
     return found[0] if found else None
 
 
-@pytest.mark.parametrize("length", [6, 12, 29])
-@pytest.mark.parametrize("seed", range(3))
+@each("length", [6, 12, 29])
+@each("seed", range(3))
 def test_restricted_lists_are_those_of_the_part(seed, length):
     rng = np.random.default_rng(seed)
     Z = rng.standard_normal((40, 5))

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from tests.cases import each
 
 from tuckermix.selection.record import Trial
 from tuckermix.selection.search import at_the_end, choose, is_behind, numbers_to_scan
@@ -65,7 +66,7 @@ def quiet(share, doing):
     pass
 
 
-@pytest.mark.parametrize("n_samples", [8, 9, 30, 1000, 1500, 6000])
+@each("n_samples", [8, 9, 30, 1000, 1500, 6000])
 def test_the_scan_reaches_a_quarter_of_the_samples(n_samples):
     numbers = numbers_to_scan(n_samples)
     assert numbers[0] == 2
@@ -80,7 +81,7 @@ def test_few_samples_leave_nothing_to_scan():
     assert choose(Told({"a": peak_at(2)}, n_samples=7), None, quiet).n_clusters == 1
 
 
-@pytest.mark.parametrize("best", [2, 3, 7, 11, 13, 24, 37, 68, 100, 177, 249])
+@each("best", [2, 3, 7, 11, 13, 24, 37, 68, 100, 177, 249])
 def test_a_single_peak_is_found_wherever_it_is(best):
     told = Told({"a": peak_at(best)})
     shares = []

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.cases import each
 
 from tuckermix._array_api import to_numpy
 from tuckermix._records import StopReason
@@ -599,8 +600,8 @@ def test_a_cost_that_is_not_finite_is_a_rejected_step():
 # Parameters -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
+@each(
+    "options, message",
     [
         ({"max_iter": -1}, "'max_iter' parameter of trust_region must be an integer >= 0"),
         ({"max_inner": 0}, "'max_inner' parameter of trust_region must be an integer >= 1"),

@@ -20,6 +20,7 @@ from tuckermix.sources import Source, as_source
 da = pytest.importorskip("dask.array")
 import dask  # noqa: E402  (needs Dask)
 from dask.callbacks import Callback  # noqa: E402
+from tests.cases import each  # noqa: E402
 
 from tuckermix.sources.dask import DaskBlocks  # noqa: E402  (needs Dask)
 
@@ -41,8 +42,8 @@ def lazy(X, chunking):
     return da.from_array(X, chunks=(samples, *(features for _ in X.shape[1:])))
 
 
-@pytest.mark.parametrize("chunking", CHUNKINGS)
-@pytest.mark.parametrize("shape", [(5, 6), (3, 4, 5)], ids=["3-way", "4-way"])
+@each("chunking", CHUNKINGS)
+@each("shape", [(5, 6), (3, 4, 5)])
 def test_cost_and_labels_are_those_in_memory(chunking, shape):
     X = planted(shape).X
     D = lazy(X, chunking)

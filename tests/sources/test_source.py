@@ -5,6 +5,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
+from tests.cases import each
 
 from tuckermix._array_api import to_numpy
 from tuckermix.decomposition.result import cost_of
@@ -153,7 +154,7 @@ def test_map_cuts_further_rows_as_the_samples(scale):
     np.testing.assert_allclose(rows / as_source(X).scale, X[:, 0, 0] * np.arange(23), rtol=1e-14)
 
 
-@pytest.mark.parametrize("n_samples", [1, 5, 257, 400, 1000, 1025])
+@each("n_samples", [1, 5, 257, 400, 1000, 1025])
 def test_blocks_are_of_about_the_same_size(n_samples):
     parts = MemoryBlocks(np.zeros((n_samples, 32, 32))).parts
     sizes = [part.stop - part.start for part in parts]
