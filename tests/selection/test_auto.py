@@ -108,12 +108,12 @@ def test_candidates_go_by_the_shape():
     assert all("scattering" in name for name in names((28, 28), "scattering"))
     for shape in ((40,), (8, 8), (28, 10), (32, 32, 32), (20, 20, 20, 3)):
         assert not is_image(shape)
-        assert all(name.startswith("pixels") for name in names(shape))
+        assert all(name.startswith("pixels") for name in names(shape, "pixels"))
     noisy = [name for name, _ in built_in_candidates((8, 8), "auto", noisy=True)]
     assert noisy == ["pixels", "pixels, soft edge", "pixels, sharp edge"]
     assert len(built_in_candidates((8, 8, 8), "auto", noisy=True)) == 2
     for shape in ((40,), (32, 32, 32), (20, 20, 20, 3)):
-        of_amounts = [name for name, _ in built_in_candidates(shape, "auto", norms=True)]
+        of_amounts = [name for name, _ in built_in_candidates(shape, "pixels", norms=True)]
         assert of_amounts == ["pixels", "pixels, soft edge", NORM_ONE, f"{NORM_ONE}, soft edge"]
     assert len(built_in_candidates((40,), "pixels", noisy=True, norms=True)) == 5
 

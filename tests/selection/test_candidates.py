@@ -6,10 +6,19 @@ import sys
 import numpy as np
 import pytest
 from sklearn.metrics import adjusted_rand_score
+from sklearn.pipeline import make_pipeline
 
 import tuckermix
 from tuckermix import AutoClustering
-from tuckermix.selection.candidates import built_in_candidates, is_image
+from tuckermix.datasets import make_dynamic_textures
+from tuckermix.features.registry import TEXTURE
+from tuckermix.selection.candidates import built_in_candidates, is_image, is_video
+from tuckermix.selection.shared import PART, Features
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(0)
 
 
 def names(shape, features):
@@ -38,6 +47,40 @@ def test_photographs_are_enlarged_more_than_grey_images(shape, side):
 def test_what_is_no_image_has_views_of_itself(shape):
     assert not is_image(shape)
     assert names(shape, "all") == names(shape, "network") == names(shape, "pixels")
+
+
+@pytest.mark.parametrize("shape", [(32, 32, 32), (20, 20, 20, 3), (16, 40, 5)])
+def test_videos_and_volumes_are_seen_frame_by_frame(shape):
+    assert not is_image(shape)
+    assert is_video(shape)
+    texture = [] if len(shape) > 3 else ["texture"]
+    network = ["network, block 8", "network, block 14"]
+    assert names(shape, "network") == network
+    assert names(shape, "auto") == [*names(shape, "pixels"), *texture]
+    assert names(shape, "all") == [*names(shape, "auto"), *network]
+    assert names(shape, "scattering") == (texture or names(shape, "pixels"))
+
+
+@pytest.mark.parametrize("shape", [(40,), (8, 8, 8), (32, 32), (32, 32, 3), (20, 20, 20, 5)])
+def test_others_are_not(shape):
+    assert not is_video(shape)
+
+
+def test_texture_is_computed_in_parts(rng):
+    X = rng.random((PART + 3, 16, 16, 6))
+    steps = make_pipeline(*TEXTURE.transformers())
+    whole = make_pipeline(*TEXTURE.transformers()).fit_transform(X)
+    np.testing.assert_allclose(Features(X).fit_transform(steps), whole, rtol=1e-6)
+    np.testing.assert_allclose(steps.transform(X), whole, rtol=1e-6)
+
+
+def test_textures_are_chosen_by_what_moves(tmp_path):
+    data = make_dynamic_textures(48, 4, 16, 16, random_state=0)
+    model = AutoClustering(4, features="scattering", random_state=0).fit(data.X)
+    assert model.selection_.view == "texture"
+    tuckermix.save(model, tmp_path / "model")
+    again = tuckermix.load(tmp_path / "model")
+    np.testing.assert_array_equal(again.predict(data.X), model.labels_)
 
 
 @pytest.mark.torch

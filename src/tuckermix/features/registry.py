@@ -78,12 +78,7 @@ TEXTURE = View(
     "how strong strokes are and how much they change, wherever they are",
     (("Scattering", {"L": 4, "log": True}), ("Texture", {})),
 )
-NETWORK_TEXTURE = View(
-    "network, texture",
-    "which parts a network sees and how much they change, wherever they are",
-    (("Network", {"layer": "block 8", "size": 96}), ("Texture", {})),
-)
-"""A view of videos and of volumes, slice by slice; so is `TEXTURE`, which needs no extra."""
+"""A view of videos and volumes, frame by frame."""
 
 NETWORK_LAYERS = {
     "block 8": "parts of things, as a network trained on photographs sees them",
@@ -117,8 +112,7 @@ VIEWS = {
     view.name: view
     for view in (
         *(PIXELS, SCATTERING, LOG_SCATTERING, NORM_ONE, NORM_ONE_NEAREST, RELATIVE_SCATTERING),
-        *(TEXTURE, NETWORK_TEXTURE),
-        *network_views(),
+        *(TEXTURE, *network_views()),
     )
 }
 """All views by name."""

@@ -41,6 +41,7 @@ from tuckermix.selection.candidates import (
     has_norms,
     is_image,
     is_noisy,
+    is_video,
 )
 from tuckermix.selection.multiview import MultiViewClustering, cluster_means
 from tuckermix.selection.record import Selection
@@ -112,9 +113,11 @@ class AutoClustering(CallbackSupportMixin, ClusterMixin, BaseEstimator):
         images, at norm 1 with few neighbours. "scattering": the scattering transform, its
         logarithm and its relative coefficients. "auto": both, and sums of the graphs of two of
         them. "network": layers of a network that was trained on photographs, which needs
-        ``tuckermix[photos]``, see `tuckermix.features.Network`. "all": all of these. Samples that
-        are no images of at least 16 × 16 have views of themselves only; tables, volumes and videos
-        without negative entries are compared at norm 1 too.
+        ``tuckermix[photos]``, see `tuckermix.features.Network`. "all": all of these. Of videos and
+        volumes "scattering" and "auto" compare the texture of their frames, see
+        `tuckermix.features.Texture`. Samples that are no images, videos or volumes of at least 16 ×
+        16 have views of themselves only; tables, volumes and videos without negative entries are
+        compared at norm 1 too.
     candidates : list of (str, estimator) or None, default=None
         Views of your own in place of those: clusterers with `n_clusters` and `fit_predict`. They
         are cloned. `TuckerClustering`, pipelines that end in it and `MultiViewClustering` are
@@ -421,7 +424,8 @@ class AutoClustering(CallbackSupportMixin, ClusterMixin, BaseEstimator):
         if given is not None:
             candidates = [(name, _for_tensors(estimator, X)) for name, estimator in given]
         else:
-            if image and self.features in (NETWORK, ALL):
+            spatial = image or is_video(self.sample_shape_)
+            if spatial and self.features in (NETWORK, ALL):
                 require_network(f"AutoClustering(features={self.features!r})")
             about = {} if image else {"noisy": is_noisy(part), "norms": has_norms(part)}
             candidates = built_in_candidates(self.sample_shape_, self.features, **about)

@@ -13,7 +13,7 @@ from tuckermix._names import LOG_SCATTERING, PIXELS, SCATTERING
 from tuckermix._settings import Settings
 from tuckermix.clustering import TuckerClustering
 from tuckermix.features import Scale, Scattering
-from tuckermix.features.registry import View, network_views
+from tuckermix.features.registry import TEXTURE, View, network_views
 from tuckermix.selection.multiview import MultiViewClustering
 from tuckermix.selection.views import spectrum_of
 
@@ -22,6 +22,9 @@ __all__ = ["FEATURES", "built_in_candidates", "has_norms", "is_image", "is_noisy
 AUTO, NETWORK, ALL = "auto", "network", "all"
 FEATURES = (AUTO, PIXELS, SCATTERING, NETWORK, ALL)
 """Which views are compared."""
+
+VIDEO_AXES = 3
+"""Height, width and frames; colour is a fourth."""
 
 NORM_ONE = "pixels of norm 1"
 """A view of tables, volumes and videos of amounts."""
@@ -56,6 +59,9 @@ class CandidateSettings(Settings):
         Samples are mostly noise where the weaker half of their directions has this share of the
         energy. White noise spreads its energy evenly: planted clusters with noise of one standard
         deviation have 0.17 there, digits of 8 × 8 pixels 0.07.
+    video_side, video_frames : int
+        Frames that a network sees of a video or volume: 50 of them at 128 pixels take a fifth of a
+        second and tell no more.
     colour_side, grey_side : int
         The shorter side of images that a network sees. Photographs are understood better at 176
         pixels than at 128, grey drawings and faces of 32 pixels a side are not.
@@ -70,6 +76,8 @@ class CandidateSettings(Settings):
     near_neighbors: int = 8
     near_ranks: float = 0.99
     noisy: float = 0.1
+    video_side: int = 64
+    video_frames: int = 10
     colour_side: int = 176
     grey_side: int = 128
 
@@ -91,6 +99,18 @@ def is_image(sample_shape: tuple[int, ...]) -> bool:
     if len(sample_shape) not in (2, 3) or min(sides) < settings.smallest_image:
         return False
     return not channels or channels[0] <= settings.most_channels
+
+
+def is_video(sample_shape: tuple[int, ...]) -> bool:
+    """Tell whether samples of a shape are videos or volumes whose frames are large enough.
+
+    Frames or slices are the third axis, and colour may be a fourth.
+    """
+    settings = CandidateSettings.current()
+    if is_image(sample_shape) or len(sample_shape) not in (3, 4):
+        return False
+    coloured = len(sample_shape) == 3 or sample_shape[3] <= settings.most_channels
+    return coloured and min(sample_shape[:2]) >= settings.smallest_image
 
 
 def is_noisy(X: Array) -> bool:
@@ -130,8 +150,8 @@ def built_in_candidates(
     Returns
     -------
     candidates : list of (str, estimator)
-        Views of the samples themselves only, where they are no images of at least 16 × 16. Tables,
-        volumes and videos of amounts are also compared at norm 1.
+        Views of the samples themselves only, where they are no images, videos or volumes of at
+        least 16 × 16. Tables, volumes and videos of amounts are also compared at norm 1.
     """
     settings = CandidateSettings.current()
     edge, power = settings.soft
@@ -150,7 +170,9 @@ def built_in_candidates(
                 (name.replace(PIXELS, NORM_ONE), make_pipeline(Scale("unit"), clone(model)))
                 for name, model in of_pixels[:2]
             ]
-        return of_pixels
+        if features == PIXELS or not is_video(sample_shape):
+            return of_pixels
+        return _of_videos(of_pixels, features, coloured=len(sample_shape) > VIDEO_AXES)
     near = make_pipeline(Scale("unit"), TuckerClustering(**settings.near))
     of_pixels.append((f"{NORM_ONE}, {NEAREST}", near))
     if features == PIXELS:
@@ -171,6 +193,25 @@ def built_in_candidates(
     sums = [(parts, dict(of_network)[parts]), (LOG_SCATTERING, _strokes({}, log=True))]
     of_network.append((f"{parts} + {LOG_SCATTERING}", MultiViewClustering(sums)))
     return [*of_pixels, *of_waves, *of_network]
+
+
+def _of_videos(
+    of_pixels: list[tuple[str, Any]], features: str, *, coloured: bool
+) -> list[tuple[str, Any]]:
+    """Return the candidates for videos and volumes, given those of pixels."""
+    settings = CandidateSettings.current()
+    size = {"size": settings.video_side, "frames": settings.video_frames}
+    of_network = [
+        (view.name, _under(view))
+        for view in network_views(**size)
+        if view.name.endswith(("block 8", "block 14"))
+    ]
+    of_waves = [] if coloured else [(TEXTURE.name, _under(TEXTURE))]  # it knows no colours
+    if features == NETWORK:
+        return of_network
+    if features == SCATTERING:
+        return of_waves or of_pixels
+    return [*of_pixels, *of_waves, *(of_network if features == ALL else [])]
 
 
 def _of_waves(soft: dict[str, Any], near: dict[str, Any]) -> list[tuple[str, Any]]:

@@ -6,10 +6,14 @@ from typing import Any
 
 from sklearn.pipeline import Pipeline
 
-from tuckermix._array_api import Array, is_dask
+from tuckermix._array_api import Array, blocks, get_namespace, is_dask
 from tuckermix._reading import default_limit
+from tuckermix.features import Texture
 
 __all__ = ["Features", "in_memory"]
+
+PART = 64
+"""Videos whose features are in memory at the same time."""
 
 SHARED_BYTES = 2**29
 """Features that take more memory than this are computed again for every view."""
@@ -47,6 +51,8 @@ class Features:
         if transformers is None:
             return self.X
         first: Any = transformers.steps[0][1]
+        if not is_dask(self.X) and isinstance(transformers[-1], Texture):
+            return _in_parts(transformers, self.X)
         if is_dask(self.X) or len(transformers.steps) > 1 or not hasattr(first, "plain"):
             return in_memory(transformers.fit_transform(self.X))
         first.fit(self.X)
@@ -67,6 +73,19 @@ class Features:
             if known is not None:
                 return first.from_plain(known)
         return in_memory(transformers.transform(self.X))
+
+
+def _in_parts(transformers: Pipeline, X: Array) -> Array:
+    """Fit features and their `Texture`, and return it: the features of all samples are large."""
+    *before, (_, texture) = transformers.steps
+    features: Any = Pipeline(before)
+    features.fit(X)
+    texture.fit(features.transform(X[:1, ...]))
+    parts = [
+        texture.transform(features.transform(X[part, ...]))
+        for part in blocks(int(X.shape[0]), 1, PART)
+    ]
+    return get_namespace(X).concat(parts)
 
 
 def in_memory(features: Array) -> Array:
