@@ -169,8 +169,8 @@ def stages(model: TuckerClustering, X: torch.Tensor) -> dict[str, float]:
         (graph, "kmeans", "graph: k-means"),
         (labellers, "elect", "labels: votes of landmarks"),
         (labellers.NearestPoints, "find", "neighbours, all"),
-        (labellers.GraphLabels, "predict_proba", "votes"),
-        (labellers.GraphLabels, "count_votes", "votes: counted"),
+        (labellers.VoteLabels, "predict_proba", "votes"),
+        (labellers.VoteLabels, "count_votes", "votes: counted"),
         (Model, "place", "points"),
         (Model, "cluster_sums", "sums of clusters"),
     ]

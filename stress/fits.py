@@ -28,6 +28,7 @@ from threadpoolctl import threadpool_limits
 
 import tuckermix
 from tuckermix import TuckerClustering
+from tuckermix.labels import GraphLabels
 
 THREADS = (1, 2, 4)
 
@@ -61,6 +62,7 @@ def draw(seed: int) -> tuple[np.ndarray, dict[str, Any]]:
     X = _samples(rng, str(rng.choice(KINDS)), n_samples, shape)
     n_clusters = int(rng.integers(1, min(n_samples, 8) + 1))
     assign_labels = str(rng.choice(["graph", "graph", "subspace", "memberships", "argmax"]))
+    graph = GraphLabels(n_neighbors=int(rng.integers(1, 25)))
     n_components = None
     if rng.random() < 0.3:
         n_components = int(rng.integers(1, n_clusters + 1 if assign_labels == "argmax" else 12))
@@ -76,8 +78,7 @@ def draw(seed: int) -> tuple[np.ndarray, dict[str, Any]]:
         "ranks": ranks,
         "solver": str(rng.choice(["exact"] * 17 + ["trust-region"] * 2 + ["joint"])),
         "init": str(rng.choice(["hosvd", "hosvd", "hosvd-samples", "random"])),
-        "assign_labels": assign_labels,
-        "n_neighbors": int(rng.integers(1, 25)),
+        "assign_labels": assign_labels if assign_labels != "graph" else graph,
         "n_init": int(rng.integers(1, 4)),
         "max_iter": int(rng.choice([1, 5, 20])),
         "random_state": int(rng.integers(2**31)),
@@ -165,7 +166,7 @@ def _fit(X: np.ndarray, parameters: dict[str, Any], name: str) -> dict[str, np.n
         _demand(few, f"labels are lost without a word: {sizes.tolist()}")
     if few:
         # Samples that differ may be the same in what labels look at.
-        weights = model.assign_labels in ("memberships", "argmax")
+        weights = model.labelling.name in ("memberships", "argmax")
         seen = model.transform(X) if weights else model.place(X)
         distinct = len(np.unique(np.round(seen, DIGITS[seen.dtype.name]), axis=0))
         _demand(distinct < model.n_clusters, f"labels are lost with distinct samples: {sizes}")

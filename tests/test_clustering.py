@@ -16,10 +16,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from tests.cases import each
 
+import tuckermix
 from tuckermix import AutoClustering, TuckerClustering, clustering, decompose
 from tuckermix._array_api import to_numpy
 from tuckermix.datasets import make_tensor_clusters
-from tuckermix.labels import LABELLINGS
+from tuckermix.labels import LABELLINGS, GraphLabels
 from tuckermix.sources import SpanSettings
 
 SHAPES = {"2-D": (12,), "3-D": (6, 7), "4-D": (4, 5, 3)}
@@ -267,7 +268,7 @@ def test_sparse_input_is_refused():
         ({"init": "zeros"}, "'init' parameter"),
         ({"memberships": "loose"}, "'memberships' parameter"),
         ({"assign_labels": "votes"}, "'assign_labels' parameter"),
-        ({"n_neighbors": 0}, "'n_neighbors' parameter"),
+        ({"assign_labels": GraphLabels(n_neighbors=0)}, "'n_neighbors' parameter"),
         ({"n_init": 0}, "'n_init' parameter"),
         ({"max_iter": 0}, "'max_iter' parameter"),
         ({"tol": -1}, "'tol' parameter"),
@@ -343,7 +344,7 @@ def test_labels_of_tied_neighbours_are_predictions_in_any_blocks(dtype, block_by
     side = np.arange(9.0)
     X = np.stack(np.meshgrid(side, side, side[:3]), axis=-1).reshape(-1, 3).astype(dtype)
     X = X[np.random.default_rng(seed).permutation(len(X))]
-    model = TuckerClustering(5, n_neighbors=10, random_state=seed).fit(X)
+    model = TuckerClustering(5, assign_labels=GraphLabels(n_neighbors=10), random_state=seed).fit(X)
     np.testing.assert_array_equal(model.predict(X), model.labels_)
 
 
@@ -551,3 +552,46 @@ def test_numbers_of_any_size_are_clustered_in_silence(scale, options, dtype, rng
 def test_a_norm_beyond_the_range_is_refused():
     with pytest.raises(ValueError, match=r"norm of X must be within the range of float32"):
         TuckerClustering(2).fit(np.full((30, 6, 5), 3e38, dtype=np.float32))
+
+
+# Options of the graph, and their old spellings.
+
+
+def test_old_names_of_graph_options_warn_and_mean_the_same():
+    graph = GraphLabels(n_neighbors=8, ridge_edge=2.0, ridge_power=0.5)
+    new = TuckerClustering(4, assign_labels=graph, random_state=0)
+    with pytest.warns(FutureWarning, match=r"assign_labels=GraphLabels\(n_neighbors=8, ridge_edge"):
+        old = TuckerClustering(4, n_neighbors=8, ridge_edge=2.0, ridge_power=0.5, random_state=0)
+    with pytest.warns(FutureWarning, match="n_neighbors moved"):
+        later = TuckerClustering(4, random_state=0).set_params(n_neighbors=8)
+    later.set_params(assign_labels__ridge_edge=2.0, assign_labels__ridge_power=0.5)
+    assert repr(new) == repr(old) == repr(later) == repr(clone(old))
+    X = planted(0).X
+    np.testing.assert_array_equal(new.fit(X).labels_, old.fit(X).labels_)
+
+
+def test_old_names_do_nothing_where_there_is_no_graph():
+    with pytest.warns(FutureWarning, match="ridge_edge moved"):
+        model = TuckerClustering(4, assign_labels="subspace", ridge_edge=2.0)
+    assert model.assign_labels == "subspace"
+
+
+def test_graph_options_are_parameters_of_their_own():
+    model = TuckerClustering()
+    assert "n_neighbors" not in model.get_params()
+    copy = clone(model).set_params(assign_labels__n_neighbors=8)
+    assert model.assign_labels == "graph"
+    assert copy.get_params()["assign_labels__n_neighbors"] == 8
+    assert clone(copy).assign_labels is not copy.assign_labels
+    assert clone(copy).assign_labels.n_neighbors == 8
+    with pytest.raises(ValueError, match="one of 'graph'"):
+        TuckerClustering(assign_labels=LABELLINGS).check_params()
+
+
+def test_graph_options_are_saved(tmp_path):
+    X = planted(0).X
+    model = TuckerClustering(4, assign_labels=GraphLabels(n_neighbors=8), random_state=0).fit(X)
+    tuckermix.save(model, tmp_path / "model")
+    again = tuckermix.load(tmp_path / "model")
+    assert repr(again) == repr(model)
+    np.testing.assert_array_equal(again.predict(X), model.labels_)

@@ -8,6 +8,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from tuckermix import AutoClustering, MultiViewClustering, TuckerClustering, baselines
 from tuckermix.features import Scale, Scattering
+from tuckermix.labels import GraphLabels
 
 NEGATIVE = {"check_clustering": "gives negative data; the tests of the method shift them"}
 PLANE = {"check_clustering": "has blobs in a plane, where any two samples express a third exactly"}
@@ -23,7 +24,10 @@ SLOW: list[tuple[BaseEstimator, dict[str, str]]] = [
     (AutoClustering(), {}),
     (
         MultiViewClustering(
-            [("one", TuckerClustering()), ("two", TuckerClustering(ridge_edge=2.0))]
+            [
+                ("one", TuckerClustering()),
+                ("two", TuckerClustering(assign_labels=GraphLabels(ridge_edge=2.0))),
+            ]
         ),
         {},
     ),

@@ -504,7 +504,7 @@ EDITS = {
     "landmarks NaN": ("graph", put_array("labeller", "landmarks", spoilt), "landmarks holds numbers"),
     "votes": ("graph", put_array("labeller", "landmark_labels", lambda a: a - 1), "landmark_labels must lie"),
     "votes short": ("graph", put_array("labeller", "landmark_labels", lambda a: a[1:]), "landmark_labels has"),
-    "no neighbours": ("graph", put_value("labeller", "n_neighbors", 0), "'n_neighbors' parameter of Graph"),
+    "no neighbours": ("graph", put_value("labeller", "n_neighbors", 0), "'n_neighbors' parameter of Vote"),
     "many neighbours": ("graph", put_value("labeller", "n_neighbors", 10**6), "landmarks cannot vote"),
     "labels of votes": ("graph", put_value("labeller", "n_clusters", 4), "its labeller has 4 labels, and it 3"),
     "centers NaN": ("subspace", put_array("labeller", "centers", spoilt), "centers holds numbers that are not"),

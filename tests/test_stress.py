@@ -47,8 +47,9 @@ def test_random_fits_are_of_many_kinds():
     drawn = [fits.draw(seed) for seed in range(200)]
     assert {X.ndim for X, _ in drawn} == {2, 3, 4}
     assert {X.dtype.name for X, _ in drawn} == {"float32", "float64", "int64", "int8", "bool"}
-    for name, count in (("solver", 3), ("init", 3), ("assign_labels", 4), ("n_clusters", 8)):
+    for name, count in (("solver", 3), ("init", 3), ("n_clusters", 8)):
         assert len({parameters[name] for _, parameters in drawn}) == count
+    assert len({str(parameters["assign_labels"])[:5] for _, parameters in drawn}) == 4
 
 
 @pytest.mark.parametrize("attribute", ["labels_", "cost_", "memberships_"])

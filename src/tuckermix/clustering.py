@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 import warnings
 from dataclasses import dataclass, field, replace
-from functools import partial
-from typing import Any
+from functools import partial, wraps
+from typing import Any, NamedTuple
 
 import array_api_compat
 import numpy as np
@@ -57,7 +57,7 @@ from tuckermix.decomposition.missing import (
 )
 from tuckermix.decomposition.result import Decomposition, SweepRecord
 from tuckermix.decomposition.stream import Summary, decompose_summary
-from tuckermix.labels import LABELLINGS, GraphLabels, fit_labels, learn_labels
+from tuckermix.labels import LABELLINGS, GraphLabels, VoteLabels, fit_labels, learn_labels
 from tuckermix.labels.calibration import learn_agreement
 from tuckermix.labels.graph import DEVICES
 from tuckermix.labels.outliers import check_outliers, threshold_at
@@ -77,6 +77,68 @@ DEVICE_LANDMARKS = 20_000
 """The same where the graph stays on a device, which has the operations to spare: of all digits of
 MNIST one in twenty more gets the label of its class, and on a processor the fit takes twice the
 time."""
+
+
+class Way(NamedTuple):
+    """How samples get labels: the name of a labelling, and the options of the graph."""
+
+    name: str
+    graph: GraphLabels
+
+
+OF_THE_GRAPH = ("n_neighbors", "ridge_edge", "ridge_power")
+"""Parameters of version 0.2 that are those of `GraphLabels` now."""
+
+
+def in_new_spelling(
+    params: dict[str, Any], assign_labels: Any = "graph", warn_at: int | None = None
+) -> dict[str, Any]:
+    """Return parameters of `TuckerClustering` with those of the graph where they belong.
+
+    Parameters
+    ----------
+    params : dict
+        Parameters by name, some perhaps as version 0.2 spelled them.
+    assign_labels : str or GraphLabels, default="graph"
+        The value of that parameter where `params` has none.
+    warn_at : int or None, default=None
+        The stack level of a warning where there are old names; None does not warn.
+
+    Returns
+    -------
+    params : dict
+        The same, with `assign_labels` in place of old names.
+    """
+    old = {name: params[name] for name in OF_THE_GRAPH if name in params}
+    if old and warn_at is not None:
+        listed = ", ".join(f"{name}={value!r}" for name, value in old.items())
+        warnings.warn(
+            f"{', '.join(old)} moved to tuckermix.labels.GraphLabels, and TuckerClustering will "
+            f"not take {'it' if len(old) == 1 else 'them'} from version 0.4 on: write "
+            f"assign_labels=GraphLabels({listed}).",
+            FutureWarning,
+            stacklevel=warn_at + 1,
+        )
+    rest = {name: value for name, value in params.items() if name not in old}
+    given = rest.get("assign_labels", assign_labels)
+    if old and (isinstance(given, GraphLabels) or given == "graph"):
+        options = given.get_params() if isinstance(given, GraphLabels) else {}
+        rest["assign_labels"] = GraphLabels(**{**options, **old})
+    return rest
+
+
+def old_spellings(estimator: Any) -> Any:
+    """Let a constructor take the parameters of the graph by their old names, with a warning."""
+    new = estimator.__init__
+
+    @wraps(new)
+    def constructor(self: Any, *args: Any, **params: Any) -> None:
+        if not params.keys().isdisjoint(OF_THE_GRAPH):
+            params = in_new_spelling(params, warn_at=2)
+        new(self, *args, **params)
+
+    estimator.__init__ = constructor
+    return estimator
 
 
 @dataclass(frozen=True)
@@ -101,6 +163,7 @@ class FitSettings(Settings):
     renumberings: int = 3
 
 
+@old_spellings
 @declare
 class TuckerClustering(
     TreeMixin,
@@ -122,7 +185,7 @@ class TuckerClustering(
 
     The solution determines the column space of `U`, and labels are read off that space and what
     lies next to it: samples of one cluster point in similar directions there. The number of
-    components sizes the model; labels have directions of their own, see `ridge_edge`.
+    components sizes the model; labels have directions of their own, see :doc:`/labels`.
 
     Parameters
     ----------
@@ -155,20 +218,13 @@ class TuckerClustering(
     missing : {None, "impute"}, default=None
         What to do with NaN and with entries that a NumPy mask covers: refuse them, or fill them by
         the model. Then `predict` and the other methods take samples with gaps too.
-    assign_labels : {"graph", "subspace", "memberships", "argmax"}, default="graph"
+    assign_labels : {"graph", "subspace", "memberships", "argmax"} or GraphLabels, default="graph"
         How samples get labels: by a graph of nearest neighbours in all directions of the projected
         samples, weighted by ridge regression, by k-means in the subspace, by k-means on the mixing
         weights (the paper's last step, but on exact weights, which are flatter than those of its
         solver and give worse labels), or by the largest weight (by k-means on the weights where
-        there are fewer components than clusters).
-    n_neighbors : int, default=15
-        The number of neighbours in the graph and in votes.
-    ridge_edge : float, default=4.0
-        For ``assign_labels="graph"``, where the weights of directions fall to a half: at direction
-        ``ridge_edge * n_clusters``. See :doc:`/labels`.
-    ridge_power : float, default=1.0
-        The power to which these weights are raised: 1 compares what ridge regression predicts for
-        samples, 0.5 takes its hat matrix for their products, 0 whitens all directions alike.
+        there are fewer components than clusters). A `tuckermix.labels.GraphLabels` is the graph
+        with other options: the number of neighbours, and how directions are weighted.
     calibrate : bool, default=False
         Whether `predict_proba` gives probabilities: that a fit on an independent draw of as many
         samples, clusters matched, gives the sample that label. They are learned without classes
@@ -273,10 +329,7 @@ class TuckerClustering(
     outside: float = 0.0
     missing: str | None = None
     memory: float | None = None
-    assign_labels: str = "graph"
-    n_neighbors: int = 15
-    ridge_edge: float = 4.0
-    ridge_power: float = 1.0
+    assign_labels: Any = "graph"
     calibrate: bool = False
     outliers: str = "keep"
     false_alarms: float = 0.05
@@ -285,6 +338,8 @@ class TuckerClustering(
     tol: float = 1e-06
     random_state: Any = None
     n_jobs: int | None = None
+
+    _in_new_spelling = staticmethod(in_new_spelling)
 
     @one_blas_thread
     @with_callbacks
@@ -307,7 +362,9 @@ class TuckerClustering(
         self.check_params()
         rng = check_random_state(self.random_state)
         X, gaps = self._read(X)
-        n_components, ranks = self._size()
+        ranks = check_ranks(self.ranks, self.sample_shape_, type(self).__name__)
+        way = LABELLINGS[self.labelling.name]
+        n_components = self.n_components or way.per_cluster * self.n_clusters + way.further
         # How many sweeps there will be is not known: several random starts may each take some.
         context = self._init_callback_context(max_subtasks=None)
         context.call_on_fit_task_begin(estimator=self, X=X)
@@ -351,12 +408,6 @@ class TuckerClustering(
         if X.shape[0] < self.n_clusters:
             raise ValueError(f"n_samples={X.shape[0]} must be >= n_clusters={self.n_clusters}.")
         return X, observed
-
-    def _size(self) -> tuple[int, tuple[int, ...] | float | None]:
-        """Return the number of components and the ranks that are asked for."""
-        way = LABELLINGS[self.assign_labels]
-        n_components = self.n_components or way.per_cluster * self.n_clusters + way.further
-        return n_components, check_ranks(self.ranks, self.sample_shape_, type(self).__name__)
 
     @one_blas_thread
     @all_or_nothing
@@ -450,8 +501,8 @@ class TuckerClustering(
         """Grow the tree through the fitted labels, see `TreeMixin`."""
         labeller: Any = self._model_.labeller
         nearest = self._nearest_landmarks([labeller], labeller.assign)
-        part = hasattr(self, "_summary_")
-        return grow_tree([labeller], [self.n_neighbors], nearest, every_landmark=part)
+        width, part = self.labelling.graph.n_neighbors, hasattr(self, "_summary_")
+        return grow_tree([labeller], [width], nearest, every_landmark=part)
 
     @explain_shortage
     @one_blas_thread
@@ -613,9 +664,35 @@ class TuckerClustering(
         (total,) = samples.reduce(self._model_.squared_error, add_parts)
         return -total / (samples.n_samples * math.prod(samples.sample_shape))
 
+    @property
+    def labelling(self) -> Way:
+        """How samples get labels: a name in `LABELLINGS`, and the options of the graph."""
+        given = self.assign_labels
+        return Way("graph", given) if isinstance(given, GraphLabels) else Way(given, GraphLabels())
+
+    def set_params(self, **params: Any) -> TuckerClustering:
+        """Set parameters, see scikit-learn's `BaseEstimator.set_params`.
+
+        Parameters
+        ----------
+        **params : dict
+            Parameters by name; ``assign_labels__n_neighbors`` is that of `GraphLabels`.
+
+        Returns
+        -------
+        self : TuckerClustering
+            The estimator.
+        """
+        if not params.keys().isdisjoint(OF_THE_GRAPH):
+            params = in_new_spelling(params, self.assign_labels, warn_at=2)
+        nested = any(name.startswith("assign_labels__") for name in params)
+        if nested and self.labelling.name == "graph":
+            self.assign_labels = self.labelling.graph
+        return super().set_params(**params)
+
     def check_params(self) -> None:
         """Raise where a parameter is none that `fit` takes, before any data are read."""
-        name = type(self).__name__
+        name, (way, graph) = type(self).__name__, self.labelling
         check_integer(self.n_clusters, "n_clusters", name)
         if self.n_components is not None:
             check_integer(self.n_components, "n_components", name)
@@ -638,18 +715,18 @@ class TuckerClustering(
             check_option(self.missing, "missing", name, MISSING)
         if self.memory is not None:
             check_real(self.memory, "memory", name, strict=True)
-        check_option(self.assign_labels, "assign_labels", name, LABELLINGS)
-        check_integer(self.n_neighbors, "n_neighbors", name)
-        check_real(self.ridge_edge, "ridge_edge", name)
-        check_real(self.ridge_power, "ridge_power", name)
-        if self.calibrate and self.assign_labels != "graph":
+        check_option(way, "assign_labels", name, LABELLINGS)
+        check_integer(graph.n_neighbors, "n_neighbors", "GraphLabels")
+        check_real(graph.ridge_edge, "ridge_edge", "GraphLabels")
+        check_real(graph.ridge_power, "ridge_power", "GraphLabels")
+        if self.calibrate and way != "graph":
             raise ValueError(
                 "calibrate=True needs the votes of assign_labels='graph'. Got "
                 f"assign_labels={self.assign_labels!r}."
             )
         if self.outliers != "keep":
             check_outliers(self.outliers, self.false_alarms, name)
-            if self.assign_labels != "graph":
+            if way != "graph":
                 raise ValueError(
                     "outliers='label' needs the landmarks of assign_labels='graph'. Got "
                     f"assign_labels={self.assign_labels!r}."
@@ -703,7 +780,14 @@ class TuckerClustering(
         elif self.missing is not None:
             self._filling_ = filling_of(fit)
         samples = as_blocks(X)
-        landmarks, all_of_them = choose_landmarks(samples, X, rng)
+        on_device = array_api_compat.is_torch_array(X) and device(X).type in DEVICES
+        most = DEVICE_LANDMARKS if on_device else MAX_LANDMARKS
+        landmarks, all_of_them = X, samples.n_samples <= most and not samples.lazy
+        if not all_of_them:  # labels are learned from some, in memory
+            some = np.arange(samples.n_samples)
+            if samples.n_samples > most:
+                some = rng.choice(samples.n_samples, most, replace=False, shuffle=False)
+            landmarks = samples.take(np.sort(some))
         model, rows, projected = self._place(model, landmarks, axes if all_of_them else None)
         model, voters = self._label(model, landmarks, rows, samples if all_of_them else None, rng)
         self._model_, self.labels_, self._nearest_, means = number_clusters(
@@ -735,12 +819,13 @@ class TuckerClustering(
         Projections are None where labels look at nothing beyond the directions of the model.
         """
         use = FitSettings.current()
-        way, marks = LABELLINGS[self.assign_labels], as_blocks(landmarks)
+        name, graph = self.labelling
+        way, marks = LABELLINGS[name], as_blocks(landmarks)
         if not way.looks_beyond:
             return model, marks.map(model.place if way.uses == "points" else model.weigh), None
         projected = marks.map(model.project)
-        edge = round(self.ridge_edge * self.n_clusters)
-        model = model.with_wide_view(projected, edge, self.ridge_power, axes)
+        edge = round(graph.ridge_edge * self.n_clusters)
+        model = model.with_wide_view(projected, edge, graph.ridge_power, axes)
         beyond, strength = to_numpy(marks.map(model.outside_and_strength, projected)).T
         usual: dict[str, Any] = {
             "leftover": tuple(map(float, np.quantile(beyond, use.quartiles))),
@@ -763,10 +848,10 @@ class TuckerClustering(
         them come with it, if votes alone make the labels.
         """
         learned = learn_labels(
-            self.assign_labels,
+            self.labelling.name,
             rows,
             self.n_clusters,
-            n_neighbors=self.n_neighbors,
+            n_neighbors=self.labelling.graph.n_neighbors,
             n_init=self.n_init,
             rng=rng,
             cuts=None if samples is None else samples.parts,
@@ -784,22 +869,22 @@ class TuckerClustering(
 
     def _calibrated(
         self, model: Model, labeller: Any, X: Array, rng: np.random.Generator
-    ) -> GraphLabels:
+    ) -> VoteLabels:
         """Learn from halves of the samples what votes are worth."""
-        xp, samples = get_namespace(X), as_blocks(X)
-        edge = round(self.ridge_edge * self.n_clusters)
+        xp, samples, graph = get_namespace(X), as_blocks(X), self.labelling.graph
+        edge = round(graph.ridge_edge * self.n_clusters)
 
         def fit_part(indices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             some = xp.take(X, asarray_like(indices, X, dtype=xp.int64), axis=0)
             parts = as_blocks(some)
             rows = parts.map(model.project)
-            view = model.with_wide_view(rows, edge, self.ridge_power)
+            view = model.with_wide_view(rows, edge, graph.ridge_power)
             rows = parts.map(view.place, rows)
             part: Any = fit_labels(
-                self.assign_labels,
+                self.labelling.name,
                 rows,
                 self.n_clusters,
-                n_neighbors=self.n_neighbors,
+                n_neighbors=graph.n_neighbors,
                 n_init=self.n_init,
                 rng=rng,
             )
@@ -812,7 +897,9 @@ class TuckerClustering(
 
     def _update(self, X: Array, summary: Summary, rng: np.random.Generator) -> None:
         """Add a batch to the summary, fit the model to it, and keep the numbers of clusters."""
-        n_components, ranks = self._size()
+        ranks = check_ranks(self.ranks, self.sample_shape_, type(self).__name__)
+        way = LABELLINGS[self.labelling.name]
+        n_components = self.n_components or way.per_cluster * self.n_clusters + way.further
         summary = summary.updated(X, n_components - 1, self.memory, rng)
         fit = decompose_summary(
             summary,
@@ -877,35 +964,6 @@ class TuckerClustering(
         return tags
 
 
-def choose_landmarks(samples: Blocks, X: Array, rng: np.random.Generator) -> tuple[Array, bool]:
-    """Choose the samples from which labels are learned.
-
-    Parameters
-    ----------
-    samples : Blocks
-        The samples.
-    X : array of shape (n_samples, d_1, ...)
-        The same as an array.
-    rng : numpy.random.Generator
-        The source of randomness.
-
-    Returns
-    -------
-    landmarks : array of shape (n_landmarks, d_1, ...)
-        Samples in memory.
-    all_of_them : bool
-        Whether these are all samples as they lie in memory.
-    """
-    on_device = array_api_compat.is_torch_array(X) and device(X).type in DEVICES
-    most = DEVICE_LANDMARKS if on_device else MAX_LANDMARKS
-    if samples.n_samples > most:
-        some = rng.choice(samples.n_samples, most, replace=False, shuffle=False)
-        return samples.take(np.sort(some)), False
-    if samples.lazy:
-        return samples.take(np.arange(samples.n_samples)), False
-    return X, True
-
-
 def number_clusters(
     model: Model,
     samples: Blocks,
@@ -953,35 +1011,29 @@ def number_clusters(
     use = FitSettings.current()
     xp = get_namespace(samples.like)
     rows = () if projected is None else (projected,)
-
-    def labels_by(model: Model) -> tuple[Array, Array | None]:
-        labeller: Any = model.labeller
-        if voters is not None:
-            return xp.argmax(labeller.count_votes(voters), axis=1), None
-        if few and not labeller.has_landmarks:  # they are the landmarks, copies included
-            return samples.map(model.label), None
-        pairs = samples.map(model.assign)
-        return pairs[:, 0], pairs[:, 1]
-
-    labels, nearest = labels_by(model)
     count = partial(model.cluster_sums, n_clusters=n_clusters)
-    sums, counts = samples.reduce(count, add_parts, labels, *rows)
-    for _ in range(use.renumberings):
+    nearest = renamed = None
+    for done in range(use.renumberings + 1):
+        labeller: Any = model.labeller
+        if renamed is not None and not few:
+            labels = renamed
+        elif voters is not None:
+            labels = xp.argmax(labeller.count_votes(voters), axis=1)
+        elif few and not labeller.has_landmarks:  # these are the samples, copies included
+            labels = samples.map(model.label)
+        else:
+            pairs = samples.map(model.assign)
+            labels, nearest = pairs[:, 0], pairs[:, 1]
+        if done == 0 or (few and (renamed is None or not bool(xp.all(labels == renamed)))):
+            sums, counts = samples.reduce(count, add_parts, labels, *rows)
         order = np.argsort(-to_numpy(counts), kind="stable")
-        if np.all(order[1:] > order[:-1]):
+        if done == use.renumberings or np.all(order[1:] > order[:-1]):
             break
         model = model.renumbered(order)
         places = asarray_like(order, sums, dtype=xp.int64)
         sums, counts = xp.take(sums, places, axis=0), xp.take(counts, places, axis=0)
-        renamed = None
         if moves:
             renamed = xp.take(asarray_like(np.argsort(order), labels), labels, axis=0)
-        if few or renamed is None:
-            labels, nearest = labels_by(model)
-        else:
-            labels = renamed
-        if few and (renamed is None or not bool(xp.all(labels == renamed))):
-            sums, counts = samples.reduce(count, add_parts, labels, *rows)
     means = sums / get_namespace(sums).clip(counts, 1.0, None)[:, None]
     return model, labels, nearest, means
 

@@ -64,6 +64,9 @@ CLASSES = {
 }
 """The estimators that can be stored, with their modules. A file cannot name any other class."""
 
+OPTIONS = {"GraphLabels": "tuckermix.labels"}
+"""Classes of values of parameters, with their modules."""
+
 PIPELINE = "Pipeline"
 """How a header calls a pipeline of scikit-learn; its steps are described like estimators."""
 
@@ -198,7 +201,10 @@ def _describe_inner(model: Any, encoder: Encoder) -> dict[str, Any]:
     """Describe an estimator that another one holds, fitted or not."""
     owner = encoder.owner
     fitted = not _is_pipeline(model) and any(key.endswith("_") for key in vars(model))
-    described = _describe_whole(model, encoder, fitted=fitted)
+    if type(model).__name__ in OPTIONS:
+        described = _describe(model, encoder, OPTIONS, fitted=False)
+    else:
+        described = _describe_whole(model, encoder, fitted=fitted)
     encoder.owner = owner
     return described
 
@@ -251,7 +257,7 @@ def _describe_pipeline(model: Any, encoder: Encoder, *, fitted: bool) -> dict[st
 
 
 def _class(name: str) -> Any:
-    places = {**CLASSES, **TRANSFORMERS, PIPELINE: "sklearn.pipeline"}
+    places = {**CLASSES, **TRANSFORMERS, **OPTIONS, PIPELINE: "sklearn.pipeline"}
     return getattr(import_module(places[name]), name, None)
 
 
@@ -320,6 +326,8 @@ def _build(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
     def build(described: dict[str, Any], decoder: Decoder) -> Any:
         if not all(isinstance(described.get(key), dict) for key in ("parameters", "state")):
             raise Refusal("an estimator within it is damaged", AGAIN)
+        if described.get("class") in OPTIONS:
+            return _build_one({**described, "state": {}}, decoder, OPTIONS)
         inner = {**described, "version": header["version"]}
         return _build_whole(inner, decoder, fitted=False)
 
@@ -371,6 +379,7 @@ def _build_one(described: dict[str, Any], decoder: Decoder, classes: dict[str, s
     if cls is None:
         raise Refusal(f"its class {name!r} is not known", f"Known are {', '.join(classes)}")
     parameters = {key: decoder.decode(value) for key, value in described["parameters"].items()}
+    parameters = getattr(cls, "_in_new_spelling", dict)(parameters)
     unknown = sorted(set(parameters) - set(cls().get_params(deep=False)))
     if unknown:
         raise Refusal(f"{name} has no parameter {unknown[0]!r}", AGAIN)

@@ -152,7 +152,7 @@ def test_options_reach_the_estimator(run, archive, tmp_path, summary):
     values = summary(out)
     assert values["ranks"] == [4, 3]
     assert values["n_components"] == 5
-    for name, value in [("init", "random"), ("random_state", 7), ("n_neighbors", 9)]:
+    for name, value in [("init", "random"), ("random_state", 7), ("assign_labels", "subspace")]:
         assert values["settings"][name] == value
 
 

@@ -9,7 +9,7 @@ from tests.cases import each
 from tuckermix import TuckerClustering, load, save
 from tuckermix._array_api import to_numpy
 from tuckermix.datasets import make_tensor_clusters
-from tuckermix.labels import GraphLabels
+from tuckermix.labels import VoteLabels
 from tuckermix.labels.calibration import (
     CERTAIN,
     N_SPLITS,
@@ -30,7 +30,7 @@ def overlapping(seed, n_samples=240, noise=2.5):
 def labeller_of(rng, n_landmarks=60, n_clusters=5, n_neighbors=10):
     landmarks = rng.normal(size=(n_landmarks, 3))
     names = rng.permutation(np.arange(n_landmarks) % n_clusters)
-    return GraphLabels(landmarks, names, n_clusters, n_neighbors)
+    return VoteLabels(landmarks, names, n_clusters, n_neighbors)
 
 
 def test_matching_undoes_other_names(rng):
@@ -47,7 +47,7 @@ def test_probabilities_keep_the_label_and_sum_to_one(xp, rng, level):
     fields |= {key: xp.asarray(fields[key]) for key in ("landmarks", "landmark_labels")}
     rows = rng.normal(size=(100, 3))
     votes = plain.predict_proba(rows)
-    P = to_numpy(GraphLabels(**fields).predict_proba(xp.asarray(rows)))
+    P = to_numpy(VoteLabels(**fields).predict_proba(xp.asarray(rows)))
     np.testing.assert_allclose(P.sum(axis=1), 1.0, rtol=1e-12)
     np.testing.assert_array_equal(P.argmax(axis=1), votes.argmax(axis=1))
     assert P.min() > 0
@@ -68,7 +68,7 @@ def test_small_clusters_are_not_punished():
     """A cluster of three landmarks that wins all it can win is as sure as a large one."""
     landmarks = np.concatenate([np.zeros((40, 2)), np.full((3, 2), 50.0)])
     landmarks += 0.01 * np.arange(43)[:, None]
-    labeller = GraphLabels(landmarks, np.repeat([0, 1], [40, 3]), 2, 10)
+    labeller = VoteLabels(landmarks, np.repeat([0, 1], [40, 3]), 2, 10)
     votes = labeller.predict_proba(landmarks)
     assert votes[-1, 1] < 0.9
     np.testing.assert_allclose(labeller.scores(votes)[[0, -1]], 1.0)
@@ -223,12 +223,12 @@ def test_votes_of_others_leave_landmarks_out_one_by_one(xp, seed):
 def test_landmarks_do_not_vote_for_themselves():
     """In a pair of strangers each gets the vote of the other only."""
     landmarks = np.array([[0.0], [0.1], [0.3], [5.0], [5.1], [5.3]])
-    labeller = GraphLabels(landmarks, np.array([0, 0, 0, 1, 1, 0]), 2, 2)
+    labeller = VoteLabels(landmarks, np.array([0, 0, 0, 1, 1, 0]), 2, 2)
     weights = np.array([1.0, np.exp(-3.0)])
     split = weights[0] / weights.sum()  # one vote each, the nearer one for label 1
     expected = [1.0, 1.0, 1.0, split, split, 1.0]
     np.testing.assert_allclose(labeller.scores_of_landmarks(), expected)
-    assert GraphLabels(landmarks[:1], np.array([0]), 1, 1).scores_of_landmarks().shape == (1,)
+    assert VoteLabels(landmarks[:1], np.array([0]), 1, 1).scores_of_landmarks().shape == (1,)
 
 
 def test_probabilities_are_nearer_to_the_agreement_of_fits_than_votes():

@@ -15,7 +15,7 @@ from tuckermix.labels import (
     LABELLINGS,
     ArgmaxLabels,
     CenterLabels,
-    GraphLabels,
+    VoteLabels,
     fit_labels,
     labeller_from_arrays,
 )
@@ -202,7 +202,7 @@ def test_renumbering_moves_the_columns_of_soft_labels(xp, method):
 @pytest.mark.parametrize(
     ("method", "kind", "uses"),
     [
-        ("graph", GraphLabels, "points"),
+        ("graph", VoteLabels, "points"),
         ("subspace", CenterLabels, "points"),
         ("memberships", CenterLabels, "weights"),
         ("argmax", ArgmaxLabels, "weights"),
@@ -343,7 +343,7 @@ def test_bad_arguments(rng):
 def test_shares_are_rank_weighted_votes(xp, rng):
     landmarks, labels = rng.normal(size=(80, 3)), rng.integers(4, size=80)
     queries = rng.normal(size=(25, 3))
-    labeller = GraphLabels(xp.asarray(landmarks), xp.asarray(labels), 4, 7)
+    labeller = VoteLabels(xp.asarray(landmarks), xp.asarray(labels), 4, 7)
     P = to_numpy(labeller.predict_proba(xp.asarray(queries)))
     _, near = NearestNeighbors(n_neighbors=7).fit(landmarks).kneighbors(queries)
     expected = np.zeros((25, 4))
@@ -396,8 +396,8 @@ def test_a_cluster_that_would_be_outvoted_keeps_a_sample(seed):
 
 
 def test_the_round_trip_through_arrays(rng):
-    labeller = GraphLabels(rng.normal(size=(9, 2)), rng.integers(2, size=9), 2, 4)
-    again = GraphLabels.from_arrays(labeller.to_arrays())
+    labeller = VoteLabels(rng.normal(size=(9, 2)), rng.integers(2, size=9), 2, 4)
+    again = VoteLabels.from_arrays(labeller.to_arrays())
     Z = rng.normal(size=(20, 2))
     np.testing.assert_array_equal(again.predict_proba(Z), labeller.predict_proba(Z))
 

@@ -10,7 +10,7 @@ from tests.cases import each
 from tuckermix import TuckerClustering, load, save
 from tuckermix._array_api import to_numpy
 from tuckermix.datasets import make_tensor_clusters
-from tuckermix.labels import GraphLabels
+from tuckermix.labels import VoteLabels
 from tuckermix.labels.outliers import (
     CORE,
     _outside_other_clusters,
@@ -343,6 +343,6 @@ def test_scores_need_landmarks():
 )
 def test_stored_values_are_checked(changes, message):
     model = TuckerClustering(3, random_state=0).fit(ordinary(0, 40))._model_
-    assert isinstance(model.labeller, GraphLabels)
+    assert isinstance(model.labeller, VoteLabels)
     with pytest.raises(ValueError, match=message):
         replace(model, **changes).check((9, 8), 3)

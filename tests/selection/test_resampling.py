@@ -9,6 +9,7 @@ from sklearn.preprocessing import StandardScaler
 from tests.cases import each
 
 from tuckermix import MultiViewClustering, TuckerClustering
+from tuckermix.labels import GraphLabels
 from tuckermix.numerics.points import nearest_neighbors
 from tuckermix.selection.record import weight_of
 from tuckermix.selection.resampling import (
@@ -65,7 +66,7 @@ def test_modularity_counts_where_every_candidate_has_a_graph(planted):
     X, _ = planted
     ours, other = ("pixels", TuckerClustering()), ("k-means", KMeans(n_init=1))
     rng = np.random.default_rng(0)
-    narrow = ("few", TuckerClustering(n_neighbors=8))
+    narrow = ("few", TuckerClustering(assign_labels=GraphLabels(n_neighbors=8)))
     resampler = Resampler(X, [ours, narrow], rng, weigh=True)
     wide, few = (trial_of(resampler, 4, name, 2) for name in ("pixels", "few"))
     assert few.weight == weight_of(few.modularity, 4) < 1
@@ -113,7 +114,7 @@ def test_a_graph_of_more_parts_than_clusters_is_not_tried():
     rng = np.random.default_rng(0)
     centers = 1e4 * np.eye(4)[np.repeat(np.arange(4), 30)]
     X = centers + rng.standard_normal((120, 4))
-    candidates = [("rows", TuckerClustering(n_neighbors=5))]
+    candidates = [("rows", TuckerClustering(assign_labels=GraphLabels(n_neighbors=5)))]
     resampler = Resampler(X, candidates, np.random.default_rng(0))
     assert trial_of(resampler, 3, "rows", 2) is None
     assert trial_of(resampler, 4, "rows", 2).stability == 1.0
@@ -128,7 +129,7 @@ def test_set_clusters_reaches_into_pipelines():
 
 def test_a_judge_measures_all_partitions_on_one_graph(planted):
     X, _ = planted
-    sharp = TuckerClustering(ridge_edge=0.5, ridge_power=2.0)
+    sharp = TuckerClustering(assign_labels=GraphLabels(ridge_edge=0.5, ridge_power=2.0))
     candidates = [("all", TuckerClustering()), ("few", sharp)]
     alone = Resampler(X, candidates, np.random.default_rng(0))
     judged = Resampler(X, candidates, np.random.default_rng(0), "all")

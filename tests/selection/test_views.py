@@ -7,6 +7,7 @@ from sklearn.pipeline import make_pipeline
 
 from tuckermix import MultiViewClustering, TuckerClustering
 from tuckermix.features import Scale
+from tuckermix.labels import GraphLabels
 from tuckermix.selection.views import looks_of, ridge_points, rotated, spectrum_of
 
 
@@ -14,7 +15,8 @@ from tuckermix.selection.views import looks_of, ridge_points, rotated, spectrum_
 def test_points_are_those_of_the_estimator(planted, edge, power):
     # With full ranks both see the same subspace, and places may differ by a rotation only.
     X, _ = planted
-    model = TuckerClustering(4, ranks=16, ridge_edge=edge, ridge_power=power, random_state=0).fit(X)
+    graph = GraphLabels(ridge_edge=edge, ridge_power=power)
+    model = TuckerClustering(4, ranks=16, assign_labels=graph, random_state=0).fit(X)
     Z = model.place(X)
     ours = ridge_points(spectrum_of(X, 16), round(4 * edge), power)
     np.testing.assert_allclose(ours @ ours.T, Z @ Z.T, atol=1e-6)
@@ -37,7 +39,7 @@ def test_equal_samples_have_one_place():
 
 
 def test_looks_of_candidates():
-    plain = TuckerClustering(ridge_edge=2.0, ridge_power=0.5)
+    plain = TuckerClustering(assign_labels=GraphLabels(ridge_edge=2.0, ridge_power=0.5))
     scaled = make_pipeline(Scale("unit"), TuckerClustering())
     assert looks_of(plain)[0].weighting == (2.0, 0.5)
     assert looks_of(plain)[0].transformers is None

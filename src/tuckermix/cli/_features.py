@@ -59,7 +59,7 @@ def estimator(
     """
     from sklearn.pipeline import make_pipeline
 
-    from tuckermix.clustering import TuckerClustering
+    from tuckermix.clustering import TuckerClustering, in_new_spelling
     from tuckermix.features import Scale
     from tuckermix.features.registry import VIEWS
     from tuckermix.selection import AutoClustering
@@ -74,13 +74,14 @@ def estimator(
     note = ""
     if given or features == _names.LOG_SCATTERING:
         view = VIEWS.get(features, VIEWS[_names.PIXELS])
-        model = TuckerClustering(n_clusters or 8, random_state=seed, **given, **shared)
+        own = in_new_spelling(given)
+        model = TuckerClustering(n_clusters or 8, random_state=seed, **own, **shared)
         model.check_params()
         why = [f"--{name.replace('_', '-')}" for name in given] or [f"--features {features}"]
         note = f"Only the view '{view.name}' is used, because of {listed(why)}: none are compared."
         steps = view.transformers()
         if n_clusters is None:
-            model = TuckerClustering(**given)
+            model = TuckerClustering(**own)
             candidates = [(view.name, make_pipeline(*steps, model) if steps else model)]
             steps = []
             model = AutoClustering(candidates=candidates, random_state=seed, **shared)

@@ -123,7 +123,7 @@ def learn_agreement(
     Returns
     -------
     knots : ndarray of shape (2, n_knots)
-        Scores of `GraphLabels.scores`, rising, and the agreement at each; linear between them.
+        Scores of `VoteLabels.scores`, rising, and the agreement at each; linear between them.
     """
     use = CalibrationSettings.current()
     scores, agreed, pairs = _compare(fit_part, n_samples, 2, n_clusters, rng)

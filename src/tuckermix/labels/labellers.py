@@ -15,6 +15,7 @@ from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 
 from tuckermix._array_api import (
@@ -28,6 +29,7 @@ from tuckermix._array_api import (
     is_numpy,
     to_numpy,
 )
+from tuckermix._estimators import declare
 from tuckermix._names import ARGMAX, GRAPH, MEMBERSHIPS, SUBSPACE
 from tuckermix._records import Record
 from tuckermix._settings import Settings
@@ -41,6 +43,7 @@ __all__ = [
     "ArgmaxLabels",
     "CenterLabels",
     "GraphLabels",
+    "VoteLabels",
     "Labeller",
     "Labelling",
     "fit_labels",
@@ -77,6 +80,35 @@ class LabelSettings(Settings):
     least_raise: float = 1e-09
 
 
+@declare
+class GraphLabels(BaseEstimator):
+    """Options of labels from the graph, for ``TuckerClustering(assign_labels=GraphLabels(...))``.
+
+    Parameters
+    ----------
+    n_neighbors : int, default=15
+        The number of neighbours in the graph and in votes.
+    ridge_edge : float, default=4.0
+        Where the weights of directions fall to a half: at direction ``ridge_edge * n_clusters``.
+        See :doc:`/labels`.
+    ridge_power : float, default=1.0
+        The power to which these weights are raised: 1 compares what ridge regression predicts for
+        samples, 0.5 takes its hat matrix for their products, 0 whitens all directions alike.
+
+    Examples
+    --------
+    >>> from tuckermix import TuckerClustering
+    >>> from tuckermix.labels import GraphLabels
+    >>> model = TuckerClustering(3, assign_labels=GraphLabels(n_neighbors=8))
+    >>> model.set_params(assign_labels__n_neighbors=10).assign_labels
+    GraphLabels(n_neighbors=10)
+    """
+
+    n_neighbors: int = 15
+    ridge_edge: float = 4.0
+    ridge_power: float = 1.0
+
+
 class Labeller(Record, ABC):
     """A rule that gives samples their labels: a record that renumbers and stores itself.
 
@@ -91,7 +123,7 @@ class Labeller(Record, ABC):
     has_landmarks : bool
         Whether landmarks vote, so that outlier scores may compare samples with them.
     landmarks : array of shape (n_landmarks, n_features) or None
-        The rows that it was learned from. None in files of earlier versions, but for votes.
+        The rows that it was learned from; None where it keeps none.
     landmark_labels : array of shape (n_landmarks,) or None
         Their labels.
     """
@@ -149,13 +181,14 @@ class Labeller(Record, ABC):
         xp = get_namespace(rows)
         labels = xp.argmax(self.predict_proba(rows), axis=1)
         nearest = xp.full_like(labels, -1)
-        if self.landmarks is None:
+        landmarks: Any = getattr(self, "landmarks", None)
+        if landmarks is None:
             return labels, nearest
         held = to_numpy(self.landmark_labels)
         for name in np.unique(to_numpy(labels)):
             some = asarray_like(np.flatnonzero(held == name), rows, dtype=xp.int64)
             if some.shape[0]:
-                found, _ = NearestPoints(xp.take(self.landmarks, some, axis=0)).find(rows, 1)
+                found, _ = NearestPoints(xp.take(landmarks, some, axis=0)).find(rows, 1)
                 places = xp.take(some, found[:, 0], axis=0)
                 nearest = xp.where(labels == int(name), places, nearest)
         return labels, nearest
@@ -174,7 +207,7 @@ class Labeller(Record, ABC):
 
 
 @dataclass(frozen=True)
-class GraphLabels(Labeller):
+class VoteLabels(Labeller):
     """Rank-weighted votes of the nearest landmarks.
 
     ``p_k(z) = sum of exp(-6 (r - 1) / n) over the ranks r ≤ n whose landmark has label k``,
@@ -298,7 +331,7 @@ class GraphLabels(Labeller):
         """
         return calibrated(votes, self.scores(votes), self.knots)
 
-    def renumbered(self, order: np.ndarray) -> GraphLabels:
+    def renumbered(self, order: np.ndarray) -> VoteLabels:
         """Return the same with other numbers, see `Labeller.renumbered`."""
         held = self.landmark_labels
         rank = asarray_like(np.argsort(order), held)
@@ -315,7 +348,7 @@ class GraphLabels(Labeller):
             raise ValueError(f"its labeller has {self.n_clusters!r} labels, and it {n_clusters}")
         if (
             not 1
-            <= check_integer(self.n_neighbors, "n_neighbors", "GraphLabels")
+            <= check_integer(self.n_neighbors, "n_neighbors", "VoteLabels")
             <= len(self.landmarks)
         ):
             raise ValueError(f"{self.n_neighbors} of {len(self.landmarks)} landmarks cannot vote")
@@ -623,7 +656,7 @@ def _others(
 ) -> tuple[Array, Array]:
     """Find the landmarks nearest to each of them, itself excluded, and their squared distances.
 
-    They are sought as `GraphLabels.predict_proba` seeks the voters of a block of samples, so that
+    They are sought as `VoteLabels.predict_proba` seeks the voters of a block of samples, so that
     it finds the same.
     """
     xp = get_namespace(rows)
@@ -673,7 +706,7 @@ def _fit_graph(
 
 def voting_labeller(
     rows: Array, labels: np.ndarray, indices: Array, n_clusters: int
-) -> tuple[GraphLabels, np.ndarray, Array]:
+) -> tuple[VoteLabels, np.ndarray, Array]:
     """Let as many landmarks vote as leaves every label to at least one of them.
 
     Votes smooth the labels, and a cluster much smaller than the neighbourhood would be outvoted on
@@ -692,7 +725,7 @@ def voting_labeller(
 
     Returns
     -------
-    labeller : GraphLabels
+    labeller : VoteLabels
         The labeller.
     won : ndarray of shape (n_landmarks,)
         The labels that it gives to the landmarks.
@@ -706,7 +739,7 @@ def voting_labeller(
     wanted = len(np.unique(labels))
     n_votes = max(1, indices.shape[1])
     while True:
-        labeller = GraphLabels(rows, held, n_clusters, n_votes)
+        labeller = VoteLabels(rows, held, n_clusters, n_votes)
         shares = labeller.count_votes(voters[:, :n_votes])
         won = to_numpy(xp.argmax(shares, axis=1))
         if n_votes == 1 or len(np.unique(won)) == wanted:
@@ -815,7 +848,7 @@ LABELLINGS: dict[str, Labelling] = {
 """The ways of labelling by name. Another one is another entry."""
 
 LABELLERS: dict[str, type[Labeller]] = {
-    labeller.kind: labeller for labeller in (GraphLabels, CenterLabels, ArgmaxLabels)
+    labeller.kind: labeller for labeller in (VoteLabels, CenterLabels, ArgmaxLabels)
 }
 """The labellers by the name under which they are stored."""
 

@@ -31,8 +31,8 @@ __all__ = ["Tree"]
 
 
 UNKNOWN = (
-    "This model does not know where its samples lie, because an earlier version saved it: fit it "
-    "again to have a tree."
+    "This model does not know where its samples lie, because an earlier version saved it or its "
+    "labeller keeps no landmarks: fit it again with assign_labels='graph' to have a tree."
 )
 
 
@@ -241,7 +241,7 @@ class TreeMixin:
         nearest = getattr(self, "_nearest_", None)
         if nearest is not None:
             return nearest
-        landmarks = [labeller.landmarks for labeller in labellers]
+        landmarks = [getattr(labeller, "landmarks", None) for labeller in labellers]
         if landmarks[0] is None or len(landmarks[0]) != len(self.labels_):
             raise ValueError(UNKNOWN)
         labels, nearest = assign(*landmarks)
@@ -252,7 +252,7 @@ class TreeMixin:
 
     def _check_tree(self: Any, labellers: Sequence[Any]) -> None:
         """Raise where what a file says of nearest landmarks and of the tree does not fit."""
-        held = labellers[0].landmark_labels
+        held = getattr(labellers[0], "landmark_labels", None)
         if getattr(self, "_nearest_", None) is not None:
             nearest = check_stored(self._nearest_, "_nearest_", (len(self.labels_),), kind="i")
             most = -1 if held is None else len(held) - 1

@@ -189,6 +189,7 @@ def _imports(call: str) -> str:
         "sklearn.pipeline": ("Pipeline", "make_pipeline"),
         "tuckermix": ("AutoClustering", "MultiViewClustering", "TuckerClustering"),
         "tuckermix.features": tuple(TRANSFORMERS),
+        "tuckermix.labels": ("GraphLabels",),
     }
     named = {
         home: [name for name in names if re.search(rf"\b{name}\(", call)]
@@ -201,7 +202,7 @@ def _imports(call: str) -> str:
 
 def _call(estimator: Any, always: tuple[str, ...] = ()) -> str:
     """Write the call that makes an estimator: parameters that differ from the defaults."""
-    defaults, given = type(estimator)().get_params(), estimator.get_params()
+    defaults, given = (each.get_params(deep=False) for each in (type(estimator)(), estimator))
     shown = {key: given[key] for key in always}
     shown |= {key: value for key, value in given.items() if repr(defaults[key]) != repr(value)}
     arguments = ", ".join(f"{key}={value!r}" for key, value in shown.items())

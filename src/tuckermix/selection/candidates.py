@@ -14,6 +14,7 @@ from tuckermix._settings import Settings
 from tuckermix.clustering import TuckerClustering
 from tuckermix.features import Scale, Scattering
 from tuckermix.features.registry import TEXTURE, View, network_views
+from tuckermix.labels import GraphLabels
 from tuckermix.selection.multiview import MultiViewClustering
 from tuckermix.selection.views import spectrum_of
 
@@ -84,12 +85,10 @@ class CandidateSettings(Settings):
     @property
     def near(self) -> dict[str, Any]:
         """Parameters of a model of many directions and few neighbours."""
-        return {
-            "ridge_edge": self.near_edge,
-            "ridge_power": self.near_power,
-            "n_neighbors": self.near_neighbors,
-            "ranks": self.near_ranks,
-        }
+        graph = GraphLabels(
+            n_neighbors=self.near_neighbors, ridge_edge=self.near_edge, ridge_power=self.near_power
+        )
+        return {"assign_labels": graph, "ranks": self.near_ranks}
 
 
 def is_image(sample_shape: tuple[int, ...]) -> bool:
@@ -155,7 +154,7 @@ def built_in_candidates(
     """
     settings = CandidateSettings.current()
     edge, power = settings.soft
-    soft: dict[str, Any] = {"ridge_edge": edge, "ridge_power": power}
+    soft = {"assign_labels": GraphLabels(ridge_edge=edge, ridge_power=power)}
     of_pixels: list[tuple[str, Any]] = [
         (PIXELS, TuckerClustering()),
         (f"{PIXELS}, soft edge", TuckerClustering(**soft)),
@@ -163,7 +162,8 @@ def built_in_candidates(
     if not is_image(sample_shape):
         if noisy and len(sample_shape) <= 2:
             edge, power = settings.sharp
-            sharp = TuckerClustering(ridge_edge=edge, ridge_power=power)
+            graph = GraphLabels(ridge_edge=edge, ridge_power=power)
+            sharp = TuckerClustering(assign_labels=graph)
             of_pixels.append((f"{PIXELS}, sharp edge", sharp))
         if norms:
             of_pixels += [

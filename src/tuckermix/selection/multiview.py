@@ -32,7 +32,7 @@ from tuckermix._validation import (
     check_tensor,
 )
 from tuckermix.clustering import MAX_LANDMARKS, TuckerClustering
-from tuckermix.labels import GraphLabels
+from tuckermix.labels import VoteLabels
 from tuckermix.labels.calibration import learn_agreement
 from tuckermix.labels.graph import MAX_EDGES, adjacency, cut_graph, distinct_rows, join_parts
 from tuckermix.labels.labellers import (
@@ -175,7 +175,7 @@ class MultiViewClustering(TreeMixin, ClusterMixin, BaseEstimator):
         elif samples.lazy:
             some = np.arange(samples.n_samples)
             places = [as_blocks(Z).take(some) for Z in every]
-        widths = [_final(view).n_neighbors for _, view in self.estimators_]
+        widths = [_final(view).labelling.graph.n_neighbors for _, view in self.estimators_]
         self._voters_ = _learn(places, widths, self.n_clusters, self.n_init, rng)
         for left in ("_threshold_", "_knots_"):  # of an earlier fit
             self.__dict__.pop(left, None)
@@ -224,7 +224,7 @@ class MultiViewClustering(TreeMixin, ClusterMixin, BaseEstimator):
 
     def _grow(self) -> Tree:
         """Grow the tree through the fitted labels, see `TreeMixin`."""
-        widths = [_final(view).n_neighbors for _, view in self.estimators_]
+        widths = [_final(view).labelling.graph.n_neighbors for _, view in self.estimators_]
         assign = partial(_assign, voters=self._voters_, threshold=None)
         nearest = self._nearest_landmarks(self._voters_, lambda *landmarks: assign(*landmarks).T)
         return grow_tree(self._voters_, widths, nearest)
@@ -322,7 +322,7 @@ class MultiViewClustering(TreeMixin, ClusterMixin, BaseEstimator):
         check_outliers(self.outliers, self.false_alarms, name)
         for label, view in self._given():
             final = view[-1] if isinstance(view, Pipeline) else view
-            if not isinstance(final, TuckerClustering) or final.assign_labels != "graph":
+            if not isinstance(final, TuckerClustering) or final.labelling.name != "graph":
                 raise ValueError(
                     f"The view {label!r} of {name} must be a TuckerClustering with "
                     "assign_labels='graph', or a pipeline that ends in one. "
@@ -360,7 +360,7 @@ class MultiViewClustering(TreeMixin, ClusterMixin, BaseEstimator):
         voters = getattr(self, "_voters_", None)
         if not isinstance(fitted, list) or not isinstance(voters, list) or not fitted:
             raise ValueError("its views are none")
-        if len(fitted) != len(voters) or not all(isinstance(v, GraphLabels) for v in voters):
+        if len(fitted) != len(voters) or not all(isinstance(v, VoteLabels) for v in voters):
             raise ValueError("its views and voters do not fit together")
         shape = getattr(self, "sample_shape_", None)
         if not isinstance(shape, tuple) or self.n_features_in_ != shape[0]:
@@ -390,7 +390,7 @@ class MultiViewClustering(TreeMixin, ClusterMixin, BaseEstimator):
         return tags
 
 
-def _assign(*rows: Array, voters: list[GraphLabels], threshold: float | None) -> Array:
+def _assign(*rows: Array, voters: list[VoteLabels], threshold: float | None) -> Array:
     """Return labels and nearest landmarks of a block, of shape (n_samples, 2)."""
     places = rows if threshold is None else rows[:-1]
     xp = get_namespace(*places)
@@ -411,14 +411,14 @@ def _before(view: Any) -> Pipeline | None:
     return view[:-1] if isinstance(view, Pipeline) and len(view.steps) > 1 else None
 
 
-def _attainable(voters: list[GraphLabels]) -> np.ndarray:
+def _attainable(voters: list[VoteLabels]) -> np.ndarray:
     """Return the largest mean vote that each cluster can get."""
     return np.mean([voter.attainable() for voter in voters], axis=0)
 
 
 def _learn(
     places: list[Array], widths: list[int], n_clusters: int, n_init: int, rng: np.random.Generator
-) -> list[GraphLabels]:
+) -> list[VoteLabels]:
     """Cut the sum of the graphs of all views, and let the landmarks vote in each."""
     xp = get_namespace(places[0])
     # Copies are the same samples in every view; those of the first view are left out of all.
@@ -441,7 +441,7 @@ def _learn(
         if len(np.unique(to_numpy(xp.argmax(total, axis=1)))) == wanted:
             break
         voters = [
-            GraphLabels(v.landmarks, v.landmark_labels, n_clusters, max(1, v.n_neighbors // 2))
+            VoteLabels(v.landmarks, v.landmark_labels, n_clusters, max(1, v.n_neighbors // 2))
             for v in voters
         ]
     return voters

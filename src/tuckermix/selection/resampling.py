@@ -327,7 +327,7 @@ class Resampler:
             return None
         weight = 1.0
         if self.weigh:
-            few = A if use.fewest >= max(look.model.n_neighbors for look in looks) else None
+            few = A if use.fewest >= max(look.n_neighbors for look in looks) else None
             few = self._graph(looks, n_clusters, None, few=True) if few is None else few
             weight = weight_of(modularity(few, labels), n_clusters)
         quality = modularity(self._judging(name, n_clusters, A), labels)
@@ -387,7 +387,7 @@ class Resampler:
         for look in looks:
             indices, squares, directions = self._lists[self._list_key(look, n_clusters)]
             size = self.n_samples if keep is None else len(keep)
-            width = min(look.model.n_neighbors, size - 1)
+            width = min(look.n_neighbors, size - 1)
             if few:
                 width = min(width, ResamplingSettings.current().fewest)
             if keep is None:
@@ -412,7 +412,7 @@ class Resampler:
 
         def find(item: tuple[Look, int]) -> tuple[np.ndarray, np.ndarray, int]:
             Z = self._points(*item)
-            width = ResamplingSettings.current().longer * item[0].model.n_neighbors
+            width = ResamplingSettings.current().longer * item[0].n_neighbors
             return *neighbor_lists(Z, min(width, self.n_samples - 1)), Z.shape[1] - 1
 
         found: list[tuple[np.ndarray, np.ndarray, int]] = []
@@ -423,7 +423,7 @@ class Resampler:
         edge, power = look.weighting
         last = len(self._spectra[look.features].values) - 1
         place = min(round(edge * n_clusters), max(0, last))
-        return (look.features, place, power, look.model.n_neighbors)
+        return (look.features, place, power, look.n_neighbors)
 
     def _points(self, look: Look, n_clusters: int) -> np.ndarray:
         edge, power = look.weighting

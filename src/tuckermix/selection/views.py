@@ -59,7 +59,13 @@ class Look(Record):
     @property
     def weighting(self) -> tuple[float, float]:
         """The edge of the ridge, in clusters, and its power."""
-        return float(self.model.ridge_edge), float(self.model.ridge_power)
+        graph = self.model.labelling.graph
+        return float(graph.ridge_edge), float(graph.ridge_power)
+
+    @property
+    def n_neighbors(self) -> int:
+        """The number of neighbours in its graph."""
+        return self.model.labelling.graph.n_neighbors
 
 
 @dataclass(frozen=True)
@@ -99,7 +105,7 @@ def looks_of(estimator: Any) -> list[Look] | None:
         return [look for looks in inner for look in looks or []]
     steps = [step for _, step in estimator.steps] if isinstance(estimator, Pipeline) else []
     model = steps[-1] if steps else estimator
-    if type(model) is not TuckerClustering or model.assign_labels != "graph":
+    if type(model) is not TuckerClustering or model.labelling.name != "graph":
         return None
     before = estimator[:-1] if len(steps) > 1 else None
     return [Look(before, model)]
