@@ -181,11 +181,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--count", type=int, default=100)
     parser.add_argument("--first", type=int, default=0, help="the first seed")
+    parser.add_argument("--commands", nargs="+", default=("reproduce", "cluster"))
     options = parser.parse_args()
     failures, cut, runs = 0, Counter[str](), Counter[str]()
     with tempfile.TemporaryDirectory() as folder:
         kills = Kills(Path(folder))
-        for kind in ("reproduce", "cluster"):
+        for kind in options.commands:
             seed = options.first
             while cut[kind] < options.count and failures < options.count:
                 try:
