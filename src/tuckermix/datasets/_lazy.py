@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Protocol
+from functools import partial
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
@@ -19,66 +21,14 @@ Region = tuple[tuple[int, int], ...]
 """Start and stop along each axis."""
 
 
-class OnDisk(Protocol):
-    """An array that is read when it is indexed, in any process that it is sent to."""
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The sizes of the axes."""
-
-    @property
-    def dtype(self) -> np.dtype:
-        """The type of the values."""
-
-    @property
-    def ndim(self) -> int:
-        """The number of axes."""
-
-    def __getitem__(self, index: Any) -> np.ndarray: ...
-
-
-def covering(index: Any, shape: tuple[int, ...]) -> tuple[Region, tuple[Any, ...]]:
-    """Split an index into the region that covers it and what to take from that region.
-
-    Parameters
-    ----------
-    index : tuple of slice and int
-        One entry an axis, or fewer.
-    shape : tuple of int
-        The shape of the array.
-
-    Returns
-    -------
-    region : tuple of (int, int)
-        Start and stop along each axis.
-    rest : tuple of slice and int
-        ``array[index]`` is ``array[region][rest]``.
-    """
-    given = index if isinstance(index, tuple) else (index,)
-    given = (*given, *(slice(None),) * (len(shape) - len(given)))
-    region: list[tuple[int, int]] = []
-    rest: list[Any] = []
-    for size, one in zip(shape, given, strict=True):
-        if isinstance(one, slice):
-            taken = range(size)[one]
-            low, high = (min(taken), max(taken) + 1) if taken else (0, 0)
-            stop = taken.stop - low
-            rest.append(slice(taken.start - low, stop if stop >= 0 else None, taken.step))
-        else:
-            low = range(size)[one]
-            high = low + 1
-            rest.append(0)
-        region.append((low, high))
-    return tuple(region), tuple(rest)
-
-
-def to_dask(array: OnDisk, axis: int, chunks: int | None, stored: int | None, limit: int) -> Any:
+def to_dask(array: Any, axis: int, chunks: int | None, stored: int | None, limit: int) -> Any:
     """Wrap an array on disk as a Dask array with its samples first, chunked along samples only.
 
     Parameters
     ----------
-    array : OnDisk
-        What to read from.
+    array : object
+        It has `shape`, `dtype` and `region(region)`, which reads a region, in any process that it
+        is sent to.
     axis : int
         The axis of the samples.
     chunks : int or None
@@ -110,9 +60,19 @@ def to_dask(array: OnDisk, axis: int, chunks: int | None, stored: int | None, li
             f"{shape[axis]} samples in chunks of {chunks} make more than {MAX_BLOCKS} chunks",
             "Pass larger chunks",
         )
-    sizes = tuple(chunks if mode == axis else -1 for mode in range(len(shape)))
+    low = (*range(0, shape[axis], chunks), shape[axis])
+    first = tuple(after - before for before, after in pairwise(low))
+    sizes = (first, *((size,) for mode, size in enumerate(shape) if mode != axis))
     # With an empty array to look at, Dask has no need to open the file for a first guess.
-    meta = np.empty((0,) * len(shape), dtype=dtype)
-    X = da.from_array(array, chunks=sizes, asarray=True, fancy=False, meta=meta)
-    X = da.moveaxis(X, axis, 0)
-    return X.astype(dtype.newbyteorder("=")) if not dtype.isnative else X
+    meta = np.empty((0,) * len(shape), dtype=dtype.newbyteorder("="))
+    return da.map_blocks(
+        partial(_block, array, axis), chunks=sizes, dtype=meta.dtype, meta=meta, name=None
+    )
+
+
+def _block(array: Any, axis: int, block_info: Any = None) -> np.ndarray:
+    """Read the samples of one chunk."""
+    samples, *others = block_info[None]["array-location"]
+    region = (*others[:axis], samples, *others[axis:])
+    values = np.moveaxis(array.region(region), axis, 0)
+    return values.astype(values.dtype.newbyteorder("="), copy=False)

@@ -16,7 +16,7 @@ from tuckermix._axes import arrange, chosen_axes, kind_of
 from tuckermix._reading import Refusal, open_regular, reading
 from tuckermix.datasets._container import assemble
 from tuckermix.datasets._dataset import Dataset
-from tuckermix.datasets._lazy import covering, to_dask
+from tuckermix.datasets._lazy import Region, to_dask
 from tuckermix.datasets._options import FOR_PICTURES, Options
 
 NPY_SUFFIXES = frozenset({".npy"})
@@ -38,12 +38,6 @@ class _Stored:
         """Where the values end."""
         return self.offset + math.prod(self.shape) * self.dtype.itemsize
 
-    def load(self) -> np.ndarray:
-        """Read the values."""
-        count = math.prod(self.shape)
-        flat = np.fromfile(self.path, dtype=self.dtype, count=count, offset=self.offset)
-        return flat.reshape(self.shape, order=self.order)
-
     def map(self) -> np.ndarray:
         """Map the values into memory."""
         return np.memmap(self.path, self.dtype, "r", self.offset, self.shape, self.order)
@@ -54,26 +48,22 @@ class _Stored:
             return np.moveaxis(self.map(), axis, 0)
         return to_dask(self, axis, chunks, None, limit)
 
-    @property
-    def ndim(self) -> int:
-        """The number of axes."""
-        return len(self.shape)
-
-    def __getitem__(self, index: Any) -> np.ndarray:
-        """Read a part; no more of the file is mapped than the entries of its slowest axis."""
-        region, rest = covering(index, self.shape)
-        axis = 0 if self.order == "C" else self.ndim - 1
+    def region(self, region: Region) -> np.ndarray:
+        """Read a region; no more of the file is mapped than the entries of its slowest axis."""
+        axis = 0 if self.order == "C" else len(self.shape) - 1
         low, high = region[axis]
-        step = math.prod(self.shape) // max(1, self.shape[axis]) * self.dtype.itemsize
+        entry = (*self.shape[:axis], 1, *self.shape[axis + 1 :])
+        start = self.offset + low * math.prod(entry) * self.dtype.itemsize
         shape = (*self.shape[:axis], high - low, *self.shape[axis + 1 :])
         inside = [slice(*one) for one in region]
         inside[axis] = slice(None)
         with reading(self.path):
-            if 0 in shape:
-                return np.empty(shape, self.dtype)[tuple(inside)][rest]
-            start = self.offset + low * step
             mapped = np.memmap(self.path, self.dtype, "r", start, shape, self.order)
-            return np.array(mapped[tuple(inside)][rest])
+            return np.array(mapped[tuple(inside)])
+
+    def load(self) -> np.ndarray:
+        """Read all of it."""
+        return self.region(tuple((0, size) for size in self.shape))
 
 
 def _stored(path: Path) -> _Stored:

@@ -17,7 +17,7 @@ from tuckermix._reading import Refusal, check_fits, open_regular, reading
 from tuckermix._sandbox import LIMITS, Said, Sandbox
 from tuckermix.datasets._container import STRING, assemble
 from tuckermix.datasets._dataset import Dataset
-from tuckermix.datasets._lazy import Region, covering, to_dask
+from tuckermix.datasets._lazy import Region, to_dask
 from tuckermix.datasets._options import Options
 from tuckermix.datasets._zarr import nodes_of
 
@@ -27,7 +27,7 @@ HDF5_STARTS = (b"MATLAB 7.3 MAT-file", b"\x89HDF")
 
 @dataclass(frozen=True, eq=False)
 class Stored:
-    """An array in a file, read when it is indexed.
+    """An array in a file, read where it is asked for.
 
     Attributes
     ----------
@@ -60,11 +60,6 @@ class Stored:
     stamp: tuple[int, int] = (0, 0)
 
     @property
-    def ndim(self) -> int:
-        """The number of axes."""
-        return len(self.shape)
-
-    @property
     def nbytes(self) -> int:
         """The size in bytes."""
         return math.prod(self.shape) * self.dtype.itemsize
@@ -72,17 +67,16 @@ class Stored:
     def __dask_tokenize__(self) -> tuple[Any, ...]:
         return (self.path, self.stamp, tuple(self.details.items()), self.shape)
 
-    def __getitem__(self, index: Any) -> np.ndarray:
-        region, rest = covering(index, self.shape)
-        with reading(self.path):
-            return self.region(region)[rest]
-
     def load(self) -> np.ndarray:
         """Read all of it."""
         return self.region(tuple((0, size) for size in self.shape))
 
     def region(self, region: Region) -> np.ndarray:
-        """Read a region, a piece at a time where it is large."""
+        """Read a region."""
+        with reading(self.path):
+            return self._region(region)
+
+    def _region(self, region: Region) -> np.ndarray:
         if stamp_of(self.path) != self.stamp:
             raise Refusal("it was changed after it was opened", "Read it again")
         self.check_chunk()
@@ -188,5 +182,7 @@ def _open(
         raise refusal
     if not reverse:
         return array.lazy(axis, chunks)
-    X = array.lazy(array.ndim - 1 - axis, chunks)  # MATLAB's axis 0 is the last one in the file
+    X = array.lazy(
+        len(array.shape) - 1 - axis, chunks
+    )
     return X.transpose((0, *range(X.ndim - 1, 0, -1)))
