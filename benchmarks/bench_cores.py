@@ -29,7 +29,7 @@ import time
 from functools import partial
 from pathlib import Path
 
-from tuckermix._reading import stated
+from tuckermix._machine import stated
 
 LONG, FEW, LONGEST = 1.0, 3, 10.0
 """Seconds from which on a few runs are enough, how many these are, and seconds from which on the

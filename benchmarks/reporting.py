@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 import tuckermix
-from tuckermix._reading import stated
+from tuckermix._machine import stated
 from tuckermix.datasets import DatasetNotFound
 
 PACKAGES = ("tuckermix", "numpy", "scipy", "scikit-learn", "tensorly", "pymanopt", "torch")

@@ -38,6 +38,7 @@ ORDER = (
         "_names",
         "_records",
         "_files",
+        "_machine",
         "_reading",
         "_archives",
         "_tables",

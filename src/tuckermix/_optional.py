@@ -6,7 +6,7 @@ import sys
 from typing import Any
 
 
-def require(module: str, owner: str, extra: str, *, package: str | None = None) -> Any:
+def require(module: str, owner: str, extra: str, package: str | None = None) -> Any:
     """Import a module, or say what to install.
 
     Parameters

@@ -13,17 +13,13 @@ import io
 import os
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, nullcontext
 from typing import IO, BinaryIO
+
+from tuckermix._machine import address_limit
 
 QUOTED_LENGTH = 160
 """Characters of a foreign error message that are quoted: parsers may repeat whole headers."""
-
-MEMORY_SHARE = 0.5
-"""Share of the machine's memory that one file may unpack to: an estimator needs the rest."""
-
-UNKNOWN_MEMORY = 8 * 2**30
-"""Memory to assume, in bytes, where the system does not tell."""
 
 GZIP_MAGIC = b"\x1f\x8b"
 """The first bytes of a gzipped file."""
@@ -83,67 +79,6 @@ def damaged(kind: str, message: str) -> Refusal:
         f"it is damaged or not what its name says ({kind}: {said})",
         "Get the file again, or open it in the program that made it and save it again",
     )
-
-
-def total_memory() -> int:
-    """Return the bytes of memory that this machine has; 0 where the system does not tell."""
-    try:
-        return max(0, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
-    except (AttributeError, OSError, ValueError):
-        return 0
-
-
-def available_memory() -> int:
-    """Return the bytes of memory that this process may take; 0 where the system does not tell.
-
-    That is the memory of the machine, or less: in a container (a control group of Linux, of version
-    1 or 2), or where the shell limits the addresses of a process (``ulimit -v``).
-    """
-    limits = (total_memory(), _group_limit(), _address_limit())
-    return min((limit for limit in limits if limit), default=0)
-
-
-def _address_limit() -> int:
-    with suppress(ImportError, OSError, ValueError):
-        import resource
-
-        soft, _ = resource.getrlimit(resource.RLIMIT_AS)
-        return soft if soft != resource.RLIM_INFINITY else 0
-    return 0
-
-
-def _group_limit(groups: str = "/proc/self/cgroup", root: str = "/sys/fs/cgroup") -> int:
-    """Return the least limit on the memory of the control groups of this process, or 0."""
-    found: list[int] = []
-    with suppress(OSError), open(groups, encoding="utf-8") as stream:
-        for line in stream:
-            _, controllers, place = line.strip().split(":", 2)
-            if controllers and "memory" not in controllers.split(","):
-                continue
-            base = os.path.join(root, "memory") if controllers else root
-            name = "memory.limit_in_bytes" if controllers else "memory.max"
-            parts = [part for part in place.split("/") if part not in ("", "..")]
-            for depth in range(len(parts) + 1):  # a group keeps to the limits of those above it
-                with (
-                    suppress(OSError, ValueError),
-                    open(os.path.join(base, *parts[:depth], name), encoding="ascii") as told,
-                ):
-                    found.append(int(told.read()))
-    return min(found, default=0)
-
-
-def default_limit() -> int:
-    """Return the most bytes that a file may unpack to unless the caller says otherwise."""
-    return int(MEMORY_SHARE * (available_memory() or UNKNOWN_MEMORY))
-
-
-def stated(path: Path, field: str) -> str:
-    """Return what a text such as /proc/cpuinfo states of a field; empty where it does not."""
-    with suppress(OSError), open(path, encoding="utf-8") as stream:
-        for line in stream:
-            if line.startswith(field):
-                return line.partition(":")[2].strip()
-    return ""
 
 
 def check_regular(path: Path, mode: int) -> None:
@@ -215,7 +150,7 @@ def _no_memory(path: Path) -> ReadError:
     )
     remedy = "Pass chunks=100" if ends else "Store it as .npy, HDF5 or Zarr and pass chunks=100"
     remedy += ", to read it in pieces"
-    if _address_limit():
+    if address_limit():
         remedy += ", or raise the limit on memory that this process has (ulimit -v)"
     return read_error(path, "its content does not fit into memory", remedy)
 

@@ -12,7 +12,8 @@ import io
 import os
 from collections.abc import Iterator
 
-from tuckermix._reading import check_fits, default_limit, open_regular
+from tuckermix._machine import default_limit
+from tuckermix._reading import check_fits, open_regular
 
 DELIMITERS = (",", ";", "\t")
 """Signs between columns."""

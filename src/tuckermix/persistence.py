@@ -19,7 +19,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from tuckermix._archives import open_archive, zip_entries
 from tuckermix._files import atomic_open
-from tuckermix._reading import ReadError, Refusal, check_fits, default_limit
+from tuckermix._machine import default_limit
+from tuckermix._reading import ReadError, Refusal, check_fits
 from tuckermix._stored import Decoder, Encoder, bounded_json
 from tuckermix._validation import EVERY_ESTIMATOR, EVERY_MODEL, check_fields
 from tuckermix._version import __version__

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from tuckermix._array_api import blocks, to_numpy
-from tuckermix._reading import stated, total_memory
+from tuckermix._machine import stated, total_memory
 from tuckermix._records import Record
 from tuckermix._version import __version__
 

@@ -1,7 +1,8 @@
 import pytest
 from tests.cases import each
 
-from tuckermix._reading import Refusal, default_limit
+from tuckermix._machine import default_limit
+from tuckermix._reading import Refusal
 from tuckermix.datasets import ReadError, read
 from tuckermix.datasets._options import Options
 

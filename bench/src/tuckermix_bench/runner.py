@@ -27,7 +27,7 @@ from sklearn.metrics import adjusted_rand_score
 from threadpoolctl import threadpool_limits
 
 import tuckermix
-from tuckermix._reading import stated
+from tuckermix._machine import stated
 from tuckermix._records import Record
 from tuckermix._validation import check_integer, check_option, check_real
 from tuckermix.datasets import list_datasets

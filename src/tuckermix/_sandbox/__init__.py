@@ -388,9 +388,4 @@ def resident_memory(pid: int) -> int:
 
         with suppress(psutil.Error):
             return int(psutil.Process(pid).memory_info().rss)
-    if sys.platform == "darwin":
-        told = subprocess.run(
-            ["ps", "-o", "rss=", "-p", str(pid)], capture_output=True, check=False
-        )
-        return 1024 * int(told.stdout or 0)
     return 0

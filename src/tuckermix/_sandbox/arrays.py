@@ -63,22 +63,31 @@ def _as_text(values: Any, name: str, limit: int) -> np.ndarray:
     return texts.astype(str)
 
 
-class Hdf5:
-    """HDF5 by h5py. Links are not followed; what lies in other files is refused."""
+class Parser:
+    """A file as a library parses it: each method `answer_...` answers one kind of question."""
 
-    @staticmethod
-    def load() -> None:
-        require("h5py", "Reading HDF5", "io")
+    needs: tuple[str, ...] = ()
+    library: Any = None
+
+    @classmethod
+    def load(cls) -> None:
+        """Import the library, before the memory is limited."""
+        cls.library = require(*cls.needs)
 
     def __init__(self, path: str, limit: int) -> None:
-        import h5py
+        self.path, self.limit = path, limit
 
+
+class Hdf5(Parser):
+    """HDF5 by h5py. Links are not followed; what lies in other files is refused."""
+
+    needs = ("h5py", "Reading HDF5", "io")
+
+    def __init__(self, path: str, limit: int) -> None:
         with open_regular(path):
-            self.file, self.limit = h5py.File(path, "r", locking=False), limit
+            self.file, self.limit = self.library.File(path, "r", locking=False), limit
 
     def answer_list(self, matlab: bool) -> Answers:
-        import h5py
-
         found: list[dict[str, Any]] = []
         seen = [0]
 
@@ -86,24 +95,20 @@ class Hdf5:
             seen[0] += 1
             if seen[0] > MAX_PARTS:
                 raise Refusal(f"it holds more than {MAX_PARTS} objects", "Store fewer arrays")
-            if isinstance(item, h5py.Dataset) and not (matlab and name.startswith("#")):
-                found.append(_of_hdf5(name, item, matlab))
+            if isinstance(item, self.library.Dataset) and not (matlab and name.startswith("#")):
+                found.append(_of_hdf5(self.library, name, item, matlab))
 
         self.file.visititems(visit)
         yield {"parts": found}, None
 
     def answer_read(self, name: str, region: Region, step: int) -> Answers:
-        import h5py
-
         item = self.file[name]
-        text = h5py.check_string_dtype(item.dtype) and item.dtype.kind == "O"
+        text = self.library.check_string_dtype(item.dtype) and item.dtype.kind == "O"
         for said, values in in_pieces(item.asstr() if text else item, region, step):
             yield said, _as_text(values, item.name, self.limit) if text else values
 
 
-def _of_hdf5(name: str, item: Any, matlab: bool) -> dict[str, Any]:
-    import h5py
-
+def _of_hdf5(h5py: Any, name: str, item: Any, matlab: bool) -> dict[str, Any]:
     shape = item.shape or ()
     try:
         dtype = np.dtype(item.dtype)
@@ -139,26 +144,20 @@ def _of_hdf5(name: str, item: Any, matlab: bool) -> dict[str, Any]:
     return part(name, shape, "", "" if dtype.hasobject else str(dtype)[:200])
 
 
-class Zarr:
+class Zarr(Parser):
     """Arrays of a Zarr store, whose codecs and links the parent has looked at."""
 
-    @staticmethod
-    def load() -> None:
-        require("zarr", "Reading Zarr", "io")
+    needs = ("zarr", "Reading Zarr", "io")
 
     def __init__(self, path: str, limit: int) -> None:
-        import zarr
-
-        zarr.config.set({"threading.max_workers": 2})
-        self.path, self.limit = path, limit
+        super().__init__(path, limit)
+        self.library.config.set({"threading.max_workers": 2})
         self.arrays: dict[str, Any] = {}
 
     def _array(self, name: str, version: int) -> Any:
-        import zarr
-
         if name not in self.arrays:
             place = os.path.join(self.path, *name.split("/")) if name else self.path
-            self.arrays[name] = zarr.open_array(place, mode="r", zarr_format=version)  # type: ignore[arg-type]
+            self.arrays[name] = self.library.open_array(place, mode="r", zarr_format=version)
         return self.arrays[name]
 
     def answer_list(self, nodes: Sequence[tuple[str, int, int]]) -> Answers:
@@ -186,9 +185,10 @@ class Zarr:
             yield said, values if plain else _as_text(values, name, self.limit)
 
 
-class Mat:
+class Mat(Parser):
     """MATLAB's files of versions 4 to 7 by SciPy."""
 
+    needs = ("scipy.io", "Reading MATLAB files", "io")
     CLASSES: ClassVar = {
         "double": "f8",
         "single": "f4",
@@ -197,31 +197,20 @@ class Mat:
         **{f"uint{8 * n}": f"u{n}" for n in (1, 2, 4, 8)},
     }
 
-    @staticmethod
-    def load() -> None:
-        import scipy.io  # noqa: F401
-
-    def __init__(self, path: str, limit: int) -> None:
-        self.path = path
-
     def answer_list(self) -> Answers:
-        import scipy.io
-
         parts = []
         with open_regular(self.path) as stream:
-            for name, shape, kind in scipy.io.whosmat(stream):
+            for name, shape, kind in self.library.whosmat(stream):
                 note = "" if kind in self.CLASSES else f"a MATLAB {kind}"
                 parts.append(part(name, shape, self.CLASSES.get(kind, ""), note))
         yield {"parts": parts}, None
 
     def answer_read(self, name: str, region: Region, step: int) -> Answers:
-        import scipy.io
-
         kind = "complex array"
         with open_regular(self.path) as stream, warnings.catch_warnings():
             warnings.simplefilter("error", np.exceptions.ComplexWarning)
             with suppress(np.exceptions.ComplexWarning):
-                values = scipy.io.loadmat(stream, variable_names=[name], mat_dtype=True)[name]
+                values = self.library.loadmat(stream, variable_names=[name], mat_dtype=True)[name]
                 kind = "" if values.dtype.kind in NUMERIC_KINDS else str(values.dtype)
         if kind:
             raise Refusal(
@@ -231,20 +220,16 @@ class Mat:
         yield from in_pieces(values, region, step)
 
 
-class Nifti:
+class Nifti(Parser):
     """Brain scans by nibabel, gzipped or not, scaled and turned to right, front and top."""
 
     AXES = "XYZTC"
     FIRST, SECOND = 348, 540  # bytes of the header of each version, which it names first
 
-    @staticmethod
-    def load() -> None:
-        require("nibabel", "Reading NIfTI", "io")
+    needs = ("nibabel", "Reading NIfTI", "io")
 
     def __init__(self, path: str, limit: int) -> None:
-        import nibabel
-
-        self.path = path
+        super().__init__(path, limit)
         with open_unpacked(path) as stream:
             head = stream.read(4)
             length = next(
@@ -256,7 +241,7 @@ class Nifti:
             content = head + stream.read(max(0, length - 4))
         if len(content) < max(4, length):
             raise EOFError("it ends within its header")
-        kind = nibabel.Nifti1Header if length == self.FIRST else nibabel.Nifti2Header
+        kind = self.library.Nifti1Header if length == self.FIRST else self.library.Nifti2Header
         self.header = header = kind(content, check=False)
         if header["magic"].item() != (b"n+1" if length == self.FIRST else b"n+2"):
             raise Refusal(
@@ -289,7 +274,6 @@ class Nifti:
         check_fits(f"its {sizes} voxels", self.nbytes + scaled, limit)
 
     def answer_read(self) -> Answers:
-        import nibabel
         from nibabel import volumeutils
 
         with open_unpacked(self.path) as stream:
@@ -306,29 +290,29 @@ class Nifti:
             wide = np.float64 if self.dtype.itemsize > 2 else np.float32
             voxels = volumeutils.apply_read_scaling(voxels.astype(wide), slope, shift)
         if len(self.shape) >= 3:
-            turned = nibabel.io_orientation(self.header.get_best_affine())
+            turned = self.library.io_orientation(self.header.get_best_affine())
             if np.isfinite(turned).all():
-                voxels = nibabel.apply_orientation(voxels, turned)
+                voxels = self.library.apply_orientation(voxels, turned)
         yield {"axes": self.AXES[: voxels.ndim]}, voxels.astype(voxels.dtype.newbyteorder("="))
 
 
-class Parquet:
+class Parquet(Parser):
     """Tables by pyarrow."""
 
-    @staticmethod
-    def load() -> None:
+    needs = ("pyarrow.parquet", "Reading Parquet", "io")
+
+    @classmethod
+    def load(cls) -> None:
+        super().load()
         pyarrow = require("pyarrow", "Reading Parquet", "io")
-        require("pyarrow.parquet", "Reading Parquet", "io")
         # Its own allocators reserve a gigabyte of addresses at once, which the limit is on.
         pyarrow.set_memory_pool(pyarrow.system_memory_pool())
         pyarrow.set_cpu_count(1)
 
     def __init__(self, path: str, limit: int) -> None:
-        import pyarrow.parquet
-
-        self.limit = limit
+        super().__init__(path, limit)
         with open_regular(path):
-            self.file = pyarrow.parquet.ParquetFile(path, memory_map=False, pre_buffer=False)
+            self.file = self.library.ParquetFile(path, memory_map=False, pre_buffer=False)
         groups = range(self.file.metadata.num_row_groups)
         declared = (self.file.metadata.row_group(group).total_byte_size for group in groups)
         check_fits("its columns", sum(max(0, size) for size in declared), limit)

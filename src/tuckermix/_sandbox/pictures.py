@@ -14,7 +14,7 @@ from tuckermix._axes import arrange, chosen_axes, kind_of
 from tuckermix._optional import require
 from tuckermix._pixels import fitted, match, resize
 from tuckermix._reading import Refusal, check_fits, open_regular
-from tuckermix._sandbox.arrays import Answers, Region, in_pieces
+from tuckermix._sandbox.arrays import Answers, Parser, Region, in_pieces
 
 FORMATS = ("PNG", "JPEG", "BMP", "PPM", "GIF", "WEBP")
 # Left to itself, Pillow also tries formats that start other programs, such as PostScript.
@@ -28,22 +28,18 @@ LEADING = "NTZ"  # letters for axes of pages that nobody named; the last ones ar
 GREY_FORMATS = ("gray", "gray8", "gray10le", "gray12le", "gray16le", "monow", "monob")
 
 
-class Picture:
+class Picture(Parser):
     """One image of a folder: by Pillow, or by tifffile."""
 
-    @staticmethod
-    def load() -> None:
-        require("PIL.Image", "Reading images", "io", package="pillow")
-        from PIL import Image
+    needs = ("PIL.Image", "Reading images", "io", "pillow")
 
-        Image.preinit()
-
-    def __init__(self, path: str, limit: int) -> None:
-        self.path, self.limit = path, limit
+    @classmethod
+    def load(cls) -> None:
+        super().load()
+        cls.library.preinit()
 
     def _opened(self, stream: BinaryIO) -> Any:
-        from PIL import Image
-
+        Image = self.library
         length = stream.seek(0, 2)
         stream.seek(0)
         check_fits("the file itself", length, self.limit)
@@ -63,19 +59,6 @@ class Picture:
         declared = width * height * MAX_CHANNELS * COPIES
         check_fits(f"its {width} x {height} pixels", declared, self.limit)
         return image
-
-    def answer_describe(self) -> Answers:
-        """Say what the header says: the size as shown, the mode, the frames. Nothing is decoded."""
-        with open_regular(self.path) as stream:
-            if stream.read(4) in TIFF_STARTS:
-                tiff = Tiff(self.path, self.limit)
-                said = {"shape": tiff.shape, "axes": tiff.axes, "dtype": tiff.dtype.str}
-                yield {"mode": "TIFF", "frames": 1, **said}, None
-                return
-            image = self._opened(stream)
-            turned = image.getexif().get(0x0112, 1) > 4
-            size = image.size if turned else image.size[::-1]
-            yield {"size": size, "mode": image.mode, "frames": getattr(image, "n_frames", 1)}, None
 
     def answer_read(
         self,
@@ -189,19 +172,17 @@ class _Stream(io.BufferedReader):
         raise OSError("a stream")
 
 
-class Tiff:
+class Tiff(Parser):
     """A stack of pages by tifffile, which knows what OME, ImageJ and others note in it.
 
     Pages in compressions that tifffile leaves to other packages are decoded by Pillow.
     """
 
-    @staticmethod
-    def load() -> None:
-        require("tifffile", "Reading TIFF", "io")
+    needs = ("tifffile", "Reading TIFF", "io")
 
     def __init__(self, path: str, limit: int) -> None:
-        tifffile = require("tifffile", "Reading TIFF", "io")
-        self.path = path
+        tifffile = require(*self.needs)
+        super().__init__(path, limit)
         self.stream = _Stream(open_regular(path).detach())  # type: ignore[attr-defined]
         tiff = tifffile.TiffFile(self.stream, name="stack", _multifile=False)
         if len(tiff.pages) > MAX_PAGES:
@@ -333,15 +314,10 @@ def _channel_names(tiff: Any) -> list[str]:
     return list(found)
 
 
-class Video:
+class Video(Parser):
     """The first video stream of a file by PyAV, frame by frame."""
 
-    @staticmethod
-    def load() -> None:
-        require("av", "Reading videos", "io")
-
-    def __init__(self, path: str, limit: int) -> None:
-        self.path, self.limit = path, limit
+    needs = ("av", "Reading videos", "io")
 
     def answer_frames(
         self, grey: bool | None, size: tuple[int, int] | None, most: int | None
@@ -352,13 +328,11 @@ class Video:
         yield {}, None
 
     def _frames(self, grey: bool | None) -> Iterator[np.ndarray]:
-        import av
-
         # The stream is handed over open: no name that the file contains is ever opened.
         options = {"format_whitelist": CONTAINERS, "protocol_whitelist": ""}
         with (
             open_regular(self.path) as raw,
-            av.open(raw, "r", container_options=options) as container,
+            self.library.open(raw, "r", container_options=options) as container,
         ):
             if not container.streams.video:
                 raise Refusal("it has no pictures", "Name a file that holds a video")

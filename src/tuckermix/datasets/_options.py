@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from tuckermix._axes import ORDER, check_axes
+from tuckermix._machine import default_limit
 from tuckermix._names import ON_ERROR, STOP
-from tuckermix._reading import Refusal, default_limit
+from tuckermix._reading import Refusal
 from tuckermix._sandbox import Sandbox
 from tuckermix._validation import check_integer
 

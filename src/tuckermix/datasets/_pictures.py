@@ -79,15 +79,6 @@ class Ahead:
         return sample, str(said["kind"])
 
 
-def describe_files(paths: Sequence[Path], options: Options) -> list[Said | Exception]:
-    """Say of each image what its header says: size, mode, frames. Nothing is decoded."""
-    questions = [question("picture", "describe", path) for path in paths]
-    return [
-        answer if isinstance(answer, Exception) else answer[0]
-        for answer in options.sandbox.each(questions)
-    ]
-
-
 def read_tiff(path: Path, options: Options) -> Dataset:
     """Read a TIFF file whose pages are the samples."""
     said, _ = options.sandbox.ask("tiff", "list", path)

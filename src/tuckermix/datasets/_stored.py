@@ -182,7 +182,5 @@ def _open(
         raise refusal
     if not reverse:
         return array.lazy(axis, chunks)
-    X = array.lazy(
-        len(array.shape) - 1 - axis, chunks
-    )
+    X = array.lazy(len(array.shape) - 1 - axis, chunks)
     return X.transpose((0, *range(X.ndim - 1, 0, -1)))

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from tuckermix._array_api import blocks
-from tuckermix._reading import default_limit
+from tuckermix._machine import default_limit
 from tuckermix._records import Record
 from tuckermix._sandbox import Sandbox, question
 from tuckermix._settings import Settings

@@ -7,7 +7,7 @@ from typing import Any
 from sklearn.pipeline import Pipeline
 
 from tuckermix._array_api import Array, blocks, get_namespace, is_dask
-from tuckermix._reading import default_limit
+from tuckermix._machine import default_limit
 from tuckermix.features import Texture
 
 __all__ = ["Features", "in_memory"]
