@@ -108,11 +108,13 @@ def network_views(**options: Any) -> list[View]:
     ]
 
 
+EMBEDDINGS = View("embeddings", "vectors or maps that were computed elsewhere")
+
 VIEWS = {
     view.name: view
     for view in (
         *(PIXELS, SCATTERING, LOG_SCATTERING, NORM_ONE, NORM_ONE_NEAREST, RELATIVE_SCATTERING),
-        *(TEXTURE, *network_views()),
+        *(TEXTURE, *network_views(), EMBEDDINGS),
     )
 }
 """All views by name."""

@@ -47,7 +47,7 @@ from tuckermix.selection.multiview import MultiViewClustering, cluster_means
 from tuckermix.selection.record import Selection
 from tuckermix.selection.resampling import Resampler, set_clusters
 from tuckermix.selection.search import Progress, at_the_end, choose
-from tuckermix.selection.shared import Features
+from tuckermix.selection.shared import EMBEDDINGS, Embedded, Features
 from tuckermix.selection.views import looks_of
 from tuckermix.sources import as_blocks
 
@@ -185,7 +185,7 @@ class AutoClustering(CallbackSupportMixin, ClusterMixin, BaseEstimator):
     random_state: Any = None
     n_jobs: int | None = None
 
-    def fit(self, X: Any, y: Any = None) -> AutoClustering:
+    def fit(self, X: Any, y: Any = None, *, embeddings: Any = None) -> AutoClustering:
         """Choose the view and the number of clusters, and fit.
 
         Parameters
@@ -194,13 +194,17 @@ class AutoClustering(CallbackSupportMixin, ClusterMixin, BaseEstimator):
             The samples.
         y : Ignored
             Present for scikit-learn's sake.
+        embeddings : array of shape (n_samples, e_1, ...) or None, default=None
+            Vectors or maps of the samples that were computed elsewhere: one more view, named
+            "embeddings". If it is chosen, new samples need embeddings too. See
+            `tuckermix.datasets.read_embeddings`.
 
         Returns
         -------
         self : object
             The fitted estimator.
         """
-        return self._fit(X)
+        return self._fit(X, None if embeddings is None else Features(X, embeddings))
 
     @one_blas_thread
     @with_callbacks
@@ -221,6 +225,7 @@ class AutoClustering(CallbackSupportMixin, ClusterMixin, BaseEstimator):
             task.call_on_fit_task_end(estimator=self, X=X)
 
         features = Features(X) if features is None else features
+        features.check_embeddings(type(self).__name__)
         best, self.selection_ = self._choose(X, progress, features, remember)
         progress(1.0, f"fitting {self.selection_.view}")
         self.n_clusters_ = self.selection_.n_clusters
@@ -233,12 +238,14 @@ class AutoClustering(CallbackSupportMixin, ClusterMixin, BaseEstimator):
             self.labels_ = best.predict(X)
         own = hasattr(best, "centroids_")  # a pipeline has none, and its last step has features
         self._means_ = None if own else cluster_means(X, self.labels_, self.n_clusters_)
+        if self.selection_.view == EMBEDDINGS:
+            self.best_estimator_ = final
         context.call_on_fit_task_end(estimator=self, X=X)
         return self
 
     @available_if(_chosen_has("predict"))
     @one_blas_thread
-    def predict(self, X: Any, n_clusters: int | None = None) -> Array:
+    def predict(self, X: Any, n_clusters: int | None = None, *, embeddings: Any = None) -> Array:
         """Give samples the labels of the chosen estimator.
 
         Parameters
@@ -247,13 +254,15 @@ class AutoClustering(CallbackSupportMixin, ClusterMixin, BaseEstimator):
             Samples of the shape on which the model was fitted.
         n_clusters : int or None, default=None
             The level of `tree_` whose labels are given; None means that of `labels_`.
+        embeddings : array of shape (n_samples, e_1, ...) or None, default=None
+            Embeddings of `X`, where `fit` chose these.
 
         Returns
         -------
         labels : array of shape (n_samples,)
             Labels from 0 to ``n_clusters - 1``; -1 for outliers with ``outliers="label"``.
         """
-        X = self._samples(X, "predict")
+        X = self._samples(X, "predict", embeddings)
         if n_clusters is None or n_clusters == self.n_clusters_:
             return self.best_estimator_.predict(X)
         return self.best_estimator_.predict(X, n_clusters=n_clusters)
@@ -281,56 +290,62 @@ class AutoClustering(CallbackSupportMixin, ClusterMixin, BaseEstimator):
 
     @available_if(_chosen_has("predict_proba"))
     @one_blas_thread
-    def predict_proba(self, X: Any) -> Array:
+    def predict_proba(self, X: Any, *, embeddings: Any = None) -> Array:
         """Give the soft labels of the chosen estimator.
 
         Parameters
         ----------
         X : array of shape (n_samples, d_1, ...)
             Samples of the shape on which the model was fitted.
+        embeddings : array of shape (n_samples, e_1, ...) or None, default=None
+            Embeddings of `X`, where `fit` chose these.
 
         Returns
         -------
         probabilities : array of shape (n_samples, n_clusters)
             Rows that sum to one; the label is the position of the largest entry.
         """
-        X = self._samples(X, "predict_proba")
+        X = self._samples(X, "predict_proba", embeddings)
         return self.best_estimator_.predict_proba(X)
 
     @available_if(_chosen_has("transform", before_fit=False))
     @one_blas_thread
-    def transform(self, X: Any) -> Array:
+    def transform(self, X: Any, *, embeddings: Any = None) -> Array:
         """Give the mixing weights of samples in the chosen estimator.
 
         Parameters
         ----------
         X : array of shape (n_samples, d_1, ...)
             Samples of the shape on which the model was fitted.
+        embeddings : array of shape (n_samples, e_1, ...) or None, default=None
+            Embeddings of `X`, where `fit` chose these.
 
         Returns
         -------
         memberships : array of shape (n_samples, n_components)
             Nonnegative rows that sum to one.
         """
-        X = self._samples(X, "transform")
+        X = self._samples(X, "transform", embeddings)
         return self.best_estimator_.transform(X)
 
     @available_if(lambda self: hasattr(_final(self._fitted()), "outlier_scores"))
     @one_blas_thread
-    def outlier_scores(self, X: Any) -> Array:
+    def outlier_scores(self, X: Any, *, embeddings: Any = None) -> Array:
         """Say how unlike the fitted samples others are, as the chosen estimator does.
 
         Parameters
         ----------
         X : array of shape (n_samples, d_1, ...)
             Samples of the shape on which the model was fitted.
+        embeddings : array of shape (n_samples, e_1, ...) or None, default=None
+            Embeddings of `X`, where `fit` chose these.
 
         Returns
         -------
         scores : array of shape (n_samples,)
             Larger for samples that fit less.
         """
-        X = self._samples(X, "outlier_scores")
+        X = self._samples(X, "outlier_scores", embeddings)
         best = self.best_estimator_
         if isinstance(best, Pipeline):
             return best[-1].outlier_scores(best[:-1].transform(X))
@@ -420,7 +435,8 @@ class AutoClustering(CallbackSupportMixin, ClusterMixin, BaseEstimator):
             raise ValueError(f"n_samples={n_samples} must be >= n_clusters={wanted}.")
         given = self._given()
         size = max(self.max_samples, wanted or 0)
-        part, judge, image = self._part(X, size, rng), None, is_image(self.sample_shape_)
+        part, kept = self._part(X, size, rng)
+        judge, image = None, is_image(self.sample_shape_)
         if given is not None:
             candidates = [(name, _for_tensors(estimator, X)) for name, estimator in given]
         else:
@@ -431,17 +447,19 @@ class AutoClustering(CallbackSupportMixin, ClusterMixin, BaseEstimator):
             candidates = built_in_candidates(self.sample_shape_, self.features, **about)
             # A view of few directions finds groups in any noise; those of all directions do not.
             judge = None if image else candidates[0][0]
+        if features.embeddings is not None:
+            candidates.append((EMBEDDINGS, make_pipeline(Embedded(), TuckerClustering())))
 
         def decide() -> tuple[Selection, int]:
-            some, most = part, size
+            some, rows, most = part, kept, size
             while True:
-                seen = features if some is X else None
+                seen = features if some is X else features.of_part(some, rows)
                 resampler = Resampler(some, candidates, rng, judge, weigh=image, features=seen)
                 selection = choose(resampler, wanted, progress)
                 if wanted is not None or most >= n_samples or not at_the_end(selection):
                     return selection, int(rng.integers(2**31))
                 most *= 2
-                some = self._part(X, most, rng)
+                some, rows = self._part(X, most, rng)
 
         selection, seed = remember(decide)
         best = set_clusters(clone(dict(candidates)[selection.view]), selection.n_clusters, seed)
@@ -455,8 +473,8 @@ class AutoClustering(CallbackSupportMixin, ClusterMixin, BaseEstimator):
             asked |= {"outliers": self.outliers, "false_alarms": self.false_alarms}
         return asked
 
-    def _part(self, X: Array, size: int, rng: np.random.Generator) -> Array:
-        """Return the distinct samples, or a random part of them, in memory."""
+    def _part(self, X: Array, size: int, rng: np.random.Generator) -> tuple[Array, np.ndarray]:
+        """Return the distinct samples, or a random part of them, in memory, and their places."""
         samples = as_blocks(X)
         indices = np.arange(samples.n_samples)
         if samples.n_samples > size:
@@ -468,20 +486,30 @@ class AutoClustering(CallbackSupportMixin, ClusterMixin, BaseEstimator):
         for place in range(len(indices)):
             seen.setdefault(sha256(to_numpy(part[place, ...]).tobytes()).digest(), place)
         if len(seen) == len(indices):
-            return part
-        return as_blocks(part).take(np.array(sorted(seen.values())))
+            return part, indices
+        distinct = np.array(sorted(seen.values()))
+        return as_blocks(part).take(distinct), indices[distinct]
 
     def _fitted(self) -> Any:
         if "best_estimator_" not in vars(self):
             raise AttributeError("AutoClustering has this attribute after fit.")
         return self.best_estimator_
 
-    def _samples(self, X: Any, method: str) -> Array:
-        """Validate new samples, which must be of the library of the fitted ones."""
+    def _samples(self, X: Any, method: str, embeddings: Any = None) -> Array:
+        """Validate new samples; return them, or their embeddings where these were chosen."""
         check_is_fitted(self)
         X = check_tensor(self, X, reset=False, lazy=True)
         check_same_library(X, self.centroids_, f"{type(self).__name__}.{method}()")
-        return X
+        if self.selection_.view != EMBEDDINGS:
+            return X
+        if embeddings is None:
+            raise ValueError(
+                f"{type(self).__name__}.{method}() needs embeddings of the samples: their view was "
+                "chosen in fit()."
+            )
+        features = Features(X, embeddings)
+        features.check_embeddings(type(self).__name__)
+        return features.embeddings
 
     def _check_state(self) -> None:
         """Raise where fitted attributes, which a file may have made up, do not fit together."""

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.pipeline import Pipeline
 
-from tuckermix._array_api import Array, blocks, get_namespace, is_dask
+from tuckermix._array_api import Array, blocks, get_namespace, is_array, is_dask
 from tuckermix._machine import default_limit
 from tuckermix.features import Texture
+from tuckermix.sources import as_blocks
 
 __all__ = ["Features", "in_memory"]
+
+EMBEDDINGS = "embeddings"
+"""The name of the view of embeddings."""
 
 PART = 64
 """Videos whose features are in memory at the same time."""
@@ -29,10 +35,13 @@ class Features:
     ----------
     X : array of shape (n_samples, d_1, ...)
         The samples.
+    embeddings : array of shape (n_samples, e_1, ...) or None, default=None
+        Features of the samples that were computed elsewhere.
     """
 
-    def __init__(self, X: Array):
+    def __init__(self, X: Array, embeddings: Any = None):
         self.X = X
+        self.embeddings = embeddings
         self._kept: dict[str, Any] = {}
 
     def fit_transform(self, transformers: Pipeline | None) -> Array:
@@ -51,6 +60,8 @@ class Features:
         if transformers is None:
             return self.X
         first: Any = transformers.steps[0][1]
+        if isinstance(first, Embedded):
+            return self.embeddings
         if not is_dask(self.X) and isinstance(transformers[-1], Texture):
             return _in_parts(transformers, self.X)
         if is_dask(self.X) or len(transformers.steps) > 1 or not hasattr(first, "plain"):
@@ -68,11 +79,43 @@ class Features:
         if transformers is None:
             return self.X
         first: Any = transformers.steps[0][1]
+        if isinstance(first, Embedded):
+            return self.embeddings
         if len(transformers.steps) == 1 and hasattr(first, "plain"):
             known = self._kept.get(repr(first.plain()))
             if known is not None:
                 return first.from_plain(known)
         return in_memory(transformers.transform(self.X))
+
+    def of_part(self, X: Array, rows: np.ndarray) -> Features:
+        """Return features of some of the samples, `X`, which are these rows of all."""
+        E = self.embeddings
+        return Features(X, None if E is None else as_blocks(E).take(rows))
+
+    def check_embeddings(self, owner: str) -> None:
+        """Raise where embeddings are none of these samples."""
+        if self.embeddings is None:
+            return
+        if not is_array(self.embeddings):
+            self.embeddings = np.asarray(self.embeddings)
+        shape, n_samples = tuple(self.embeddings.shape), int(self.X.shape[0])
+        if len(shape) < 2 or shape[0] != n_samples:
+            raise ValueError(
+                f"The embeddings of {owner} must be an array with a row for each of the "
+                f"{n_samples} samples. Got one of shape {shape}."
+            )
+
+
+class Embedded(TransformerMixin, BaseEstimator):
+    """Stand for embeddings, which `Features` has, in the pipeline of a candidate."""
+
+    def fit(self, X: Any, y: Any = None) -> Embedded:
+        """Learn nothing."""
+        return self
+
+    def transform(self, X: Any) -> Any:
+        """Return embeddings as they are."""
+        return X
 
 
 def _in_parts(transformers: Pipeline, X: Array) -> Array:
