@@ -9,6 +9,7 @@ chooses without labels stand beside them. The network needs ``tuckermix[photos]`
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 from collections.abc import Callable
@@ -78,6 +79,7 @@ def accuracy(make: Callable[[int], Any], features: np.ndarray, labels: np.ndarra
 
 
 def main() -> None:
+    argparse.ArgumentParser(description=__doc__).parse_args()
     sets = read_sets()
     rows: dict[str, dict[str, float]] = {
         "pixels, k-means": {
