@@ -67,8 +67,6 @@ from tuckermix.model import Model
 from tuckermix.numerics.tensor import multi_mode_dot
 from tuckermix.sources import Blocks, add_parts, as_blocks, as_source
 
-__all__ = ["TuckerClustering"]
-
 MAX_LANDMARKS = 10_000
 """Beyond this many samples labels are learned from a random part of them: the cost of the graph
 grows with the square, and that of the votes of all samples with their number."""

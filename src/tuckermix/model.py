@@ -54,8 +54,6 @@ from tuckermix.numerics.simplex import simplex_least_squares
 from tuckermix.numerics.tensor import mode_dot, multi_mode_dot, squared_norm
 from tuckermix.sources import add_parts, as_blocks
 
-__all__ = ["Model"]
-
 FLAT_BELOW = 10.0
 """Below about this many directions the length of a row counts, see `Model.place`. With rows of
 plain unit length a ring around a blob or a small group far out is bent out of shape."""

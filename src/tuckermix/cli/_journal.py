@@ -27,8 +27,6 @@ from typing import Any
 
 from tuckermix._files import atomic_path
 
-__all__ = ["Journal", "JournalError"]
-
 MAGIC = b"tuckermix journal 1\n"
 SECRET_BYTES, SALT_BYTES, LENGTH_BYTES, COUNT_BYTES = 32, 16, 4, 8
 HEAD_BYTES, MOST_AT_ONCE = 2**16, 2**30  # of the head of a record; of one call of the system

@@ -33,8 +33,6 @@ from tuckermix.datasets import Dataset
 from tuckermix.selection import Selection, Trial
 from tuckermix.summary import versions
 
-__all__ = ["Keeping", "Unfinished", "key_of"]
-
 DAMAGED = (ValueError, TypeError, KeyError, RecursionError)
 """Errors of records that an older version wrote; they are then computed again."""
 

@@ -33,8 +33,6 @@ from tuckermix.objectives import MembershipObjective
 from tuckermix.solvers import trust_region
 from tuckermix.sources import Source
 
-__all__ = ["projected"]
-
 GRADIENT_SHARE = 1e-8
 """The trust region stops at a gradient of this share of the energy of the samples: the gap is
 then near the rounding of the cost."""

@@ -63,8 +63,6 @@ from tuckermix.numerics.tensor import mode_dot, mode_gram, multi_mode_dot, squar
 from tuckermix.sources import Source
 from tuckermix.sources.source import SKETCH_FLOOR
 
-__all__ = ["closed_form", "improve_within", "sweep", "update_factors"]
-
 MIN_OVERSAMPLING = 8
 OVERSAMPLING, MAX_OVERSAMPLING = 1.0, 16
 LAZY_OVERSAMPLING, LAZY_MAX_OVERSAMPLING = 3.0, 32

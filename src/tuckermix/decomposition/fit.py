@@ -38,8 +38,6 @@ from tuckermix.numerics.linalg import leading_eigenvectors, random_basis
 from tuckermix.numerics.tensor import mode_gram
 from tuckermix.sources import Source, SpanSettings, as_source
 
-__all__ = ["INITS", "SOLVERS", "Solver", "decompose", "decompose_source", "hosvd"]
-
 
 @dataclass(frozen=True)
 class RankSettings(Settings):

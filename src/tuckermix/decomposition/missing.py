@@ -43,8 +43,6 @@ from tuckermix.numerics.tensor import multi_mode_dot, squared_norm
 from tuckermix.sources import as_source
 from tuckermix.sources.source import scale_if_extreme
 
-__all__ = ["impute"]
-
 
 @dataclass(frozen=True)
 class MissingSettings(Settings):

@@ -14,9 +14,6 @@ from tuckermix._array_api import Array, asarray_like, device, epsilon, get_names
 from tuckermix._records import Record, StopReason
 from tuckermix.sources import Measure, Source
 
-__all__ = ["Progress", "Decomposition", "Start", "SweepRecord", "assemble", "relative_error"]
-
-
 logger = logging.getLogger("tuckermix")
 
 

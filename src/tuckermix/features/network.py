@@ -42,8 +42,6 @@ from tuckermix.features._networks import (
 from tuckermix.features._pictures import Layout, fitting_size, in_channels, resized
 from tuckermix.features.registry import NETWORK_LAYERS
 
-__all__ = ["Network"]
-
 POOLED = "pooled"
 
 PLAIN_TYPES = {"bool": 1, "uint8": 2**8 - 1, "uint16": 2**16 - 1}

@@ -20,8 +20,6 @@ from tuckermix.features._input import (
     sample_ranges,
 )
 
-__all__ = ["Scale"]
-
 
 class Scale(TransformerMixin, BaseEstimator):
     r"""Bring the intensities of samples to one range.

@@ -28,8 +28,6 @@ from tuckermix.features._input import (
 )
 from tuckermix.features._wavelets import BORDERS
 
-__all__ = ["Scattering"]
-
 ORDERS = (1, 2)
 
 

@@ -11,8 +11,6 @@ from tuckermix._threads import one_blas_thread
 from tuckermix._validation import EVERY_TRANSFORMER, check_fields
 from tuckermix.features._input import check_samples, map_rows, over_chunks
 
-__all__ = ["Texture"]
-
 MAP_AXES = 4
 """Axes of maps of pictures: samples, channels, height and width."""
 

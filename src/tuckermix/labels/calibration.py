@@ -38,8 +38,6 @@ from sklearn.isotonic import IsotonicRegression
 
 from tuckermix._settings import Settings
 
-__all__ = ["matched"]
-
 N_SPLITS = 8
 """Ways to divide the samples into parts: each gives as many votes as there are samples, and the
 mean over several evens out how the cuts happen to fall."""

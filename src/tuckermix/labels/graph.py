@@ -17,8 +17,6 @@ from tuckermix._settings import Settings
 from tuckermix.numerics.graph_eigen import graph_eigenvectors, improved_eigenvectors, on_the_host
 from tuckermix.numerics.points import kmeans, nearest_neighbors
 
-__all__ = ["modularity"]
-
 
 @dataclass(frozen=True)
 class GraphSettings(Settings):

@@ -38,19 +38,6 @@ from tuckermix._validation import check_integer, check_option, check_real, check
 from tuckermix.labels.graph import COPY_POWER, distinct_rows, graph_partition, rank_weights
 from tuckermix.numerics.points import MANY_QUERIES, NearestPoints, kmeans
 
-__all__ = [
-    "LABELLINGS",
-    "ArgmaxLabels",
-    "CenterLabels",
-    "GraphLabels",
-    "VoteLabels",
-    "Labeller",
-    "Labelling",
-    "fit_labels",
-    "learn_labels",
-    "labeller_from_arrays",
-]
-
 
 @dataclass(frozen=True)
 class LabelSettings(Settings):

@@ -40,8 +40,6 @@ from tuckermix._validation import check_option, check_real
 from tuckermix.labels.graph import COPY_POWER
 from tuckermix.numerics.points import NearestPoints
 
-__all__ = ["fade"]
-
 CORE = 0.85
 """The share of the samples in the core. With 5 to 10 % outliers none is left in it; with a smaller
 core whole clusters fall out of it."""

@@ -27,9 +27,6 @@ from tuckermix.labels.graph import adjacency, distinct_rows, join_parts, normali
 from tuckermix.numerics.graph_eigen import graph_eigenvectors
 from tuckermix.numerics.points import nearest_neighbors
 
-__all__ = ["Tree"]
-
-
 UNKNOWN = (
     "This model does not know where its samples lie, because an earlier version saved it or its "
     "labeller keeps no landmarks: fit it again with assign_labels='graph' to have a tree."

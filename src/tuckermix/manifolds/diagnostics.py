@@ -18,8 +18,6 @@ from tuckermix._records import Record
 from tuckermix._settings import Settings
 from tuckermix._validation import check_option, check_random_state
 
-__all__ = ["SlopeCheck", "check_gradient", "check_hessian", "check_retraction"]
-
 
 @dataclass(frozen=True)
 class CheckSettings(Settings):

@@ -211,9 +211,6 @@ def check_row_sums(matrix: Array, target: float, name: str, tol: float) -> None:
         )
 
 
-__all__ = ["Multinomial"]
-
-
 class Multinomial(FisherMetric):
     r"""Matrices with positive rows that sum to one, under the Fisher information metric.
 

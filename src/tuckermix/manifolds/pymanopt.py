@@ -7,8 +7,6 @@ from typing import Any
 from tuckermix._optional import require
 from tuckermix._validation import check_random_state
 
-__all__ = ["FromPymanopt", "to_pymanopt"]
-
 METHODS = (
     *("inner", "norm", "projection", "rgrad", "rhess", "retraction", "exp", "log", "dist"),
     *("transport", "random_point", "random_tangent"),

@@ -23,8 +23,6 @@ from tuckermix.memberships.min_volume import extreme_samples, in_order, spread_s
 from tuckermix.numerics.simplex import simplex_least_squares
 from tuckermix.sources import as_blocks
 
-__all__ = ["find_archetypes"]
-
 SAMPLES = 2048
 """Samples on which the error is measured. The extreme ones of all samples join them."""
 

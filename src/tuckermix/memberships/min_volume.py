@@ -33,8 +33,6 @@ from tuckermix._settings import Settings
 from tuckermix.numerics.simplex import regular_simplex
 from tuckermix.sources import Blocks, as_blocks
 
-__all__ = ["smallest_simplex"]
-
 SAMPLES = 4096
 """Samples with which the search begins; of the others only those left outside join it."""
 

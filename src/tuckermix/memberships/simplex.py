@@ -37,8 +37,6 @@ from tuckermix.numerics.simplex import regular_simplex, simplex_least_squares
 from tuckermix.numerics.tensor import squared_norm
 from tuckermix.sources import add_parts, as_blocks
 
-__all__ = ["SIMPLICES", "Simplex", "anchored_simplex"]
-
 MARGIN = 1.05
 """Growth beyond the least factor that holds all samples: it keeps the smallest weight at about a
 twentieth of the mean weight 1/L, away from zero, where logarithms and divisions are safe."""

@@ -31,17 +31,6 @@ from tuckermix._array_api import (
 from tuckermix._settings import Settings
 from tuckermix._threads import gather_rows, in_threads
 
-__all__ = [
-    "centre_rows",
-    "gram_of_columns",
-    "leading_directions",
-    "leading_eigenvectors",
-    "orthonormal_basis",
-    "random_basis",
-    "tall_svd",
-    "times",
-]
-
 HOST_EIGENPROBLEM = 512
 """Symmetric matrices up to this size are solved on the host even for data on an accelerator:
 for small matrices the launches of the device routine take longer than the whole solution."""

@@ -33,8 +33,6 @@ from tuckermix._records import Record
 from tuckermix._settings import Settings
 from tuckermix._threads import in_threads, one_blas_thread
 
-__all__ = ["KMeansResult", "kmeans", "nearest_neighbors", "smallest"]
-
 MAX_ITER = 300
 """Lloyd's iteration ends by itself, after some tens of steps; this only stops a cycle that
 rounding might make."""

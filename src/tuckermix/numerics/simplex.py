@@ -16,8 +16,6 @@ from tuckermix._array_api import Array, blocks, device, double, get_namespace
 from tuckermix._settings import Settings
 from tuckermix._threads import gather_rows
 
-__all__ = ["regular_simplex", "simplex_least_squares"]
-
 
 @dataclass(frozen=True)
 class SimplexSettings(Settings):

@@ -16,16 +16,6 @@ import numpy as np
 
 from tuckermix._array_api import Array, get_namespace, is_numpy
 
-__all__ = [
-    "fold",
-    "mode_dot",
-    "mode_gram",
-    "multi_mode_dot",
-    "squared_norm",
-    "tucker_to_tensor",
-    "unfold",
-]
-
 PIECE = 1024
 """Squares of as many numbers are added up in their own type; what comes out, in float64."""
 

@@ -51,8 +51,6 @@ from tuckermix.selection.shared import EMBEDDINGS, Embedded, Features
 from tuckermix.selection.views import looks_of
 from tuckermix.sources import as_blocks
 
-__all__ = ["AutoClustering"]
-
 LOGGER = logging.getLogger(__name__)
 
 PART = 1500

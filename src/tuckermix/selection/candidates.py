@@ -18,8 +18,6 @@ from tuckermix.labels import GraphLabels
 from tuckermix.selection.multiview import MultiViewClustering
 from tuckermix.selection.views import spectrum_of
 
-__all__ = ["FEATURES", "built_in_candidates", "has_norms", "is_image", "is_noisy"]
-
 AUTO, NETWORK, ALL = "auto", "network", "all"
 FEATURES = (AUTO, PIXELS, SCATTERING, NETWORK, ALL)
 """Which views are compared."""

@@ -48,8 +48,6 @@ from tuckermix.numerics.points import nearest_neighbors
 from tuckermix.selection.shared import Features
 from tuckermix.sources import as_blocks
 
-__all__ = ["MultiViewClustering"]
-
 
 @declare
 class MultiViewClustering(TreeMixin, ClusterMixin, BaseEstimator):

@@ -10,8 +10,6 @@ import numpy as np
 
 from tuckermix._records import Record
 
-__all__ = ["Selection", "Trial", "share_nested", "weight_of"]
-
 NESTED = 0.95
 """Two partitions are nested where this share of the samples goes with its cluster."""
 

@@ -45,8 +45,6 @@ from tuckermix.selection.views import (
     rotated,
 )
 
-__all__ = ["Resampler", "agreement", "pivoted_cut", "restrict", "set_clusters"]
-
 
 @dataclass(frozen=True)
 class ResamplingSettings(Settings):

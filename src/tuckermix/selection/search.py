@@ -14,8 +14,6 @@ from tuckermix._threads import in_threads
 from tuckermix.selection.record import Selection, Trial, best_views, by_merit, summarize
 from tuckermix.selection.resampling import Resampler
 
-__all__ = ["Progress", "choose", "numbers_to_scan"]
-
 LOGGER = logging.getLogger(__name__)
 
 

@@ -13,8 +13,6 @@ from tuckermix._machine import default_limit
 from tuckermix.features import Texture
 from tuckermix.sources import as_blocks
 
-__all__ = ["Features", "in_memory"]
-
 EMBEDDINGS = "embeddings"
 """The name of the view of embeddings."""
 

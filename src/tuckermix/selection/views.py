@@ -30,8 +30,6 @@ from tuckermix.selection.multiview import MultiViewClustering
 from tuckermix.selection.shared import Features
 from tuckermix.sources import as_source
 
-__all__ = ["Look", "Spectrum", "looks_of", "ridge_points", "spectrum_of"]
-
 RELATIVE_RANK = 1e-6
 """Directions whose singular value is below this part of the largest are rounding."""
 

@@ -48,19 +48,6 @@ from tuckermix.numerics.linalg import (
 )
 from tuckermix.numerics.tensor import mode_dot, mode_gram, multi_mode_dot, squared_norm
 
-__all__ = [
-    "Blocks",
-    "Measure",
-    "MemoryBlocks",
-    "Sketch",
-    "Source",
-    "SpanSettings",
-    "Spans",
-    "add_parts",
-    "as_blocks",
-    "as_source",
-]
-
 HOST_BLOCK_BYTES = 2 * 2**20
 """The least size of a block on a processor: what is done with a smaller one takes so little time
 that its calls of Python, one thread at a time, would be the most of it."""
