@@ -85,6 +85,19 @@ def summary():
     return lambda path: json.loads((path / "summary.json").read_text())
 
 
+@pytest.fixture
+def page_value():
+    """Return a function that reads a value of the page in a folder of results."""
+
+    def call(path, part="data"):
+        page = (path / "report.html").read_text(encoding="utf-8")
+        return json.loads(
+            re.search(rf'<script[^>]* id="{part}">(.*?)</script>', page, re.DOTALL)[1]
+        )
+
+    return call
+
+
 def assert_one_line(text):
     assert text.endswith("\n")
     assert text.count("\n") == 1, text

@@ -153,7 +153,7 @@ def test_a_broken_file_is_skipped_and_listed(run, fails, desk, cells, summary):
 
 
 @pytest.mark.parametrize("how", ["mp4", "npy", "axes"])
-def test_a_video_is_drawn_as_frames(run, desk, how):
+def test_a_video_is_drawn_as_frames(run, desk, how, page_value):
     rng = np.random.default_rng(0)
     words = []
     if how == "mp4":
@@ -170,11 +170,9 @@ def test_a_video_is_drawn_as_frames(run, desk, how):
         np.save(name, rng.random((10, 8, 12, 12)))
         words = ["--kind", "video"] if how == "npy" else ["--axes", "NTYX"]
     assert run("cluster", name, "-k", 2, "-q", *words)[0] == 0
-    page = (desk / f"{name}-clusters" / "report.html").read_text()
-    shown = [
-        part.count("<img") for part in re.findall(r'<div class="centroid.*?</div>', page, re.DOTALL)
-    ]
-    assert shown == [6, 6]  # frames over time, and not three slices
+    data, films = (page_value(desk / f"{name}-clusters", part) for part in ("data", "films"))
+    assert (data["kind"], data["frames"]) == ("video", 8)  # frames over time, not three slices
+    assert len(films) == 10
 
 
 # --- messages in the words of the command line ---------------------------------------------------
@@ -291,16 +289,6 @@ def test_settings_have_types(run, desk, cells):
 
 
 # --- the report ----------------------------------------------------------------------------------
-
-
-def test_numbers_leave_single_marks_free(run, desk, cells):
-    np.save("few.npy", cells[0][:6])
-    assert run("cluster", "few.npy", "-k", 6, "-q", "--assign-labels", "argmax")[0] == 0
-    page = (desk / "few.npy-clusters" / "report.html").read_text()
-    numbers = re.findall(r'<text class="n\d+" x="(\d+)" y="(-?\d+)"', page)
-    marks = set(re.findall(r"M(\d+) (\d+)m", page))
-    assert len(numbers) == 6
-    assert not marks & set(numbers)
 
 
 def test_classes_are_shown_for_many_clusters(run, desk):
