@@ -28,6 +28,14 @@ def test_demo_replaces_a_demo_and_nothing_else(run, fails, tmp_path):
     (out / "summary.json").write_text('{"command": "tuckermix cluster photos"}')
     assert "holds results already" in fails("demo", "-o", out, "-q")
     assert run("demo", "-o", out, "-q", "--force")[0] == 0
+    for name in ("labels.csv", "model.tuckermix", "report.html", "summary.json"):
+        (out / name).unlink()
+    (out / "clusters.png").write_bytes(b"mine")
+    assert "holds results already (clusters.png)" in fails("demo", "-o", out, "-q")
+    (out / "clusters.png").unlink()
+    (out / "clusters.png").symlink_to(tmp_path / "elsewhere")
+    assert "it is a link to" in fails("demo", "-o", out, "-q", "--force")
+    assert not (tmp_path / "elsewhere").exists()
 
 
 def test_demo_as_json(run, tmp_path):

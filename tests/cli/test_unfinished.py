@@ -14,7 +14,8 @@ from tuckermix.cli._console import Console
 from tuckermix.cli._journal import Journal
 from tuckermix.cli._unfinished import Unfinished, key_of
 from tuckermix.datasets import Dataset, make_tensor_clusters, read
-from tuckermix.selection import Selection, Trial
+from tuckermix.selection import AutoClustering, Selection, Trial
+from tuckermix.selection.resampling import Resampler
 
 posix = pytest.mark.skipif(
     os.name != "posix", reason="links, owners and kill -9 as on POSIX systems"
@@ -125,7 +126,7 @@ def test_a_journal_signed_by_somebody_else_is_ignored(photos, tmp_path, monkeypa
 def test_a_home_that_cannot_be_written_to_stops_nothing(tmp_path, monkeypatch, capsys):
     (tmp_path / "file").touch()
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "file"))
-    assert begin(tmp_path / "out", quiet=False).choice(lambda: CHOSEN) == CHOSEN
+    assert begin(tmp_path / "out", quiet=False).choice(lambda _: CHOSEN) == CHOSEN
     assert "its key cannot be kept" in capsys.readouterr().err
 
 
@@ -242,7 +243,7 @@ def test_quick_work_leaves_nothing_and_asks_for_no_key(photos, tmp_path, monkeyp
     read(photos, remember=unfinished.remember)
     unfinished.under(lambda: pytest.fail("all samples were read for a key"))
     with unfinished.guarding():
-        assert unfinished.choice(lambda: CHOSEN) == CHOSEN
+        assert unfinished.choice(lambda _: CHOSEN) == CHOSEN
         assert unfinished.fitted() is None
         unfinished.keep_fitted(None, 0.1)
     assert not unfinished.path.exists()
@@ -259,13 +260,13 @@ CHOSEN = (FOUND, 17)
 
 def test_a_choice_is_made_once(tmp_path):
     first = begin(tmp_path / "out")
-    assert first.choice(lambda: CHOSEN) == CHOSEN
+    assert first.choice(lambda _: CHOSEN) == CHOSEN
     dropped(first)
     again = begin(tmp_path / "out")
-    assert again.choice(lambda: pytest.fail("chosen twice")) == CHOSEN
+    assert again.choice(lambda _: pytest.fail("chosen twice")) == CHOSEN
     dropped(again)
     other = begin(tmp_path / "out", "o" * 16)
-    assert other.choice(lambda: (Selection([], 2, "x"), 0))[0].n_clusters == 2
+    assert other.choice(lambda _: (Selection([], 2, "x"), 0))[0].n_clusters == 2
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"trials": [{}]}', "[" * 100_000])
@@ -273,7 +274,35 @@ def test_a_choice_of_another_version_is_made_again(tmp_path, text):
     journal = Journal(tmp_path / ".out.unfinished")
     journal.append(["choice", "k" * 16], text.encode())
     journal.close()
-    assert begin(tmp_path / "out").choice(lambda: CHOSEN) == CHOSEN
+    assert begin(tmp_path / "out").choice(lambda _: CHOSEN) == CHOSEN
+
+
+@pytest.mark.parametrize("at", [1, 40])
+def test_a_kill_while_choosing_loses_no_comparison(tmp_path, monkeypatch, at):
+    X = make_tensor_clusters(80, (6, 5), 4, random_state=0).X
+    compare, counts = Resampler._agreement, []
+
+    def counted(resampler, item):
+        if len(counts) == at:
+            raise KeyboardInterrupt
+        counts.append(item)
+        return compare(resampler, item)
+
+    def chosen(unfinished):
+        model = AutoClustering(random_state=0)._fit(X, None, unfinished.choice)
+        dropped(unfinished)
+        return model.selection_.to_dict(), model.labels_.tolist()
+
+    whole = chosen(begin(tmp_path / "undisturbed"))
+    monkeypatch.setattr(Resampler, "_agreement", counted)
+    with pytest.raises(KeyboardInterrupt):
+        chosen(killed := begin(tmp_path / "out"))
+    dropped(killed)
+    done, at = len(counts), -1
+    assert chosen(begin(tmp_path / "out")) == whole
+    after, counts = len(counts) - done, []
+    chosen(begin(tmp_path / "another"))
+    assert done + after == len(counts)
 
 
 def test_a_fitted_model_is_found_again(tmp_path):
@@ -296,7 +325,7 @@ def test_a_fitted_model_is_found_again(tmp_path):
 def test_success_takes_everything_away(tmp_path):
     unfinished = begin(tmp_path / "out")
     with unfinished.guarding():
-        unfinished.choice(lambda: CHOSEN)
+        unfinished.choice(lambda _: CHOSEN)
         assert unfinished.path.is_file()
     assert not unfinished.path.exists()
 
@@ -306,20 +335,20 @@ def test_failure_says_where_it_is(tmp_path, capsys):
 
     def interrupt():
         with unfinished.guarding():
-            unfinished.choice(lambda: CHOSEN)
+            unfinished.choice(lambda _: CHOSEN)
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         interrupt()
     assert f"The work so far is kept in {unfinished.path} (0.0 MB)" in capsys.readouterr().err
     dropped(unfinished)
-    begin(tmp_path / "out", quiet=False).choice(lambda: CHOSEN)
+    begin(tmp_path / "out", quiet=False).choice(lambda _: CHOSEN)
     assert "Continuing an earlier run, from" in capsys.readouterr().err
 
 
 def test_a_full_disk_stops_nothing(tmp_path, monkeypatch):
     monkeypatch.setattr(shutil, "disk_usage", lambda path: type("Usage", (), {"free": 0}))
-    assert begin(tmp_path / "full").choice(lambda: CHOSEN) == CHOSEN
+    assert begin(tmp_path / "full").choice(lambda _: CHOSEN) == CHOSEN
     assert not (tmp_path / ".full.unfinished").exists()
 
 

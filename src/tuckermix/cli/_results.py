@@ -71,12 +71,13 @@ def result_folder(path: Path) -> Iterator[Path]:
         yield path
 
 
-def refuse_to_replace(folder: Path, force: bool, unless: str | None = None) -> None:
+def refuse_to_replace(folder: Path, force: bool, *more: str, unless: str | None = None) -> None:
     """Raise if a folder holds results, unless told to replace them or made by one command."""
+    names = (*FILES, *more)
     if folder.is_dir():
-        for name in FILES:
+        for name in names:
             refuse_link(folder / name)
-    there = [name for name in FILES if (folder / name).exists()]
+    there = [name for name in names if (folder / name).exists()]
     if not there or force:
         return
     if unless is not None:

@@ -14,6 +14,7 @@ import json
 import os
 import shutil
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -31,6 +32,7 @@ from tuckermix.cli._console import Console
 from tuckermix.cli._journal import Journal, JournalError
 from tuckermix.datasets import Dataset
 from tuckermix.selection import Selection, Trial
+from tuckermix.selection.resampling import Recall
 from tuckermix.summary import versions
 
 DAMAGED = (ValueError, TypeError, KeyError, RecursionError)
@@ -127,6 +129,7 @@ class Unfinished:
         self.path = whole.parent / f".{whole.name}.unfinished"
         self.console, self.keeping = console, keeping or Keeping.from_environment()
         self._told = False
+        self._turn = threading.Lock()  # numbers of clusters are compared in threads
         self._key: Callable[[], str] = str
         self._journal: Journal | None = None
         try:
@@ -168,11 +171,12 @@ class Unfinished:
 
     def _found(self, head: list[Any]) -> bytes | None:
         """Return the values of a record, and say once that the run continues."""
-        values = None if self._journal is None else self._journal.read(head)
-        if values is not None and not self._told:
-            self._told = True
-            self.console.note(f"Continuing an earlier run, from {self.path}.")
-        return values
+        with self._turn:
+            values = None if self._journal is None else self._journal.read(head)
+            if values is not None and not self._told:
+                self._told = True
+                self.console.note(f"Continuing an earlier run, from {self.path}.")
+            return values
 
     def _keep(
         self, seconds: float, head: Callable[[], list[Any]], values: Callable[[], bytes]
@@ -180,12 +184,13 @@ class Unfinished:
         """Add a record of work that took that long, where there is room."""
         if self._journal is None or seconds < self.keeping.seconds:
             return
-        try:
-            content = values()
-            if shutil.disk_usage(self.path.parent).free >= self.keeping.room * len(content):
-                self._journal.append(head(), content)
-        except (JournalError, OSError) as error:  # a disk that fails stops nothing
-            self._ignore(error)
+        with self._turn:
+            try:
+                content = values()
+                if shutil.disk_usage(self.path.parent).free >= self.keeping.room * len(content):
+                    self._journal.append(head(), content)
+            except (JournalError, OSError) as error:  # a disk that fails stops nothing
+                self._ignore(error)
 
     def remember(self, read_one: Callable[..., Any]) -> Callable[..., Any]:
         """Wrap the reader of one file of a folder, so that no file is read twice.
@@ -223,13 +228,13 @@ class Unfinished:
 
         return read
 
-    def choice(self, choose: Callable[[], tuple[Selection, int]]) -> tuple[Selection, int]:
+    def choice(self, choose: Callable[[Recall], tuple[Selection, int]]) -> tuple[Selection, int]:
         """Return the choice of an earlier run, or choose and keep it.
 
         Parameters
         ----------
         choose : callable
-            Makes the choice.
+            Makes the choice, given what recalls the comparisons of a run that did not come so far.
 
         Returns
         -------
@@ -243,7 +248,19 @@ class Unfinished:
             with suppress(*DAMAGED):
                 return _choice(found.decode())
         start = time.monotonic()
-        chosen, seed = choose()
+
+        def recall(name: str, compute: Callable[[], list[float]]) -> list[float]:
+            head = ["compared", name]
+            known = self._found([*head, self._key()]) if self._has(*head) else None
+            if known is not None:
+                with suppress(*DAMAGED):
+                    return [float(value) for value in json.loads(known)]
+            values = compute()
+            taken = time.monotonic() - start
+            self._keep(taken, lambda: [*head, self._key()], json.dumps(values).encode)
+            return values
+
+        chosen, seed = choose(recall)
         values = chosen.to_dict() | {"trials": [trial.to_dict() for trial in chosen.trials]}
         text = json.dumps({**values, "seed": seed}, default=lambda value: value.item())
         taken = time.monotonic() - start
@@ -276,9 +293,9 @@ class Unfinished:
 
         self._keep(seconds, lambda: ["model", self._key()], content)
 
-    def _has(self, what: str) -> bool:
+    def _has(self, *what: str) -> bool:
         """Tell whether there is such a record, of this run or another: the key is costly."""
-        return self._journal is not None and self._journal.has(what)
+        return self._journal is not None and self._journal.has(*what)
 
 
 def _sample_bytes(sample: np.ndarray, kind: str) -> bytes:

@@ -46,7 +46,7 @@ def demo(
     data = load("digits")
     model = TuckerClustering(10, random_state=SEED)
     X = as_floating(data.X)
-    _results.refuse_to_replace(out, force, unless=COMMAND)
+    _results.refuse_to_replace(out, force, PICTURE, unless=COMMAND)
     with _results.result_folder(out):
         code = fit_and_write(
             model,

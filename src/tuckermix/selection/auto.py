@@ -45,7 +45,7 @@ from tuckermix.selection.candidates import (
 )
 from tuckermix.selection.multiview import MultiViewClustering, cluster_means
 from tuckermix.selection.record import Selection
-from tuckermix.selection.resampling import Resampler, set_clusters
+from tuckermix.selection.resampling import Recall, Resampler, set_clusters
 from tuckermix.selection.search import Progress, at_the_end, choose
 from tuckermix.selection.shared import EMBEDDINGS, Embedded, Features
 from tuckermix.selection.views import looks_of
@@ -58,13 +58,14 @@ PART = 1500
 square, and views and numbers of clusters already differ by less than what they leave open."""
 
 
-Remember = Callable[[Callable[[], tuple[Selection, int]]], tuple[Selection, int]]
+Decide = Callable[[Recall | None], tuple[Selection, int]]
+Remember = Callable[[Decide], tuple[Selection, int]]
 """Is given the function that makes the choice, and returns what was chosen, with a seed."""
 
 
-def _as_chosen(decide: Callable[[], tuple[Selection, int]]) -> tuple[Selection, int]:
+def _as_chosen(decide: Decide) -> tuple[Selection, int]:
     """Remember nothing."""
-    return decide()
+    return decide(None)
 
 
 def _flatten(X: Any) -> Any:
@@ -448,11 +449,13 @@ class AutoClustering(CallbackSupportMixin, ClusterMixin, BaseEstimator):
         if features.embeddings is not None:
             candidates.append((EMBEDDINGS, make_pipeline(Embedded(), TuckerClustering())))
 
-        def decide() -> tuple[Selection, int]:
+        def decide(recall: Recall | None) -> tuple[Selection, int]:
             some, rows, most = part, kept, size
             while True:
                 seen = features if some is X else features.of_part(some, rows)
-                resampler = Resampler(some, candidates, rng, judge, weigh=image, features=seen)
+                resampler = Resampler(
+                    some, candidates, rng, judge, weigh=image, features=seen, recall=recall
+                )
                 selection = choose(resampler, wanted, progress)
                 if wanted is not None or most >= n_samples or not at_the_end(selection):
                     return selection, int(rng.integers(2**31))

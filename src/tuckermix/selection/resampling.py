@@ -94,6 +94,9 @@ class ResamplingSettings(Settings):
 Key = tuple[int, str]
 """A number of clusters and the name of a candidate."""
 
+Recall = Callable[[str, Callable[[], list[float]]], list[float]]
+"""Is given a name and a function; returns the values that an earlier run had, or computes them."""
+
 
 @dataclass
 class _Run:
@@ -126,6 +129,8 @@ class Resampler:
         candidate has no graph of its own.
     features : Features or None, default=None
         Features of the same samples, where some are known.
+    recall : callable, default=None
+        Is asked for each agreement of subsamples, see `Recall`; None computes all of them.
     """
 
     def __init__(
@@ -137,6 +142,7 @@ class Resampler:
         *,
         weigh: bool = False,
         features: Features | None = None,
+        recall: Recall | None = None,
     ):
         self.X = X
         self.features = Features(X) if features is None else features
@@ -146,6 +152,8 @@ class Resampler:
         self.looks = {name: looks_of(estimator) for name, estimator in candidates}
         self.weigh = weigh and None not in self.looks.values()
         self.seed = int(rng.integers(2**31))
+        self._recall = recall or (lambda _, compute: compute())
+        self._name = str(self.seed)
         self._spectra: dict[str, Spectrum] = {}
         self._forget()
 
@@ -190,6 +198,7 @@ class Resampler:
         looks = [look for name in names for look in self.looks[name] or []]
         wanted = list(dict.fromkeys(look.features for look in looks))
         noise = copy.copy(self)
+        noise._name = f"{self._name}, noise {place}"
         rng = np.random.default_rng([self.seed, 1, place])
         turned = rotated([self._spectra[name] for name in wanted], rng)
         noise._spectra = dict(zip(wanted, turned, strict=True))
@@ -228,23 +237,27 @@ class Resampler:
             A, parts, pair = self._vectors(name, rung, None, numbers[-1])
             J = self._judging(name, rung, A)
             weighing = self._graph(self.looks[name], rung, None, few=True) if self.weigh else None
-            cuts = [self._vectors(name, rung, keep, numbers[-1])[1:] for keep in keeps]
-            found = []
-            for n_clusters in numbers:
-                if parts > n_clusters:
-                    continue
-                labels = pivoted_cut(pair, n_clusters)
-                shares = [
-                    agreement(labels[keep], pivoted_cut(part, n_clusters))
-                    if pieces <= n_clusters
-                    else 0.0
-                    for keep, (pieces, part) in zip(keeps, cuts, strict=True)
+            labels = {n: pivoted_cut(pair, n) for n in numbers if n >= parts}
+
+            def agreements() -> list[float]:
+                cuts = [self._vectors(name, rung, keep, numbers[-1])[1:] for keep in keeps]
+                each = [
+                    [
+                        agreement(whole[keep], pivoted_cut(part, n)) if pieces <= n else 0.0
+                        for keep, (pieces, part) in zip(keeps, cuts, strict=True)
+                    ]
+                    for n, whole in labels.items()
                 ]
+                return [float(np.mean(of_number)) for of_number in each]
+
+            shares = self._recall(f"{self._name}, {numbers} {name}", agreements)
+            found = []
+            for (n_clusters, whole), share in zip(labels.items(), shares, strict=True):
                 weight = 1.0
                 if weighing is not None:
-                    weight = weight_of(modularity(weighing, labels), n_clusters)
-                about = (modularity(J, labels), len(keeps), weight_within(A, labels), weight)
-                found.append((Trial(n_clusters, name, float(np.mean(shares)), *about), labels))
+                    weight = weight_of(modularity(weighing, whole), n_clusters)
+                about = (modularity(J, whole), len(keeps), weight_within(A, whole), weight)
+                found.append((Trial(n_clusters, name, share, *about), whole))
             return found
 
         trials: list[Trial] = []
@@ -332,7 +345,12 @@ class Resampler:
         return _Run(labels, quality, weight_within(A, labels), weight, [], guess)
 
     def _part(self, item: tuple[Key, int]) -> float:
-        """Label a subsample; return its agreement with the labels of all samples."""
+        """Return the agreement of a subsample's labels with those of all samples."""
+        (n_clusters, name), place = item
+        where = f"{self._name}, {n_clusters} {name} {place}"
+        return self._recall(where, lambda: [self._agreement(item)])[0]
+
+    def _agreement(self, item: tuple[Key, int]) -> float:
         (n_clusters, name), place = item
         run, keep = self._runs[item[0]], self.subsample(place)
         looks = self.looks[name]
