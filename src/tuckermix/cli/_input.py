@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -19,7 +19,7 @@ from tuckermix._optional import require
 from tuckermix._tables import rows_of_text
 from tuckermix.cli._console import Console, UsageError, in_options
 from tuckermix.cli._results import SUMMARY
-from tuckermix.datasets import Dataset, ReadError, load, read
+from tuckermix.datasets import Dataset, ReadError, load, read, read_embeddings
 from tuckermix.summary import known, printable
 
 LISTED = 10
@@ -205,6 +205,12 @@ def _short(name: str) -> str:
     """Return a name without its folders and its ending."""
     base = name.replace("\\", "/").rpartition("/")[2]
     return re.sub(r"\.(nii\.gz|[A-Za-z0-9]{1,5})$", "", base)
+
+
+def embeddings_of(elsewhere: Mapping[str, Path | None], data: Dataset) -> np.ndarray | None:
+    """Return the embeddings of the samples as --embeddings asks, or None."""
+    path = elsewhere["embeddings"]
+    return None if path is None else read_embeddings(path, data.names)
 
 
 def tell(console: Console, data: Dataset, classes: np.ndarray | None = None) -> None:

@@ -131,6 +131,32 @@ class Reading(Group):
     ] = "skip"
 
 
+class Elsewhere(Group):
+    """Files of networks and of vectors that the user has already."""
+
+    network: Annotated[
+        Path | None,
+        within("The model")(
+            metavar="FILE",
+            help="An ONNX file: a network of your own in place of that of tuckermix[photos].",
+        ),
+    ]
+    embeddings: Annotated[
+        Path | None,
+        reads(
+            metavar="FILE",
+            help="Vectors or maps of the samples, computed elsewhere: a table or an array, rows by "
+            "name or in the order of INPUT. One more view.",
+        ),
+    ]
+
+    @property
+    def states(self) -> list[tuple[str, int, int]]:
+        """The files as they are now: their paths, sizes and times."""
+        files = [path for path in self.values() if path is not None]
+        return [(str(path), path.stat().st_size, path.stat().st_mtime_ns) for path in files]
+
+
 class Running(Group):
     """How rows of the tables are computed: what `reproduce` and `benchmark` both take."""
 

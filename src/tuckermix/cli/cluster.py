@@ -131,6 +131,7 @@ def cluster(
             words=WORDS,
         ),
     ] = None,
+    elsewhere: options.Elsewhere,
     scale: Annotated[
         str,
         models(
@@ -186,7 +187,7 @@ def cluster(
     settings["ranks"] = options.parse_ranks(settings["ranks"])
     reading = options.reading(given)
     # All that can be wrong with options is said before minutes of reading.
-    model, note = _features.estimator(n_clusters, features, scale, settings, seed)
+    model, note = _features.estimator(n_clusters, features, scale, settings, seed, elsewhere)
     options.check("--kind", kind, _names.KINDS)
     require_packages()
     name = Path(os.path.abspath(source)).name or "input"
@@ -223,8 +224,10 @@ def cluster(
         elif features is None and _features.would_gain(data):
             console.note(_features.FOR_PHOTOS)
         about = {"model": repr(model), "device": device, "pixels": pixels}
-        unfinished.under(partial(key_of, data, source, **about))
+        unfinished.under(partial(key_of, data, source, elsewhere=elsewhere.states, **about))
         model.reading_ = _features.reading_of(source, data, reading, pixels=pixels)
+        if elsewhere["embeddings"] is not None:
+            model.reading_["embeddings"] = str(elsewhere["embeddings"])
         drawn = _input.picture_kind_of(data) if kind == "auto" else kind
         with _input.naming(data):
             code = fit_and_write(
@@ -235,6 +238,8 @@ def cluster(
                 as_json=as_json,
                 device=device,
                 unfinished=unfinished,
+                embeddings=_input.embeddings_of(elsewhere, data),
+                network=elsewhere["network"],
                 truth=classes,
                 names=data.names,
                 source=source,
@@ -258,15 +263,18 @@ def fit_and_write(
     as_json: bool,
     device: str = "cpu",
     unfinished: Unfinished | None = None,
+    embeddings: Any = None,
+    network: Path | None = None,
     **about: Any,
 ) -> int:
     """Fit `model` to `X`, write the results to `folder` and say what came out.
 
-    What is known `about` the samples goes to `write_results`. A model that an `unfinished` run has
-    fitted is taken as it is.
+    `embeddings` are those of the samples, `network` the file of --network. What is known `about`
+    the samples goes to `write_results`. A model that an `unfinished` run has fitted is taken as it
+    is.
     """
     from tuckermix._array_api import is_dask
-    from tuckermix.cli import _input, _results
+    from tuckermix.cli import _features, _input, _results
     from tuckermix.plots.fitted import placed
     from tuckermix.selection.shared import Features, in_memory
 
@@ -278,7 +286,7 @@ def fit_and_write(
     if final is not model:
         with console.stage("Features"):
             moved = in_memory(model[:-1].fit_transform(moved))
-    seen = Features(moved)
+    seen = Features(moved, None if embeddings is None else _input.to_device(embeddings, device))
     if earlier is None:
         chooses = hasattr(final, "select")
         with console.stage("Choosing and fitting" if chooses else "Fitting"):
@@ -293,6 +301,7 @@ def fit_and_write(
             console.note(line)
     else:
         fitted, seconds = earlier
+        _features.use_network(fitted, network)
         fitted.reading_, model = getattr(model, "reading_", None), fitted
         final = last_step(model)
 

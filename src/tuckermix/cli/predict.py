@@ -42,6 +42,7 @@ def predict(
     force: options.Force = False,
     *,
     given: options.Reading,
+    elsewhere: options.Elsewhere,
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
 ) -> int:
@@ -55,8 +56,9 @@ def predict(
     from tuckermix._validation import as_floating
     from tuckermix.cli import _features, _input, _results
     from tuckermix.persistence import load
-    from tuckermix.plots.fitted import placed
-    from tuckermix.summary import printable
+    from tuckermix.plots.fitted import as_fitted, placed
+    from tuckermix.selection.shared import Features
+    from tuckermix.summary import innermost, printable
 
     console = Console(quiet)
     if out is not None and out.exists() and not force:
@@ -72,6 +74,7 @@ def predict(
             )
         model_path = model_path / _results.MODEL
     model = load(model_path)
+    _features.use_network(model, elsewhere["network"])
     with console.stage(f"Reading {source}"):
         reading = _features.reading_as_before(model, source, reading)
         data = _input.read_input(source, **reading)
@@ -83,10 +86,12 @@ def predict(
         final = last_step(model)
         X = as_floating(data.X)
         seen = X if final is model else model[:-1].transform(X)
-        at = placed(final, seen)
+        embeddings = _input.embeddings_of(elsewhere, data)
+        about = {"embeddings": embeddings} if hasattr(final, "selection_") else {}
+        at = placed(final, seen, Features(as_fitted(innermost(final), seen), embeddings))
         proba = to_numpy(at.proba)
         scores = None if at.scores is None else to_numpy(at.scores)
-        labels = proba.argmax(axis=1) if scores is None else to_numpy(final.predict(seen))
+        labels = proba.argmax(axis=1) if scores is None else to_numpy(final.predict(seen, **about))
     if as_json:
         notes = [in_options(note) for note in data.extra.get("notes", [])]
         values = {

@@ -89,22 +89,35 @@ NETWORK_LAYERS = {
 """Layers of the built-in network that are worth comparing, with words for people."""
 
 
-def network_views(**options: Any) -> list[View]:
-    """Return one view for each layer of the built-in network that is worth comparing.
+BUILT_IN = "efficientnet-lite0"
+"""The name of the network that comes with the extra ``photos``."""
+
+LAST_MAP = "last map"
+
+
+def network_views(model: Any = BUILT_IN, **options: Any) -> list[View]:
+    """Return one view for each layer of a network that is worth comparing.
 
     Parameters
     ----------
+    model : str, path or torch.nn.Module, default="efficientnet-lite0"
+        The network. Those that are not built in give their last map and its mean, at their size.
     **options : object
         Further parameters of `Network`, such as `size`.
 
     Returns
     -------
     views : list of View
-        Named "network, block 8" and so on. They need the extra ``photos``.
+        Named "network, block 8" and so on. Those of the built-in one need the extra ``photos``.
     """
+    layers: dict[str, str | None] = {layer: layer for layer in NETWORK_LAYERS}
+    if not (isinstance(model, str) and model == BUILT_IN):
+        layers, options = {LAST_MAP: None, "pooled": "pooled"}, {**options, "model": model}
+        options.pop("size", None)  # it has one of its own
+    words = {LAST_MAP: "things and where they are, as your network sees them", **NETWORK_LAYERS}
     return [
-        View(f"network, {layer}", words, (("Network", {"layer": layer, **options}),))
-        for layer, words in NETWORK_LAYERS.items()
+        View(f"network, {name}", words[name], (("Network", {"layer": layer, **options}),))
+        for name, layer in layers.items()
     ]
 
 
@@ -114,7 +127,7 @@ VIEWS = {
     view.name: view
     for view in (
         *(PIXELS, SCATTERING, LOG_SCATTERING, NORM_ONE, NORM_ONE_NEAREST, RELATIVE_SCATTERING),
-        *(TEXTURE, *network_views(), EMBEDDINGS),
+        *(TEXTURE, *network_views(), network_views(None)[0], EMBEDDINGS),
     )
 }
 """All views by name."""

@@ -13,7 +13,7 @@ from tuckermix._array_api import asarray_like, blocks, get_namespace, is_numpy, 
 from tuckermix._records import Record
 from tuckermix._threads import one_blas_thread
 from tuckermix.selection.multiview import MultiViewClustering
-from tuckermix.selection.shared import Features
+from tuckermix.selection.shared import EMBEDDINGS, Features
 from tuckermix.summary import innermost
 
 RESPONSES = ("predict_proba", "memberships")
@@ -141,6 +141,9 @@ def placed(estimator: Any, X: Any, features: Features | None = None) -> Placed:
     if features is None:
         features = Features(as_fitted(innermost(estimator), X))
     best = getattr(estimator, "best_estimator_", estimator)
+    selection = getattr(estimator, "selection_", None)
+    if selection is not None and selection.view == EMBEDDINGS:
+        features = Features(estimator._samples(features.X, "predict", features.embeddings))
     outliers = getattr(innermost(best), "outliers", "keep") == "label"
     if isinstance(best, MultiViewClustering):
         several = best._places(features)

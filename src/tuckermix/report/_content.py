@@ -163,12 +163,17 @@ def reading_lines(
         return "", ""
     options = {key: value for key, value in reading.items() if key != "suffix"}
     name = "read"
+    embeddings = options.pop("embeddings", None)
     if skipped:
         options["on_error"] = "skip"
     if not Path(source).exists():  # a dataset by its name
         name, options = "load", {}
     given = "".join(f", {key}={value!r}" for key, value in options.items())
     lines = f"X = {name}({source!r}{given}).X\n"
+    if embeddings is not None:
+        lines = f"data = {name}({source!r}{given})\nX = data.X\n"
+        lines += f"embeddings = read_embeddings({embeddings!r}, data.names)\n"
+        name = f"{name}, read_embeddings"
     if scene is not None:
         lines += "X = X.reshape(-1, X.shape[-1])  # a pixel is a sample\n"
     return f"from tuckermix.datasets import {name}\n", lines
@@ -179,7 +184,12 @@ def snippet(model: Any, transformers: Any = (), reading: tuple[str, str] = ("", 
     call, (imported, read) = _call(model, ("n_clusters",)), reading
     if transformers:
         call = f"make_pipeline({', '.join([*map(_call, transformers), call])})"
-    lines = [f"model = {call}", "labels = model.fit_predict(X)"]
+    given = "X"
+    if "read_embeddings" in imported:
+        given += (
+            f", {type(model).__name__.lower() + '__' if transformers else ''}embeddings=embeddings"
+        )
+    lines = [f"model = {call}", f"labels = model.fit_predict({given})"]
     return f"{_imports(call)}{imported}\n{read}" + "\n".join(lines)
 
 

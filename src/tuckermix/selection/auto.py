@@ -29,7 +29,8 @@ from tuckermix._validation import (
     check_tensor,
 )
 from tuckermix.clustering import TuckerClustering
-from tuckermix.features.registry import require_network
+from tuckermix.features import Network
+from tuckermix.features.registry import BUILT_IN, require_network
 from tuckermix.labels.outliers import check_outliers
 from tuckermix.labels.tree import Tree
 from tuckermix.selection.candidates import (
@@ -117,6 +118,8 @@ class AutoClustering(CallbackSupportMixin, ClusterMixin, BaseEstimator):
         `tuckermix.features.Texture`. Samples that are no images, videos or volumes of at least 16 ×
         16 have views of themselves only; tables, volumes and videos without negative entries are
         compared at norm 1 too.
+    network : str, path or torch.nn.Module, default="efficientnet-lite0"
+        The network for "network" and "all": any that `tuckermix.features.Network` takes.
     candidates : list of (str, estimator) or None, default=None
         Views of your own in place of those: clusterers with `n_clusters` and `fit_predict`. They
         are cloned. `TuckerClustering`, pipelines that end in it and `MultiViewClustering` are
@@ -176,6 +179,7 @@ class AutoClustering(CallbackSupportMixin, ClusterMixin, BaseEstimator):
 
     n_clusters: Any = field(default=AUTO, kw_only=False)
     features: str = AUTO
+    network: Any = BUILT_IN
     candidates: Any = None
     max_samples: int = PART
     calibrate: bool = False
@@ -373,6 +377,8 @@ class AutoClustering(CallbackSupportMixin, ClusterMixin, BaseEstimator):
                     f"Got {self.n_clusters!r} instead."
                 ) from None
         check_option(self.features, "features", name, FEATURES)
+        if self.features in (NETWORK, ALL) and not self._is_built_in() and self.network is not None:
+            Network(self.network)._engine()
         check_integer(self.max_samples, "max_samples", name, minimum=2)
         check_outliers(self.outliers, self.false_alarms, name)
         self._given()
@@ -440,9 +446,11 @@ class AutoClustering(CallbackSupportMixin, ClusterMixin, BaseEstimator):
             candidates = [(name, _for_tensors(estimator, X)) for name, estimator in given]
         else:
             spatial = image or is_video(self.sample_shape_)
-            if spatial and self.features in (NETWORK, ALL):
+            if spatial and self._is_built_in() and self.features in (NETWORK, ALL):
                 require_network(f"AutoClustering(features={self.features!r})")
-            about = {} if image else {"noisy": is_noisy(part), "norms": has_norms(part)}
+            about: dict[str, Any] = {"network": self.network}
+            if not image:
+                about |= {"noisy": is_noisy(part), "norms": has_norms(part)}
             candidates = built_in_candidates(self.sample_shape_, self.features, **about)
             # A view of few directions finds groups in any noise; those of all directions do not.
             judge = None if image else candidates[0][0]
@@ -512,8 +520,18 @@ class AutoClustering(CallbackSupportMixin, ClusterMixin, BaseEstimator):
         features.check_embeddings(type(self).__name__)
         return features.embeddings
 
+    def _stored_parameters(self) -> dict[str, Any]:
+        """Return parameters as a file may have them: the name of a known network, or none."""
+        given = self.get_params(deep=False)
+        return given if self._is_built_in() else {**given, "network": None}
+
+    def _is_built_in(self) -> bool:
+        return isinstance(self.network, str) and self.network == BUILT_IN
+
     def _check_state(self) -> None:
         """Raise where fitted attributes, which a file may have made up, do not fit together."""
+        if self.network not in (None, BUILT_IN):
+            raise ValueError(f"its network {self.network!r} is not a known name")
         self.check_params()
         if not isinstance(self.selection_, Selection):
             raise ValueError("its selection_ is none")

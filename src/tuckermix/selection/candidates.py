@@ -13,7 +13,7 @@ from tuckermix._names import LOG_SCATTERING, PIXELS, SCATTERING
 from tuckermix._settings import Settings
 from tuckermix.clustering import TuckerClustering
 from tuckermix.features import Scale, Scattering
-from tuckermix.features.registry import TEXTURE, View, network_views
+from tuckermix.features.registry import BUILT_IN, TEXTURE, View, network_views
 from tuckermix.labels import GraphLabels
 from tuckermix.selection.multiview import MultiViewClustering
 from tuckermix.selection.views import spectrum_of
@@ -129,7 +129,12 @@ def has_norms(X: Array) -> bool:
 
 
 def built_in_candidates(
-    sample_shape: tuple[int, ...], features: str, *, noisy: bool = False, norms: bool = False
+    sample_shape: tuple[int, ...],
+    features: str,
+    *,
+    network: Any = BUILT_IN,
+    noisy: bool = False,
+    norms: bool = False,
 ) -> list[tuple[str, Any]]:
     """Return the candidates for samples of a shape.
 
@@ -139,6 +144,8 @@ def built_in_candidates(
         The shape of a sample.
     features : {"auto", "pixels", "scattering", "network", "all"}
         Which views are asked for.
+    network : str, path or torch.nn.Module, default="efficientnet-lite0"
+        The network whose maps are views.
     noisy : bool, default=False
         Whether the samples are mostly noise, see `is_noisy`.
     norms : bool, default=False
@@ -170,14 +177,15 @@ def built_in_candidates(
             ]
         if features == PIXELS or not is_video(sample_shape):
             return of_pixels
-        return _of_videos(of_pixels, features, coloured=len(sample_shape) > VIDEO_AXES)
+        coloured = len(sample_shape) > VIDEO_AXES
+        return _of_videos(of_pixels, features, network, coloured=coloured)
     near = make_pipeline(Scale("unit"), TuckerClustering(**settings.near))
     of_pixels.append((f"{NORM_ONE}, {NEAREST}", near))
     if features == PIXELS:
         return of_pixels
     colour = len(sample_shape) > 2 and sample_shape[2] > 1
     side = settings.colour_side if colour else settings.grey_side
-    of_network = [(view.name, _under(view)) for view in network_views(size=side)]
+    of_network = [(view.name, _under(view)) for view in network_views(network, size=side)]
     if features == NETWORK:
         return of_network
     of_waves = _of_waves(soft, settings.near)
@@ -187,22 +195,22 @@ def built_in_candidates(
     of_waves.insert(3, (f"{PIXELS} + {LOG_SCATTERING}", MultiViewClustering(both)))
     if features == AUTO:
         return [*of_pixels, *of_waves]
-    parts = next(name for name, _ in of_network if name.endswith("block 14"))
-    sums = [(parts, dict(of_network)[parts]), (LOG_SCATTERING, _strokes({}, log=True))]
-    of_network.append((f"{parts} + {LOG_SCATTERING}", MultiViewClustering(sums)))
+    for parts, model in [each for each in of_network if each[0].endswith("block 14")]:
+        sums = [(parts, model), (LOG_SCATTERING, _strokes({}, log=True))]
+        of_network.append((f"{parts} + {LOG_SCATTERING}", MultiViewClustering(sums)))
     return [*of_pixels, *of_waves, *of_network]
 
 
 def _of_videos(
-    of_pixels: list[tuple[str, Any]], features: str, *, coloured: bool
+    of_pixels: list[tuple[str, Any]], features: str, network: Any, *, coloured: bool
 ) -> list[tuple[str, Any]]:
     """Return the candidates for videos and volumes, given those of pixels."""
     settings = CandidateSettings.current()
     size = {"size": settings.video_side, "frames": settings.video_frames}
     of_network = [
         (view.name, _under(view))
-        for view in network_views(**size)
-        if view.name.endswith(("block 8", "block 14"))
+        for view in network_views(network, **size)
+        if not view.name.endswith(("block 15", "pooled"))
     ]
     of_waves = [] if coloured else [(TEXTURE.name, _under(TEXTURE))]  # it knows no colours
     if features == NETWORK:
