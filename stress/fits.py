@@ -5,6 +5,9 @@ one-hot rows, outliers) and parameters, fits with one, two and four BLAS threads
 what must hold for any fit: labels are predictions are the largest soft labels, everything is
 finite, weights and soft labels are distributions, labels are numbered by size, no label is lost
 where there are enough distinct samples, no warning comes from below, a saved model says the same.
+
+One seed in ten draws a pipeline after `Scattering`, one in twenty `AutoClustering`, and one in
+twenty samples with a mode of thousands.
 """
 
 from __future__ import annotations
@@ -24,10 +27,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
+from sklearn.pipeline import Pipeline, make_pipeline
 from threadpoolctl import threadpool_limits
 
 import tuckermix
-from tuckermix import TuckerClustering
+from tuckermix import AutoClustering, TuckerClustering
+from tuckermix.features import Scale, Scattering
 from tuckermix.labels import GraphLabels
 
 THREADS = (1, 2, 4)
@@ -47,6 +53,9 @@ EXTREME = 150
 DIGITS = {"float64": 6, "float32": 2}
 """Samples that agree to so many digits where labels look at them need not get different labels."""
 
+VARIANTS = {"pipeline": 0.1, "auto": 0.15, "wide": 0.2, "plain": 1.0}
+"""The kinds of fits, with the share of seeds that draws one of them or of those before."""
+
 KINDS = ("noise", "planted", "copies", "constant", "one-hot", "outliers", "low-rank", "integers")
 
 
@@ -54,11 +63,22 @@ class Broken(AssertionError):
     """Something that must hold does not."""
 
 
+def variant(seed: int) -> str:
+    """Return which kind of fit a seed draws."""
+    share = np.random.default_rng([seed, 1]).random()
+    return next(name for name, most in VARIANTS.items() if share < most)
+
+
 def draw(seed: int) -> tuple[np.ndarray, dict[str, Any]]:
     """Return the samples and the parameters of a seed."""
-    rng = np.random.default_rng(seed)
+    rng, kind = np.random.default_rng(seed), variant(seed)
     n_samples = int(rng.integers(1, 60))
     shape = tuple(int(size) for size in rng.integers(1, 9, size=rng.integers(1, 4)))
+    if kind == "wide":
+        long = int(np.exp(rng.uniform(np.log(300), np.log(6000))))
+        shape = ((long,), (2, long), (long, 1), (long, 3))[int(rng.integers(4))]
+    elif kind == "pipeline" or (kind == "auto" and rng.random() < 0.3):
+        shape = tuple(int(size) for size in rng.integers(1, 20, size=2))
     X = _samples(rng, str(rng.choice(KINDS)), n_samples, shape)
     n_clusters = int(rng.integers(1, min(n_samples, 8) + 1))
     assign_labels = str(rng.choice(["graph", "graph", "subspace", "memberships", "argmax"]))
@@ -72,6 +92,8 @@ def draw(seed: int) -> tuple[np.ndarray, dict[str, Any]]:
         float(rng.uniform(0.05, 0.99)),
         tuple(int(rng.integers(1, size + 1)) for size in shape),
     ][int(rng.integers(4))]
+    if kind == "pipeline" and isinstance(ranks, tuple | int):  # features have another shape
+        ranks = None
     parameters = {
         "n_clusters": n_clusters,
         "n_components": n_components,
@@ -121,28 +143,66 @@ def _samples(
     return X
 
 
+def estimator_of(seed: int, parameters: dict[str, Any]) -> Any:
+    """Return the estimator of a seed, not fitted."""
+    kind, rng = variant(seed), np.random.default_rng([seed, 2])
+    if kind == "auto":
+        features = str(rng.choice(["auto", "pixels"]))
+        return AutoClustering(features=features, random_state=parameters["random_state"])
+    if kind == "pipeline":
+        spread: dict[str, bool] = [{}, {"log": True}, {"relative": True}][int(rng.integers(3))]
+        before = [Scale()] * int(rng.integers(2))
+        before.append(Scattering(J=int(rng.integers(1, 4)), L=int(rng.integers(1, 5)), **spread))
+        return make_pipeline(*before, TuckerClustering(**parameters))
+    return TuckerClustering(**parameters)
+
+
 def check(seed: int) -> str:
     """Fit what a seed draws, check it, and return a line that names the fit."""
     X, parameters = draw(seed)
-    name = f"seed {seed}: {X.dtype} {X.shape} {parameters}"
+    estimator = estimator_of(seed, parameters)
     results = []
     for threads in THREADS:
         with threadpool_limits(threads, user_api="blas"):
-            results.append(_fit(X, parameters, name))
+            results.append(_fit(X, clone(estimator)))
     for threads, result in zip(THREADS[1:], results[1:], strict=True):
         for key, value in results[0].items():
             _demand(np.array_equal(value, result[key]), f"{key} differs with {threads} threads")
-    return name
+    return f"seed {seed}: {X.dtype} {X.shape} {estimator}"
 
 
-def _fit(X: np.ndarray, parameters: dict[str, Any], name: str) -> dict[str, np.ndarray]:
+def _fit(X: np.ndarray, estimator: Any) -> dict[str, np.ndarray]:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        model = TuckerClustering(**parameters).fit(X)
-        labels, proba = model.predict(X), model.predict_proba(X)
+        estimator.fit(X)
+        labels = estimator.predict(X)
+        if isinstance(estimator, AutoClustering):
+            held = _check_choice(estimator, X, labels)
+        else:
+            steps = isinstance(estimator, Pipeline)
+            model = estimator[-1] if steps else estimator
+            seen = estimator[:-1].transform(X) if steps else X
+            held = _check_model(model, seen, labels, [str(entry.message) for entry in caught])
     strange = [str(entry.message) for entry in caught]
     strange = [text for text in strange if not text.startswith(OUR_WARNINGS)]
     _demand(not strange, f"warnings that are not ours: {strange[:2]}")
+    return held
+
+
+def _check_choice(model: Any, X: np.ndarray, labels: np.ndarray) -> dict[str, np.ndarray]:
+    _demand(np.array_equal(model.labels_, labels), "labels are not predictions")
+    _demand(len(set(labels.tolist())) <= model.n_clusters_ <= len(X), "a wrong number of clusters")
+    proba = model.predict_proba(X)
+    _demand(np.array_equal(np.argmax(proba, axis=1), labels), "labels are not the largest shares")
+    for key, value in (("predict_proba", proba), ("centroids_", model.centroids_)):
+        _demand(np.isfinite(value).all(), f"{key} is not finite")
+    return {"labels_": labels, "predict_proba": proba}
+
+
+def _check_model(
+    model: Any, X: np.ndarray, labels: np.ndarray, said: list[str]
+) -> dict[str, np.ndarray]:
+    proba = model.predict_proba(X)
     _demand(np.array_equal(model.labels_, labels), "labels are not predictions")
     _demand(np.array_equal(np.argmax(proba, axis=1), labels), "labels are not the largest shares")
     tolerance = 1e-4 if proba.dtype == np.float32 else 1e-9
@@ -153,7 +213,7 @@ def _fit(X: np.ndarray, parameters: dict[str, Any], name: str) -> dict[str, np.n
     values = {"core_": model.core_, "components_": model.components_}
     values |= {"centroids_": model.centroids_, "gap_": model.gap_}
     values |= {f"factors_[{mode}]": factor for mode, factor in enumerate(model.factors_)}
-    if not any(str(entry.message).startswith("The cost ") for entry in caught):
+    if not any(text.startswith("The cost ") for text in said):
         values["cost_"] = model.cost_
     for key, value in values.items():
         if key == "gap_" and np.isnan(model.gap_):
@@ -161,7 +221,7 @@ def _fit(X: np.ndarray, parameters: dict[str, Any], name: str) -> dict[str, np.n
         _demand(np.isfinite(value).all(), f"{key} is not finite")
     sizes = np.bincount(labels, minlength=model.n_clusters)
     _demand((np.diff(sizes) <= 0).all(), f"labels are not numbered by size: {sizes.tolist()}")
-    few = any(str(entry.message).startswith("Only ") for entry in caught)
+    few = any(text.startswith("Only ") for text in said)
     if sizes.min() == 0:
         _demand(few, f"labels are lost without a word: {sizes.tolist()}")
     if few:
@@ -170,7 +230,7 @@ def _fit(X: np.ndarray, parameters: dict[str, Any], name: str) -> dict[str, np.n
         seen = model.transform(X) if weights else model.place(X)
         distinct = len(np.unique(np.round(seen, DIGITS[seen.dtype.name]), axis=0))
         _demand(distinct < model.n_clusters, f"labels are lost with distinct samples: {sizes}")
-    if parameters["random_state"] % SAVED == 0:
+    if model.random_state % SAVED == 0:
         _check_saved(model, X, proba)
     return {"labels_": labels, "predict_proba": proba, **values}
 
@@ -217,7 +277,8 @@ def main() -> int:
         for seed, kind in itertools.chain.from_iterable(found):
             kinds[kind] += 1
             X, parameters = draw(seed)
-            print(f"seed {seed} {X.dtype}{X.shape} {parameters}\n  {kind}", flush=True)
+            made = estimator_of(seed, parameters)
+            print(f"seed {seed} {X.dtype}{X.shape} {made}\n  {kind}", flush=True)
     seconds = time.perf_counter() - start
     done = options.count - sum(kinds.values())
     print(f"{done} of {options.count} fits hold with {THREADS} threads, {seconds:.0f} s")

@@ -108,7 +108,8 @@ def test_outliers_are_judged_with_one_projection(fitted, monkeypatch):
     X, _, model, _, _ = fitted
     model = model.with_wide_view(model.project(X), 6)
     labeller = fit_labels("graph", model.place(X), 3, rng=np.random.default_rng(0))
-    low, high = np.quantile(model.outside_and_strength(X)[:, 0], (0.5, 0.75))
+    traits = model.traits(X)
+    low, high = np.quantile(model.outside(traits[:, :-2], traits[:, -2:]), (0.5, 0.75))
     model = replace(model, labeller=labeller, leftover=(float(low), float(high)))
     plain, scores = model.soft_labels(X), model.outlier_scores(X)
     limit = float(np.quantile(scores, 0.8))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial, wraps
 from typing import Any, NamedTuple
@@ -27,6 +28,7 @@ from tuckermix._array_api import (
     get_namespace,
     is_array,
     is_dask,
+    is_double,
     to_numpy,
 )
 from tuckermix._callbacks import CallbackSupportMixin, with_callbacks
@@ -82,6 +84,16 @@ class Way(NamedTuple):
 
     name: str
     graph: GraphLabels
+
+
+class Landmarks(NamedTuple):
+    """Rows of the samples from which labels are learned; `cut` if these are all of `blocks`."""
+
+    blocks: Blocks
+    rows: Array
+    projected: Any = None
+    residues: Any = None
+    cut: bool = False
 
 
 OF_THE_GRAPH = ("n_neighbors", "ridge_edge", "ridge_power")
@@ -154,11 +166,16 @@ class FitSettings(Settings):
     renumberings : int
         Rounds of numbering clusters by size. Other numbers break ties of votes otherwise, which may
         change the sizes; one round is nearly always enough.
+    landmark_bytes, least_landmarks : int
+        Of samples with thousands of projected entries fewer are landmarks: as many as take this
+        memory, but never fewer than the second figure.
     """
 
     quartiles: tuple[float, ...] = (0.5, 0.75)
     tenths: tuple[float, ...] = (0.1, 0.5, 0.9)
     renumberings: int = 3
+    landmark_bytes: int = 2**28
+    least_landmarks: int = 2048
 
 
 @old_spellings
@@ -777,17 +794,23 @@ class TuckerClustering(
             self.cost_ = 0.5 * as_blocks(X).reduce(model.squared_error, add_parts)[0]
         elif self.missing is not None:
             self._filling_ = filling_of(fit)
-        samples = as_blocks(X)
+        use, samples = FitSettings.current(), as_blocks(X)
         on_device = array_api_compat.is_torch_array(X) and device(X).type in DEVICES
         most = DEVICE_LANDMARKS if on_device else MAX_LANDMARKS
-        landmarks, all_of_them = X, samples.n_samples <= most and not samples.lazy
+        row_bytes = math.prod(fit.core.shape[1:]) * (8 if is_double(fit.core) else 4)
+        most = min(most, max(use.least_landmarks, use.landmark_bytes // row_bytes))
+        all_of_them = samples.n_samples <= most and not samples.lazy
+        rows_of = samples.map
         if not all_of_them:  # labels are learned from some, in memory
             some = np.arange(samples.n_samples)
             if samples.n_samples > most:
                 some = rng.choice(samples.n_samples, most, replace=False, shuffle=False)
-            landmarks = samples.take(np.sort(some))
-        model, rows, projected = self._place(model, landmarks, axes if all_of_them else None)
-        model, voters = self._label(model, landmarks, rows, samples if all_of_them else None, rng)
+            rows_of = partial(samples.take, np.sort(some))
+        model, marks = self._landmarks(
+            model, rows_of, samples if all_of_them else None, axes if all_of_them else None
+        )
+        model, voters = self._label(model, marks, rng)
+        projected = marks.projected
         self._model_, self.labels_, self._nearest_, means = number_clusters(
             model,
             samples,
@@ -809,84 +832,84 @@ class TuckerClustering(
         self.n_iter_ = fit.n_iter
         self.stop_reason_ = fit.stop_reason
 
-    def _place(
-        self, model: Model, landmarks: Array, axes: Array | None
-    ) -> tuple[Model, Array, Array | None]:
-        """Return the model with what it looks at, the places of landmarks, and their projections.
+    def _landmarks(
+        self,
+        model: Model,
+        rows_of: Callable[[Callable[[Array], Array]], Array],
+        samples: Blocks | None,
+        axes: Array | None,
+    ) -> tuple[Model, Landmarks]:
+        """Return the model with what it looks at, and what is known of the landmarks.
 
-        Projections are None where labels look at nothing beyond the directions of the model.
+        `rows_of` gives the rows that a function makes of the landmarks. Where these are all
+        samples, in the blocks of `samples`, `axes` are their principal directions if known.
         """
         use = FitSettings.current()
         name, graph = self.labelling
-        way, marks = LABELLINGS[name], as_blocks(landmarks)
+        way = LABELLINGS[name]
         if not way.looks_beyond:
-            return model, marks.map(model.place if way.uses == "points" else model.weigh), None
-        projected = marks.map(model.project)
+            rows = rows_of(model.place if way.uses == "points" else model.weigh)
+            return model, Landmarks(samples or as_blocks(rows), rows, cut=samples is not None)
+        traits = rows_of(model.traits)
+        projected, residues = traits[:, :-2], traits[:, -2:]
+        marks = samples or as_blocks(projected)
         edge = round(graph.ridge_edge * self.n_clusters)
         model = model.with_wide_view(projected, edge, graph.ridge_power, axes)
-        beyond, strength = to_numpy(marks.map(model.outside_and_strength, projected)).T
+        outside = to_numpy(marks.map(lambda _, *known: model.outside(*known), projected, residues))
         usual: dict[str, Any] = {
-            "leftover": tuple(map(float, np.quantile(beyond, use.quartiles))),
-            "strengths": tuple(map(float, np.quantile(strength, use.tenths))),
+            "leftover": tuple(map(float, np.quantile(outside, use.quartiles))),
+            "strengths": tuple(map(float, np.quantile(to_numpy(residues[:, 1]), use.tenths))),
         }
         model = replace(model, **usual)
-        return model, marks.map(model.place, projected), projected
+        rows = marks.map(model.place, projected)
+        return model, Landmarks(marks, rows, projected, residues, cut=samples is not None)
 
     def _label(
-        self,
-        model: Model,
-        landmarks: Array,
-        rows: Array,
-        samples: Blocks | None,
-        rng: np.random.Generator,
+        self, model: Model, marks: Landmarks, rng: np.random.Generator
     ) -> tuple[Model, Array | None]:
         """Return the model with a labeller learned from placed landmarks.
 
-        Where these are all samples, in the blocks of `samples`, the landmarks that vote on each of
-        them come with it, if votes alone make the labels.
+        Where these are all samples, the landmarks that vote on each of them come with it, if votes
+        alone make the labels.
         """
         learned = learn_labels(
             self.labelling.name,
-            rows,
+            marks.rows,
             self.n_clusters,
             n_neighbors=self.labelling.graph.n_neighbors,
             n_init=self.n_init,
             rng=rng,
-            cuts=None if samples is None else samples.parts,
+            cuts=marks.blocks.parts if marks.cut else None,
         )
         model = replace(model, labeller=learned.labeller)
         if self.calibrate:
-            labeller = self._calibrated(model, learned.labeller, landmarks, rng)
-            model = replace(model, labeller=labeller).ready()
+            model = replace(model, labeller=self._calibrated(model, marks, rng)).ready()
         if self.outliers == "label":
             _ = model.reference  # once, and not by every worker
-            scores = to_numpy(as_blocks(landmarks).map(model.outlier_scores))
+            known = marks.projected, marks.residues
+            scores = to_numpy(marks.blocks.map(model.outlier_scores, *known))
             model = model.with_threshold(threshold_at(scores, self.false_alarms))
         votes_alone = not self.calibrate and model.threshold is None
         return model, learned.voters if votes_alone else None
 
-    def _calibrated(
-        self, model: Model, labeller: Any, X: Array, rng: np.random.Generator
-    ) -> VoteLabels:
-        """Learn from halves of the samples what votes are worth."""
-        xp, samples, graph = get_namespace(X), as_blocks(X), self.labelling.graph
-        edge = round(graph.ridge_edge * self.n_clusters)
+    def _calibrated(self, model: Model, marks: Landmarks, rng: np.random.Generator) -> VoteLabels:
+        """Learn from halves of the landmarks what votes are worth."""
+        labeller: Any = model.labeller
+        X, graph = marks.projected, self.labelling.graph
+        xp, edge = get_namespace(X), round(graph.ridge_edge * self.n_clusters)
 
         def fit_part(indices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-            some = xp.take(X, asarray_like(indices, X, dtype=xp.int64), axis=0)
-            parts = as_blocks(some)
-            rows = parts.map(model.project)
+            rows = xp.take(X, asarray_like(indices, X, dtype=xp.int64), axis=0)
             view = model.with_wide_view(rows, edge, graph.ridge_power)
-            rows = parts.map(view.place, rows)
             part: Any = fit_labels(
                 self.labelling.name,
-                rows,
+                as_blocks(rows).map(view.place, rows),
                 self.n_clusters,
                 n_neighbors=graph.n_neighbors,
                 n_init=self.n_init,
                 rng=rng,
             )
-            votes = part.votes_of_others(samples.map(view.place))
+            votes = part.votes_of_others(marks.blocks.map(view.place, X))
             return to_numpy(votes).argmax(axis=1), to_numpy(part.scores(votes))
 
         whole = labeller.scores_of_landmarks()

@@ -102,7 +102,7 @@ class Model(Record):
         squares of their parts outside the view.
     strengths : tuple of (float, float, float) or None
         The quantiles 0.1, 0.5 and 0.9, over the same samples, of their strengths, see
-        `outside_and_strength`; None in files of earlier versions, whose scores do not look at them.
+        `residues`; None in files of earlier versions, whose scores do not look at them.
     threshold : float or None
         The outlier score beyond which samples get the label -1; None where all samples have labels
         of clusters.
@@ -304,13 +304,13 @@ class Model(Record):
         coordinates in the view. For d well above 10 that is the direction of ``[1, q]``: the
         length is one of many coordinates then, and says more of brightness than of shape. For
         small d it is a good part of what there is to know; the larger constant keeps it, because a
-        small cap of a sphere is flat. What `project` returns may be given where it is known.
+        small cap of a sphere is flat. Where `projected` is given, nothing else is looked at.
         """
-        xp = get_namespace(X)
         rows = self.project(X) if projected is None else projected
+        xp = get_namespace(rows)
         coordinates = xp.matmul((rows - self.mean) / self.spread, self.view)
         constant = math.hypot(1.0, FLAT_BELOW / max(1, coordinates.shape[1]))
-        first = xp.full((X.shape[0], 1), constant, dtype=X.dtype, device=device(X))
+        first = xp.full((rows.shape[0], 1), constant, dtype=rows.dtype, device=device(rows))
         rows = xp.concat([first, coordinates], axis=1)
         return rows / xp.sqrt(xp.sum(rows * rows, axis=1, keepdims=True))
 
@@ -348,7 +348,8 @@ class Model(Record):
         pairs = xp.stack(self.labeller.assign(points), axis=1)
         if self.threshold is None:
             return pairs
-        return xp.where((self._score(X, rows, points) > self.threshold)[:, None], -1, pairs)
+        scores = self._score(rows, self.residues(X, rows), points)
+        return xp.where((scores > self.threshold)[:, None], -1, pairs)
 
     def label_at(self, X: Array, values: np.ndarray) -> Array:
         """Return labels of another partition, whose label of each landmark is given."""
@@ -359,7 +360,8 @@ class Model(Record):
         assert self.labeller is not None
         rows = self.project(X)
         points = self.place(X, rows)
-        return self.labeller.predict_proba(points), self._score(X, rows, points)
+        scores = self._score(rows, self.residues(X, rows), points)
+        return self.labeller.predict_proba(points), scores
 
     def renumbered(self, order: np.ndarray) -> Model:
         """Return the same with label k in place of the old label ``order[k]``."""
@@ -382,32 +384,44 @@ class Model(Record):
             self.labeller.ready()
         return self
 
-    def outside_and_strength(self, X: Array, projected: Array | None = None) -> Array:
-        """Return what outlier scores look at beside points, of shape (n_samples, 2).
+    def traits(self, X: Array) -> Array:
+        """Return what `project` and `residues` return, of shape (n_samples, n_projected + 2).
 
-        The square of the part of a sample outside the view, in units of `spread`, and its strength,
-        the mean absolute entry: how bright an image is, how loud a sound.
+        Labels of samples that are landmarks are learned from these rows alone.
+        """
+        rows = self.project(X)
+        return get_namespace(X).concat([rows, self.residues(X, rows)], axis=1)
+
+    def residues(self, X: Array, projected: Array) -> Array:
+        """Return what projections leave out, of shape (n_samples, 2).
+
+        The square of the part of a sample that the factors leave out, in units of `spread`, and its
+        strength, the mean absolute entry: how bright an image is, how loud a sound.
         """
         xp = get_namespace(X)
-        rows = self.project(X) if projected is None else projected
         if is_numpy(X) and X.nbytes > BLOCK_BYTES // 2 and X.shape[0] > 1:  # of few large samples
             cuts = blocks(X.shape[0], 2 * X[:1].nbytes)
-            return np.concatenate([self.outside_and_strength(X[c], rows[c]) for c in cuts])
-        small = xp.reshape(rows, (rows.shape[0], *self.core.shape[1:]))
+            return np.concatenate([self.residues(X[cut], projected[cut]) for cut in cuts])
+        small = xp.reshape(projected, (projected.shape[0], *self.core.shape[1:]))
         outside = multi_mode_dot(small, self.factors)
         outside -= X  # in place where the library can: samples are large
         outside /= self.spread
         outside = xp.reshape(outside, (X.shape[0], math.prod(X.shape[1:])))
-        around = (rows - self.mean) / self.spread
-        unit = self.view / xp.sqrt(xp.sum(self.view * self.view, axis=0))
-        beyond = around - xp.matmul(xp.matmul(around, unit), unit.T)
-        leftover = xp.vecdot(outside, outside) + xp.vecdot(beyond, beyond)
         flat = xp.reshape(X, outside.shape)
+        left = xp.vecdot(outside, outside)
         del outside
         # Divided first: a sum of very large entries may be too large.
         shares = xp.abs(flat)
         shares /= flat.shape[1]
-        return xp.stack([leftover, xp.sum(shares, axis=1)], axis=1)
+        return xp.stack([left, xp.sum(shares, axis=1)], axis=1)
+
+    def outside(self, projected: Array, residues: Array) -> Array:
+        """Return the squares of the parts of samples outside the view, in units of `spread`."""
+        xp = get_namespace(projected)
+        around = (projected - self.mean) / self.spread
+        unit = self.view / xp.sqrt(xp.sum(self.view * self.view, axis=0))
+        beyond = around - xp.matmul(xp.matmul(around, unit), unit.T)
+        return residues[:, 0] + xp.vecdot(beyond, beyond)
 
     @property
     def reference(self) -> Reference:
@@ -430,15 +444,17 @@ class Model(Record):
         )
         return self._known["reference"]
 
-    def outlier_scores(self, X: Array) -> Array:
+    def outlier_scores(
+        self, X: Array, projected: Array | None = None, residues: Array | None = None
+    ) -> Array:
         """Return how unlike the landmarks samples are, see `tuckermix.labels.outliers`."""
-        rows = self.project(X)
-        return self._score(X, rows, self.place(X, rows))
+        rows = self.project(X) if projected is None else projected
+        residues = self.residues(X, rows) if residues is None else residues
+        return self._score(rows, residues, self.place(X, rows))
 
-    def _score(self, X: Array, projected: Array, points: Array) -> Array:
-        amounts = self.outside_and_strength(X, projected)
-        along = self._along_view(points)
-        return self.reference.score(points, along, amounts[:, 0], amounts[:, 1])
+    def _score(self, projected: Array, residues: Array, points: Array) -> Array:
+        outside, along = self.outside(projected, residues), self._along_view(points)
+        return self.reference.score(points, along, outside, residues[:, 1])
 
     def _along_view(self, points: Array) -> Array:
         """Return where points of `place` lie along the view's directions, in units of `spread`."""

@@ -349,12 +349,12 @@ def test_wrong_sample_shape_at_predict():
 def test_a_lost_cluster_is_named(name, error, message):
     from tuckermix.sources.dask import _run
 
-    class Lost:
-        def compute(self):
-            raise type(name, (Exception,), {})("gone")
+    @dask.delayed
+    def lost():
+        raise type(name, (Exception,), {})("gone")
 
     with pytest.raises(error, match=message):
-        _run(Lost())
+        _run([lost()])
 
 
 TEN_TIMES = """

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from tuckermix._array_api import Array
+from tuckermix._settings import Settings
 from tuckermix._threads import one_blas_thread
 from tuckermix._validation import check_dask
 from tuckermix.sources.source import Blocks, MemoryBlocks
@@ -34,6 +36,19 @@ LOST_SCHEDULER = frozenset(
 )
 """Errors of `dask.distributed` when nobody answers any more. They are told by name, so that a
 threaded run needs no `dask.distributed`."""
+
+
+@dataclass(frozen=True)
+class GatherSettings(Settings):
+    """How rows of chosen samples come into memory.
+
+    Attributes
+    ----------
+    bytes_at_once : int
+        They come in rounds of this size: it is held by all workers together, beside their chunks.
+    """
+
+    bytes_at_once: int = 2**27
 
 
 class DaskBlocks(Blocks):
@@ -112,7 +127,7 @@ class DaskBlocks(Blocks):
         layer = list(parts.to_delayed().ravel())
         while len(layer) > 1:
             layer = [merge(layer[i : i + FAN_IN], combine) for i in range(0, len(layer), FAN_IN)]
-        return _run(layer[0])
+        return _run(layer)[0]
 
     def _aligned(self, rows: Any) -> Any:
         """Cut rows as the samples are cut, whole along their other axes."""
@@ -121,23 +136,34 @@ class DaskBlocks(Blocks):
         chunks = (self._X.chunks[0], *((size,) for size in rows.shape[1:]))
         return rows.rechunk(chunks) if isinstance(rows, da.Array) else da.from_array(rows, chunks)
 
-    def take(self, indices: np.ndarray) -> Array:
-        """Return chosen samples in memory, see `Blocks.take`."""
+    def take(self, indices: np.ndarray, function: Callable[[Array], Array] | None = None) -> Array:
+        """Return chosen samples in memory, or rows that are made of them; see `Blocks.take`.
+
+        What is taken leaves the task that reads its chunk, and comes straight here: no task joins
+        it, and no more of it waits with the workers than `GatherSettings.bytes_at_once`.
+        """
         import dask
 
         self.n_passes += 1
         ends = np.cumsum(self._X.chunks[0])
         starts = ends - np.asarray(self._X.chunks[0])
         cuts = np.searchsorted(indices, [starts, ends])
-        pick = dask.delayed(_take_from_chunk, pure=True)
-        # Only the chosen samples leave the task that reads a chunk.
+        pick, make = dask.delayed(_take_from_chunk, pure=True), _shared(function)
         chunks = self._X.to_delayed().ravel()
         parts = [
-            pick(chunk, indices[first:last] - start)
+            pick(chunk, indices[first:last] - start, make)
             for chunk, first, last, start in zip(chunks, *cuts, starts, strict=True)
             if last > first
         ]
-        return _run(dask.delayed(_join, pure=True)(parts))
+        like = self.like if function is None else function(self.like)
+        rows = np.empty((len(indices), *like.shape[1:]), dtype=like.dtype)
+        at_once = max(1, len(parts) * GatherSettings.current().bytes_at_once // max(1, rows.nbytes))
+        done = 0
+        for first in range(0, len(parts), at_once):
+            for part in _run(parts[first : first + at_once]):
+                rows[done : done + len(part)] = part
+                done += len(part)
+        return rows
 
 
 def _shared(function: Any) -> Any:
@@ -176,22 +202,23 @@ def _reduce_chunk(
     return MemoryBlocks(chunk).reduce(function, combine, *rows)
 
 
-def _take_from_chunk(chunk: Array, indices: np.ndarray) -> Array:
-    return MemoryBlocks(chunk).take(indices)
-
-
-def _join(parts: list[Array]) -> Array:
-    return np.concatenate(parts)
+@functools.partial(one_blas_thread, n_jobs=1)
+def _take_from_chunk(
+    chunk: Array, indices: np.ndarray, function: Callable[[Array], Array] | None
+) -> Array:
+    return MemoryBlocks(chunk).take(indices, function)
 
 
 def _combine(parts: list[Any], combine: Callable[[Any, Any], Any]) -> Any:
     return functools.reduce(combine, parts)
 
 
-def _run(task: Any) -> Any:
-    """Compute a lazy result, with an error that says what to do when the cluster is lost."""
+def _run(tasks: list[Any]) -> tuple[Any, ...]:
+    """Compute lazy results, with an error that says what to do when the cluster is lost."""
+    import dask
+
     try:
-        return task.compute()
+        return dask.compute(*tasks)
     except Exception as error:
         kind = type(error).__name__
         if kind in LOST_SCHEDULER:

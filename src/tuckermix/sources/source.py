@@ -159,8 +159,21 @@ class Blocks(ABC):
         """
 
     @abstractmethod
-    def take(self, indices: np.ndarray) -> Array:
-        """Return the samples with these sorted indices as an array in memory."""
+    def take(self, indices: np.ndarray, function: Callable[[Array], Array] | None = None) -> Array:
+        """Return the samples with these sorted indices in memory, or what a function makes of them.
+
+        Parameters
+        ----------
+        indices : ndarray of shape (n,)
+            Rising.
+        function : callable or None, default=None
+            Makes one row of each sample, before they are joined.
+
+        Returns
+        -------
+        rows : array of shape (n, ...)
+            The samples, or their rows.
+        """
 
 
 class MemoryBlocks(Blocks):
@@ -209,10 +222,11 @@ class MemoryBlocks(Blocks):
             combine = add_to
         return reduce_blocks(cut, self.parts, self._X, combine)
 
-    def take(self, indices: np.ndarray) -> Array:
-        """Return chosen samples, see `Blocks.take`."""
+    def take(self, indices: np.ndarray, function: Callable[[Array], Array] | None = None) -> Array:
+        """Return chosen samples or rows of them, see `Blocks.take`."""
         xp = get_namespace(self._X)
-        return xp.take(self._X, asarray_like(indices, self._X, dtype=xp.int64), axis=0)
+        chosen = xp.take(self._X, asarray_like(indices, self._X, dtype=xp.int64), axis=0)
+        return chosen if function is None else MemoryBlocks(chosen).map(function)
 
 
 def _on_part(part: slice, function: Callable[..., Any], arrays: Sequence[Array]) -> Any:
@@ -247,9 +261,14 @@ class ScaledBlocks(Blocks):
         scaled = partial(_on_scaled, function=function, scale=self._scale)
         return self._samples.reduce(scaled, combine, *rows)
 
-    def take(self, indices: np.ndarray) -> Array:
+    def take(self, indices: np.ndarray, function: Callable[[Array], Array] | None = None) -> Array:
         """Return chosen samples, scaled; see `Blocks.take`."""
-        return self._samples.take(indices) * self._scale
+        scaled = partial(_on_scaled, function=function or _unchanged, scale=self._scale)
+        return self._samples.take(indices, scaled)
+
+
+def _unchanged(block: Array) -> Array:
+    return block
 
 
 def _on_scaled(block: Array, *rows: Array, function: Callable[..., Any], scale: float) -> Any:
