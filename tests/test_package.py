@@ -77,7 +77,7 @@ FIRST_VERSION = TESTS / "golden" / "public_0_1_0.json"
 TAKEN_AWAY = {"plots.MemberDisplay(nearest=)", "plots.MemberDisplay(farthest=)"}
 
 # How long the way of one fit may become for whoever reads along.
-MOST_FUNCTIONS, MOST_FILES, MOST_SWITCHES = 114, 18, 54
+MOST_FUNCTIONS, MOST_FILES, MOST_SWITCHES = 115, 18, 54
 
 # Files that hold no behaviour of their own.
 WITHOUT_TESTS = {"_version.py"}
