@@ -31,6 +31,7 @@ from tuckermix.plots import (
     MemberDisplay,
     MembershipDisplay,
     SelectionDisplay,
+    TreeDisplay,
 )
 from tuckermix.report import write_report
 
@@ -164,6 +165,7 @@ def main():
     keep(MemberDisplay.from_estimator(model, X), "members")
     keep(MembershipDisplay.from_estimator(model, X), "soft-labels")
     keep(MapDisplay.from_estimator(model, X), "map")
+    keep(TreeDisplay.from_estimator(model, X), "tree")
     keep(EnergyDisplay.from_estimator(model, X), "energy")
     keep(ConfusionDisplay.from_estimator(model, X, y), "confusion")
     few = X[np.isin(y, [1, 7, 8])]

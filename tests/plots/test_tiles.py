@@ -8,7 +8,13 @@ from sklearn.base import BaseEstimator
 
 from tuckermix import TuckerClustering
 from tuckermix.datasets import make_tensor_clusters
-from tuckermix.plots import AbundanceDisplay, CentroidDisplay, ComponentDisplay, MemberDisplay
+from tuckermix.plots import (
+    AbundanceDisplay,
+    CentroidDisplay,
+    ComponentDisplay,
+    MemberDisplay,
+    TreeDisplay,
+)
 from tuckermix.plots.fitted import confidence_of, typical_members
 from tuckermix.plots.tiles import mode_profiles
 
@@ -245,3 +251,35 @@ def test_a_fitted_scene_is_shown():
 def test_the_shape_must_have_as_many_pixels_as_there_are_weights():
     with pytest.raises(ValueError, match="needs one row of memberships for each pixel"):
         AbundanceDisplay(np.ones((10, 1)), (3, 4)).plot()
+
+
+@pytest.fixture(scope="module")
+def nested():
+    data = make_tensor_clusters(90, (6, 5), n_clusters=3, random_state=0)
+    return TuckerClustering(3, random_state=0).fit(data.X), data.X
+
+
+def test_tree_has_a_picture_for_each_leaf_and_ends_where_it_is_told(nested):
+    model, X = nested
+    display = TreeDisplay.from_estimator(model, X)
+    assert len(display.lines_) == 5
+    assert sorted(display.order_) == list(range(6))
+    assert len(display.picture_axes_) == 6
+    finer = TreeDisplay.from_estimator(model, X, n_clusters=10)
+    assert len(finer.picture_axes_) == 10
+    below = model.labels_at(10)
+    drawn = [finer.picture_axes_[finer.order_.index(label)] for label in range(10)]
+    shown = np.stack([axes.images[0].get_array() for axes in drawn])
+    means = np.stack([X[below == label].mean(axis=0) for label in range(10)])
+    correlation = np.corrcoef(shown.ravel(), means.ravel())[0, 1]
+    assert correlation > 0.99
+
+
+def test_tree_without_samples_ends_at_the_fitted_level(nested):
+    model, _ = nested
+    display = TreeDisplay.from_estimator(model)
+    assert len(display.lines_) == 2
+    assert len(display.picture_axes_) == 3
+    assert TreeDisplay.from_estimator(model, n_clusters=1).lines_ == []
+    with pytest.raises(ValueError, match="number of leaves"):
+        TreeDisplay.from_estimator(model, n_clusters=91)

@@ -19,6 +19,7 @@ from tuckermix.plots.tiles import (
     CentroidDisplay,
     ComponentDisplay,
     MemberDisplay,
+    TreeDisplay,
 )
 
 __all__ = [
@@ -32,4 +33,5 @@ __all__ = [
     "ComponentDisplay",
     "AbundanceDisplay",
     "SelectionDisplay",
+    "TreeDisplay",
 ]

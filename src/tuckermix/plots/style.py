@@ -72,6 +72,12 @@ class Style:
     """The smallest and the largest mark."""
     least_gap: float = 1e-17
     """A gap of zero is drawn here, below rounding error, so that a log scale can show it."""
+    most_leaves: int = 30
+    """Leaves of a tree whose pictures can still be told apart."""
+    leaf_step: float = 10.0
+    """The distance of leaves, which SciPy's dendrogram sets."""
+    steady: float = 0.9
+    """The stability from which on a merge is marked."""
     log_ratio: float = 3.0
     """Costs that fall by more than this factor are drawn on a log scale."""
 

@@ -1,4 +1,4 @@
-"""Displays made of pictures: centroids, members, components and maps of weights."""
+"""Displays made of pictures: centroids, members, components, maps of weights and trees."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
+from scipy.cluster.hierarchy import dendrogram
 
 from tuckermix._array_api import to_numpy
 from tuckermix._validation import check_integer
@@ -37,6 +38,7 @@ from tuckermix.plots.style import (
     plain_axes,
     require_matplotlib,
 )
+from tuckermix.selection.multiview import cluster_means
 
 
 def _gap_and_top(height: int, width: int, named: bool) -> tuple[int, int]:
@@ -545,4 +547,140 @@ class AbundanceDisplay(Display):
         names = range(n_maps) if self.names is None else self.names
         self.image_ = draw_tiles(ax, maps, columns, [], [str(name) for name in names])
         ax.set_title("How much of each component is in each place", fontsize=9)
+        return ax
+
+
+@dataclass(eq=False, repr=False)
+class TreeDisplay(Display):
+    """Show coarser and finer clusters: a dendrogram of the tree, with a picture for each leaf.
+
+    The vertical axis is the number of clusters: a horizontal line cuts that many branches. The
+    dashed one is the fitted level, and branches below it have the colour of their cluster. Dots
+    mark merges whose two sides are found again from parts of the samples, with a mean adjusted Rand
+    index of 0.9 or more.
+
+    Parameters
+    ----------
+    tree : Tree
+        The tree of partitions.
+    n_clusters : int
+        The level at which the drawing ends.
+    pictures : array of shape (n_clusters, d_1, ...), default=None
+        What is shown below each leaf, by its label at that level.
+    kind : str, default="auto"
+        How a sample is shown; videos by their middle frame, volumes by a middle slice.
+
+    Attributes
+    ----------
+    lines_ : list of matplotlib Line2D
+        One for each merge.
+    picture_axes_ : list of matplotlib Axes
+        The pictures, from left to right.
+    order_ : list of int
+        The labels of the leaves, from left to right.
+    ax_, figure_ : matplotlib Axes and Figure
+        Where they are.
+    """
+
+    tree: Any
+    n_clusters: int
+    _: KW_ONLY
+    pictures: Any = None
+    kind: str = "auto"
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any = None,
+        *,
+        n_clusters: int | None = None,
+        kind: str = "auto",
+        ax: Any = None,
+    ) -> TreeDisplay:
+        """Show the tree of a fitted estimator.
+
+        Parameters
+        ----------
+        estimator : estimator with `tree_`
+            The fitted clustering.
+        X : array of shape (n_samples, d_1, ...), default=None
+            The fitted samples, whose means are shown. Without them the tree ends at the fitted
+            level, where means are known.
+        n_clusters : int, default=None
+            The level at which it ends. None means twice the fitted number, but at most 30, or the
+            fitted number if there are more.
+        kind : str, default="auto"
+            How a sample is shown.
+        ax : matplotlib Axes, default=None
+            Where to draw; None makes a figure.
+
+        Returns
+        -------
+        display : Display
+            The display, drawn.
+        """
+        tree = fitted(estimator, cls.__name__, "tree_")
+        chosen = tree.n_clusters
+        if n_clusters is None:
+            most = min(2 * chosen, STYLE.most_leaves) if X is not None else chosen
+            n_clusters = min(max(chosen, most), tree.n_leaves)
+        check_integer(n_clusters, "n_clusters", cls.__name__)
+        pictures = None
+        if n_clusters == chosen:
+            pictures = centroids_of(estimator, cls.__name__)
+        elif X is not None:
+            pictures = to_numpy(cluster_means(X, tree.labels_at(n_clusters), n_clusters))
+        return cls(tree, n_clusters, pictures=pictures, kind=kind).plot(ax)
+
+    def _draw(self, ax: Any) -> Any:
+        """Draw the branches, the fitted level and the pictures."""
+        tree, count = self.tree, self.n_clusters
+        size = (max(STYLE.narrowest, STYLE.small_tile * count), STYLE.chart[1])
+        ax = axes_for(type(self).__name__, ax, size)
+        labels, first = tree.cut(count), tree.n_leaves - count
+        place = dict(enumerate(labels.tolist()))  # of each node, in the tree that is drawn
+        cluster = dict(zip(labels.tolist(), tree.clusters.tolist(), strict=True))
+        rows = []
+        for row, (a, b) in enumerate(tree.merges.tolist()):
+            place[tree.n_leaves + row] = place[a] if row < first else count + row - first
+            if row >= first:
+                rows.append([place[a], place[b], row - first + 1.0, 2])
+                cluster[count + row - first] = cluster[place[a]]
+        within = count - tree.n_clusters  # merges below the fitted level
+        steady = tree.stability[first:] >= STYLE.steady
+
+        def name(node: int) -> str:
+            return str(node - count)
+
+        layout = {"leaves": [0], "color_list": [], "icoord": [], "dcoord": []}
+        if rows:
+            layout = dendrogram(rows, no_plot=True, link_color_func=name)
+        self.lines_, self.order_ = [], layout["leaves"]
+        parts = ("color_list", "icoord", "dcoord")
+        for text, x, y in zip(*(layout[key] for key in parts), strict=True):
+            row = int(text)
+            colour = colour_of(cluster[count + row]) if row < within else INK
+            self.lines_ += ax.plot(x, y, color=colour, linewidth=1.2)
+            if steady[row]:
+                ax.plot([(x[1] + x[2]) / 2], [y[1]], ".", color=colour)
+        middle = STYLE.leaf_step * (np.arange(count) + 0.5)
+        ax.axhline(within + 0.5, color=INK, linestyle="--", linewidth=0.6)
+        ax.set(xlim=(0, STYLE.leaf_step * count), ylim=(0, count), ylabel="number of clusters")
+        shown = sorted({1, tree.n_clusters, count})
+        ax.set_yticks([count - level + 0.5 for level in shown], [str(level) for level in shown])
+        ax.set_xticks(middle, [str(label) for label in self.order_], fontsize=7)
+        ax.tick_params(axis="x", length=0, pad=2)
+        ax.set_title(f"{count} clusters and their merges, {tree.n_clusters} fitted", fontsize=9)
+        plain_axes(ax)
+        self.picture_axes_ = []
+        if self.pictures is None:
+            return ax
+        tiles = picture(self.pictures, self.kind)
+        for x, label in zip(middle, self.order_, strict=True):
+            box = [x - 0.45 * STYLE.leaf_step, -0.32, 0.9 * STYLE.leaf_step, 0.22]
+            inset = ax.inset_axes(box, transform=ax.get_xaxis_transform())
+            inset.imshow(tiles[label], cmap="gray", vmin=0, vmax=1, interpolation="nearest")
+            inset.set_axis_off()
+            self.picture_axes_.append(inset)
         return ax
