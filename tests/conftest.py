@@ -76,7 +76,7 @@ LIMITS = {
     "samples_of_part": ("decomposition.fit.PART",),
     # Samples that are looked at for a simplex.
     "simplex_samples": ("memberships.min_volume.SAMPLES",),
-    "archetype_samples": ("memberships.archetypes.SAMPLES",),
+    "archetype_samples": ("memberships.simplex.ARCHETYPE_SAMPLES",),
     # A matrix with a longer side takes an iteration in place of a decomposition.
     "dense_side": tuple(
         f"{module}.DENSE_SIDE"
@@ -84,7 +84,7 @@ LIMITS = {
             "numerics.linalg",
             "decomposition.exact",
             "decomposition.alternating",
-            "decomposition.certificate",
+            "decomposition.fit",
         )
     ),
     # What is computed on the host although the samples lie on a device.

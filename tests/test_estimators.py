@@ -1,7 +1,10 @@
 """Parameters of estimators: inherited, keyword-only."""
 
+from __future__ import annotations
+
 import inspect
 import re
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -9,7 +12,7 @@ from sklearn.base import BaseEstimator, clone
 from tests.cases import each
 
 from tuckermix import TuckerClustering, _estimators, baselines, decompose
-from tuckermix._estimators import declare
+from tuckermix._estimators import Settings, declare
 from tuckermix.datasets import make_tensor_clusters
 from tuckermix.persistence import CLASSES
 from tuckermix.sources import source
@@ -135,3 +138,21 @@ def test_other_errors_pass_through():
 
 def test_without_an_array_the_advice_is_general():
     assert "Memory ran out. Either (1)" in _estimators._advice(None, MemoryError())
+
+
+@dataclass(frozen=True)
+class Tuning(Settings):
+    """Two figures."""
+
+    rounds: int = 3
+    tol: float = 0.1
+
+
+def test_the_innermost_settings_are_in_use_and_the_outer_ones_come_back():
+    assert Tuning.current() == Tuning(3, 0.1)
+    with Tuning(rounds=5).use() as outer, Tuning(tol=0.5).use():
+        assert Tuning.current() == Tuning(3, 0.5)
+    assert outer == Tuning(5, 0.1)
+    with pytest.raises(RuntimeError), Tuning(rounds=7).use():
+        raise RuntimeError
+    assert Tuning.current() == Tuning()

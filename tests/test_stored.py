@@ -8,7 +8,7 @@ import pytest
 from tests.cases import each
 
 from tuckermix._records import Record, StopReason
-from tuckermix._stored import (
+from tuckermix.persistence import (
     LETTER_BYTES,
     VALUE_BYTES,
     Decoder,
@@ -167,7 +167,7 @@ def test_bounded_json_refuses(content, message):
 
 
 def test_a_header_of_too_many_values(monkeypatch):
-    monkeypatch.setattr("tuckermix._stored.MAX_VALUES", 10)
+    monkeypatch.setattr("tuckermix.persistence.MAX_VALUES", 10)
     with pytest.raises(ValueError, match="it holds 12 values, more than 10"):
         bounded_json(b"[0,0,0,0,0,0,0,0,0,0,0]", 10**6)
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
-from functools import wraps
-from typing import Any, TypeVar, dataclass_transform
+from functools import cache, wraps
+from typing import Any, Self, TypeVar, dataclass_transform
 
 from tuckermix._array_api import device, is_array, is_dask, is_numpy
 
@@ -129,3 +132,29 @@ def _advice(X: Any, error: BaseException) -> str:
             "array, which is read piece by piece"
         )
     return f"{text}. Either (1) pass X in float32, or (2) lower ranks or n_components, or {last}."
+
+
+_chosen: ContextVar[dict[type, Settings]] = ContextVar("_chosen", default={})  # noqa: B039
+
+
+@cache
+def _defaults(kind: type[Settings]) -> Settings:
+    return kind()
+
+
+class Settings:
+    """The tuning of one algorithm: a frozen dataclass with a default for each field."""
+
+    @classmethod
+    def current(cls) -> Self:
+        """Return the settings in use: those of the innermost `use`, or the defaults."""
+        return _chosen.get().get(cls) or _defaults(cls)  # type: ignore[return-value, arg-type]
+
+    @contextmanager
+    def use(self) -> Iterator[Self]:
+        """Take these settings within a ``with`` block, in this thread and those that it starts."""
+        token = _chosen.set({**_chosen.get(), type(self): self})
+        try:
+            yield self
+        finally:
+            _chosen.reset(token)

@@ -247,6 +247,11 @@ def check_tensor(
         check_sample_shape(estimator, X.shape, reset)
         return X
     name = type(estimator).__name__
+    if is_array(X) and 0 in X.shape[1:]:
+        raise ValueError(
+            f"Found array with 0 feature(s) (shape={tuple(X.shape)}) while a minimum of 1 is "
+            f"required by {name}."
+        )
     if is_array(X) and not is_numpy(X):
         X = _check_foreign(X, name)
     else:
@@ -255,7 +260,6 @@ def check_tensor(
         if is_numpy(X) and not reset:
             check_sample_shape(estimator, X.shape, reset)
         if is_numpy(X):
-            _check_kind(X, name)
             X = X if X.dtype in (np.float32, np.float64) else as_floating(X)
         if isinstance(X, np.ma.MaskedArray) and np.any(np.ma.getmaskarray(X)):
             samples = np.any(np.ma.getmaskarray(X).reshape(X.shape[0], -1), axis=1)
@@ -339,10 +343,7 @@ def as_tensor(X: Any, owner: str) -> Array:
         )
     if 0 in X.shape:
         raise ValueError(f"{owner} needs at least one sample and feature. Got shape {X.shape}.")
-    if is_dask(X):
-        return X
-    _check_kind(X, owner)
-    return _widened(X)
+    return X if is_dask(X) else _widened(X)
 
 
 def _widened(X: Array) -> Array:
@@ -369,7 +370,6 @@ def _check_foreign(X: Array, name: str) -> Array:
     if xp.isdtype(X.dtype, "complex floating"):
         raise ValueError(f"Complex data not supported by {name}: pass real and imaginary parts.")
     check_axes(X)
-    _check_kind(X, name)
     if X.shape[0] < 1:
         raise ValueError(
             f"Found array with {X.shape[0]} sample(s) while a minimum of 1 is required by {name}."
@@ -400,15 +400,6 @@ def _check_finite(X: Array, estimator: Any) -> None:
         f"Input X contains {kind}, which {type(estimator).__name__} does not accept: sample "
         f"{int(np.argmax(samples))} is the first of {int(np.sum(samples))}. {remedy}"
     )
-
-
-def _check_kind(X: Array, name: str) -> None:
-    """Raise for samples without entries."""
-    if 0 in X.shape[1:]:
-        raise ValueError(
-            f"Found array with 0 feature(s) (shape={tuple(X.shape)}) while a minimum of 1 is "
-            f"required by {name}."
-        )
 
 
 def check_sample_shape(

@@ -32,10 +32,9 @@ from tuckermix._array_api import (
     to_numpy,
 )
 from tuckermix._callbacks import CallbackSupportMixin, with_callbacks
-from tuckermix._estimators import all_or_nothing, declare, explain_shortage
+from tuckermix._estimators import Settings, all_or_nothing, declare, explain_shortage
 from tuckermix._names import MISSING
 from tuckermix._records import StopReason
-from tuckermix._settings import Settings
 from tuckermix._threads import count_threads, one_blas_thread
 from tuckermix._validation import (
     check_integer,
@@ -67,7 +66,7 @@ from tuckermix.labels.tree import Tree, TreeMixin, grow_tree
 from tuckermix.memberships import SIMPLICES
 from tuckermix.model import Model
 from tuckermix.numerics.tensor import multi_mode_dot
-from tuckermix.sources import Blocks, add_parts, as_blocks, as_source
+from tuckermix.sources import Blocks, Source, add_parts, as_blocks
 
 MAX_LANDMARKS = 10_000
 """Beyond this many samples labels are learned from a random part of them: the cost of the graph
@@ -389,7 +388,7 @@ class TuckerClustering(
             filled, self.imputation_, self._filling_ = impute(X, gaps, n_components, ranks, rng)
             ranks = self.imputation_.ranks
         fit = decompose_source(
-            as_source(filled),
+            Source(filled),
             n_components,
             ranks,
             solver=self.solver,

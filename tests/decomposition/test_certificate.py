@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 from tuckermix import TuckerClustering, decompose
 from tuckermix.decomposition import exact
 from tuckermix.decomposition import fit as fit_module
-from tuckermix.decomposition.certificate import certify
+from tuckermix.decomposition.fit import certify
 from tuckermix.decomposition.result import with_constant
 from tuckermix.sources import as_source
 

@@ -10,8 +10,8 @@ import pytest
 from tuckermix import TuckerClustering, decompose
 from tuckermix._array_api import to_numpy
 from tuckermix._records import StopReason
+from tuckermix.decomposition.alternating import enclosing_memberships, product_manifold
 from tuckermix.decomposition.exact import closed_form
-from tuckermix.decomposition.joint import enclosing_memberships, product_manifold
 from tuckermix.manifolds import Multinomial
 from tuckermix.numerics.tensor import tucker_to_tensor
 from tuckermix.objectives import MembershipObjective

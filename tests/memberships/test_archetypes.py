@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog, minimize
 
-from tuckermix.memberships import archetypes as module
-from tuckermix.memberships.archetypes import find_archetypes, project_rows
+from tuckermix.memberships.simplex import ArchetypeSettings, find_archetypes, project_rows
 from tuckermix.numerics import simplex_least_squares
 
 
@@ -83,7 +82,7 @@ def test_many_samples_are_measured_on_a_part(limits, seed, planted):
 
 
 def test_dependent_archetypes_give_way_to_samples(settings):
-    settings(module.ArchetypeSettings(worst_condition=0.5))
+    settings(ArchetypeSettings(worst_condition=0.5))
     Y = cloud(0)
     for vertex in find_archetypes(Y, np.random.default_rng(0)):
         assert np.min(np.sum((Y - vertex) ** 2, axis=1)) < 1e-20

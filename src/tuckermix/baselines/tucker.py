@@ -39,7 +39,7 @@ from tuckermix.decomposition.fit import INITS, hosvd, start_factors
 from tuckermix.decomposition.result import cost_of
 from tuckermix.numerics.points import kmeans
 from tuckermix.numerics.tensor import mode_dot, mode_gram, multi_mode_dot, squared_norm, unfold
-from tuckermix.sources import Source, as_source
+from tuckermix.sources import Source
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ def start_tucker(X: np.ndarray, ranks: Any, owner: str) -> TuckerStart:
         Source, ranks and factors.
     """
     chosen = check_ranks(ranks, tuple(X.shape[1:]), owner)
-    source = as_source(X)
+    source = Source(X)
     return TuckerStart(source, *hosvd(source, chosen))
 
 

@@ -31,8 +31,8 @@ from tuckermix._array_api import (
     is_numpy,
     to_numpy,
 )
+from tuckermix._estimators import Settings
 from tuckermix._records import StopReason
-from tuckermix._settings import Settings
 from tuckermix.decomposition.result import (
     Callback,
     Decomposition,

@@ -33,14 +33,14 @@ from tuckermix._array_api import (
     is_numpy,
     to_numpy,
 )
+from tuckermix._estimators import Settings
 from tuckermix._records import Record
-from tuckermix._settings import Settings
 from tuckermix.decomposition.fit import hosvd
 from tuckermix.decomposition.result import Decomposition
 from tuckermix.numerics.linalg import leading_eigenvectors, random_basis
 from tuckermix.numerics.points import nearest_neighbors
 from tuckermix.numerics.tensor import multi_mode_dot, squared_norm
-from tuckermix.sources import as_source
+from tuckermix.sources import Source
 from tuckermix.sources.source import scale_if_extreme
 
 
@@ -281,7 +281,7 @@ def impute(
     turns = _Turns(X, known, hidden, rng)
     means = turns.error(turns.filled)
     if not isinstance(ranks, tuple):
-        ranks, _ = hosvd(as_source(xp.reshape(turns.whole(), X.shape)), ranks)
+        ranks, _ = hosvd(Source(xp.reshape(turns.whole(), X.shape)), ranks)
     most = max(1, min(n_components - 1, X.shape[0] - 1, turns.filled.shape[1]))
     n_directions = min(use.first_directions, most)
     best, best_directions, best_state = math.inf, n_directions, turns.state

@@ -210,7 +210,7 @@ class Decomposition(Record):
         The norm of the error over the norm of the data.
     gap : float
         What `Q` misses of the optimum for these factors, relative to the centred energy that as
-        many components can explain; see `tuckermix.decomposition.certificate`.
+        many components can explain; see `tuckermix.decomposition.fit.certify`.
     stationarity : float
         How far the factors are from a stationary point, relative to the same energy.
     history : list of SweepRecord

@@ -23,14 +23,14 @@ from typing import Any
 import numpy as np
 
 from tuckermix._array_api import Array, asarray_like, device, double, get_namespace, is_double
+from tuckermix._estimators import Settings
 from tuckermix._records import Record
-from tuckermix._settings import Settings
 from tuckermix.decomposition.exact import widened
 from tuckermix.decomposition.fit import decompose_source, hosvd, ranks_from_energy
 from tuckermix.decomposition.result import Decomposition, with_constant
 from tuckermix.numerics.linalg import leading_eigenvectors
 from tuckermix.numerics.tensor import mode_gram, multi_mode_dot, squared_norm
-from tuckermix.sources import SpanSettings, as_source
+from tuckermix.sources import Source, SpanSettings
 from tuckermix.sources.source import scale_if_extreme
 
 
@@ -199,9 +199,9 @@ def decompose_summary(
     pseudo = xp.concat([summary.mean[None, ...] + reach, summary.mean[None, ...] - reach], axis=0)
     if summary.rows.shape[0] == 0:
         pseudo = xp.stack([summary.mean, summary.mean])
-    source = as_source(pseudo)
+    source = Source(pseudo)
     if not isinstance(ranks, tuple) and not all(gram.shape[0] for gram in summary.grams):
-        ranks, _ = hosvd(as_source(summary.landmarks), ranks)
+        ranks, _ = hosvd(Source(summary.landmarks), ranks)
     if not isinstance(ranks, tuple):
         ranks = ranks_from_energy(source, [share * gram for gram in summary.grams], ranks)
     fit = decompose_source(source, n_components, ranks, **options)

@@ -36,7 +36,7 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 from sklearn.isotonic import IsotonicRegression
 
-from tuckermix._settings import Settings
+from tuckermix._estimators import Settings
 
 N_SPLITS = 8
 """Ways to divide the samples into parts: each gives as many votes as there are samples, and the

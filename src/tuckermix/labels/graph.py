@@ -13,7 +13,7 @@ from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.sparse.csgraph import connected_components
 
 from tuckermix._array_api import Array, asarray_like, device, get_namespace, is_numpy, to_numpy
-from tuckermix._settings import Settings
+from tuckermix._estimators import Settings
 from tuckermix.numerics.graph_eigen import graph_eigenvectors, improved_eigenvectors, on_the_host
 from tuckermix.numerics.points import kmeans, nearest_neighbors
 

@@ -29,10 +29,9 @@ from tuckermix._array_api import (
     is_numpy,
     to_numpy,
 )
-from tuckermix._estimators import declare
+from tuckermix._estimators import Settings, declare
 from tuckermix._names import ARGMAX, GRAPH, MEMBERSHIPS, SUBSPACE
 from tuckermix._records import Record
-from tuckermix._settings import Settings
 from tuckermix._threads import in_threads, one_blas_thread
 from tuckermix._validation import check_integer, check_option, check_real, check_stored
 from tuckermix.labels.graph import COPY_POWER, distinct_rows, graph_partition, rank_weights

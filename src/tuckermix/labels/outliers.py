@@ -33,9 +33,9 @@ from tuckermix._array_api import (
     is_dask,
     to_numpy,
 )
+from tuckermix._estimators import Settings
 from tuckermix._names import OUTLIERS
 from tuckermix._records import Record
-from tuckermix._settings import Settings
 from tuckermix._validation import check_option, check_real
 from tuckermix.labels.graph import COPY_POWER
 from tuckermix.numerics.points import NearestPoints

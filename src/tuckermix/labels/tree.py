@@ -19,8 +19,8 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.utils.validation import check_is_fitted
 
 from tuckermix._array_api import Array, asarray_like, epsilon, get_namespace, is_dask, to_numpy
+from tuckermix._estimators import Settings
 from tuckermix._records import Record
-from tuckermix._settings import Settings
 from tuckermix._threads import one_blas_thread
 from tuckermix._validation import check_integer, check_stored
 from tuckermix.labels.graph import adjacency, distinct_rows, join_parts, normalized

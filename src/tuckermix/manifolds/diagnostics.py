@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from tuckermix._estimators import Settings
 from tuckermix._optional import require
 from tuckermix._records import Record
-from tuckermix._settings import Settings
 from tuckermix._validation import check_option, check_random_state
 
 

@@ -29,7 +29,7 @@ import numpy as np
 from scipy.special import expit
 
 from tuckermix._array_api import Array, asarray_like, get_namespace, to_numpy
-from tuckermix._settings import Settings
+from tuckermix._estimators import Settings
 from tuckermix.numerics.simplex import regular_simplex
 from tuckermix.sources import Blocks, as_blocks
 

@@ -22,7 +22,7 @@ from tuckermix._array_api import (
     is_numpy,
     to_numpy,
 )
-from tuckermix._settings import Settings
+from tuckermix._estimators import Settings
 from tuckermix.numerics.linalg import (
     RANK_FACTOR,
     WHOLE_EIGENPROBLEM,

@@ -28,7 +28,7 @@ from tuckermix._array_api import (
     is_numpy,
     to_numpy,
 )
-from tuckermix._settings import Settings
+from tuckermix._estimators import Settings
 from tuckermix._threads import gather_rows, in_threads
 
 HOST_EIGENPROBLEM = 512

@@ -29,8 +29,8 @@ from tuckermix._array_api import (
     is_numpy,
     to_numpy,
 )
+from tuckermix._estimators import Settings
 from tuckermix._records import Record
-from tuckermix._settings import Settings
 from tuckermix._threads import in_threads, one_blas_thread
 
 MAX_ITER = 300

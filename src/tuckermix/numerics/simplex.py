@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tuckermix._array_api import Array, blocks, device, double, get_namespace
-from tuckermix._settings import Settings
+from tuckermix._estimators import Settings
 from tuckermix._threads import gather_rows
 
 

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from tuckermix._array_api import blocks
+from tuckermix._estimators import Settings
 from tuckermix._machine import default_limit
 from tuckermix._records import Record
 from tuckermix._sandbox import Sandbox, question
-from tuckermix._settings import Settings
 from tuckermix.plots.fitted import even_subsample, rows_of
 from tuckermix.plots.pictures import montage, resized, value_range, views
 

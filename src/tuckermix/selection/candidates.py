@@ -9,8 +9,8 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline, make_pipeline
 
 from tuckermix._array_api import Array, get_namespace
+from tuckermix._estimators import Settings
 from tuckermix._names import LOG_SCATTERING, PIXELS, SCATTERING
-from tuckermix._settings import Settings
 from tuckermix.clustering import TuckerClustering
 from tuckermix.features import Scale, Scattering
 from tuckermix.features.registry import BUILT_IN, TEXTURE, View, network_views

@@ -21,7 +21,7 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
 from tuckermix._array_api import Array, asarray_like, get_namespace, to_numpy
-from tuckermix._settings import Settings
+from tuckermix._estimators import Settings
 from tuckermix._threads import in_threads
 from tuckermix.labels.graph import (
     GraphSettings,

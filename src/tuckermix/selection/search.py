@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tuckermix._settings import Settings
+from tuckermix._estimators import Settings
 from tuckermix._threads import in_threads
 from tuckermix.selection.record import Selection, Trial, best_views, by_merit, summarize
 from tuckermix.selection.resampling import Resampler

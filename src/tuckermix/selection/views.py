@@ -28,7 +28,7 @@ from tuckermix.decomposition.fit import hosvd
 from tuckermix.model import FLAT_BELOW, NEGLIGIBLE
 from tuckermix.selection.multiview import MultiViewClustering
 from tuckermix.selection.shared import Features
-from tuckermix.sources import as_source
+from tuckermix.sources import Source
 
 RELATIVE_RANK = 1e-6
 """Directions whose singular value is below this part of the largest are rounding."""
@@ -136,7 +136,7 @@ def projected(look: Look, features: Features) -> np.ndarray:
 def _projected(X: Array, ranks: Any) -> np.ndarray:
     model = TuckerClustering(ranks=ranks)
     X = check_tensor(model, X, reset=True)
-    source = as_source(X)
+    source = Source(X)
     shape = source.sample_shape
     checked = check_ranks(ranks, shape, "TuckerClustering")
     _, factors = hosvd(source, checked)

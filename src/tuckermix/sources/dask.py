@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from tuckermix._array_api import Array
-from tuckermix._settings import Settings
+from tuckermix._estimators import Settings
 from tuckermix._threads import one_blas_thread
 from tuckermix._validation import check_dask
 from tuckermix.sources.source import Blocks, MemoryBlocks

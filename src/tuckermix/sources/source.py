@@ -34,8 +34,8 @@ from tuckermix._array_api import (
     is_numpy,
     to_numpy,
 )
+from tuckermix._estimators import Settings
 from tuckermix._records import Record
-from tuckermix._settings import Settings
 from tuckermix._threads import gather_rows
 from tuckermix.numerics.linalg import (
     DENSE_SIDE,
@@ -394,8 +394,8 @@ class Source:
 
     Parameters
     ----------
-    samples : Blocks
-        The samples.
+    samples : array of shape (n_samples, d_1, ...), or Blocks
+        The samples: a NumPy, PyTorch, CuPy, JAX or Dask array of float32 or float64.
 
     Attributes
     ----------
@@ -415,8 +415,9 @@ class Source:
         The mean of the scaled samples, in float64.
     """
 
-    def __init__(self, samples: Blocks):
+    def __init__(self, samples: Any):
         use = ReadingSettings.current()
+        samples = samples if isinstance(samples, Blocks) else as_blocks(samples)
         self.n_samples = samples.n_samples
         self.sample_shape = samples.sample_shape
         self.like = samples.like
@@ -656,7 +657,7 @@ class Source:
             return self
         matrices = [None if basis is None else asarray_like(basis, self.like) for basis in bases]
         rows = self._samples.map(partial(multi_mode_dot, matrices=matrices, transpose=True))
-        short = as_source(rows)
+        short = Source(rows)
         short.scale, short.squared_norm = self.scale, self.squared_norm
         return short
 
@@ -672,7 +673,7 @@ class Source:
 
     def take(self, indices: np.ndarray) -> Source:
         """Return a source in memory of the samples with these sorted indices."""
-        return as_source(self._samples.take(indices))
+        return Source(self._samples.take(indices))
 
 
 def as_source(X: Any) -> Source:
@@ -688,7 +689,7 @@ def as_source(X: Any) -> Source:
     source : Source
         The samples, ready to be reduced.
     """
-    return Source(as_blocks(X))
+    return Source(X)
 
 
 def choose_scale(peak: float, like: Array) -> float:

@@ -15,8 +15,7 @@ from tuckermix._array_api import to_numpy
 from tuckermix._records import StopReason
 from tuckermix.manifolds import Multinomial
 from tuckermix.objectives import MembershipObjective
-from tuckermix.solvers import InnerStop, trust_region
-from tuckermix.solvers._trust_region import Problem, TruncatedCG
+from tuckermix.solvers import InnerStop, Problem, TruncatedCG, trust_region
 
 OPTIONS = {"kappa": 1e-10, "theta": 1.0, "min_inner": 1, "max_inner": 100}
 

@@ -1,4 +1,4 @@
-"""Riemannian trust regions for any objective on any manifold."""
+"""Riemannian solvers for any objective on any manifold like those of `tuckermix.manifolds`."""
 
 from __future__ import annotations
 
@@ -13,9 +13,11 @@ from typing import Any
 import numpy as np
 
 from tuckermix._array_api import epsilon, is_array
+from tuckermix._estimators import Settings
 from tuckermix._records import Record, SolverResult, StopReason
-from tuckermix._settings import Settings
 from tuckermix._validation import check_integer, check_random_state, check_real
+
+__all__ = ["InnerStop", "TrustRegionRecord", "trust_region"]
 
 SHRINK = 0.25
 """Factor on the radius after a bad step; replay keeps the segments that such radii cross."""
