@@ -8,6 +8,7 @@ from tuckermix_bench.draws import (
     BY_CLASSES,
     BY_MARK,
     BY_SAMPLES,
+    BY_TURNS,
     DATASETS,
     GENERATED,
     PARTS,
@@ -236,11 +237,25 @@ FIRST_PERSONS = [1, 2, 4, 9, 10, 13, 14, 16]
 
 def test_voxels_are_split_as_their_makers_did():
     labels, is_test = np.arange(6) % 2, np.array([0, 1, 0, 0, 1, 1], dtype=bool)
-    (name,) = BY_MARK
+    name = "modelnet10"
+    assert name in BY_MARK
     assert part_indices(name, "reporting", labels, is_test=is_test).tolist() == [1, 4, 5]
     assert part_indices(name, "tuning", labels, is_test=is_test).tolist() == [0, 2, 3]
     with pytest.raises(ValueError, match="The split of 'modelnet10' is the dataset's own"):
         part_indices(name, "tuning", labels)
+
+
+def test_the_even_photographs_of_a_class_are_for_reports():
+    labels = np.array([0, 1, 0, 0, 1, 1, 0])
+    for name in BY_TURNS:
+        assert part_indices(name, "reporting", labels).tolist() == [0, 1, 3, 5]
+        assert part_indices(name, "tuning", labels).tolist() == [2, 4, 6]
+
+
+def test_a_row_can_see_the_samples_of_another_table():
+    there = draw_indices(Row("a, b", "x", (2, 2), per_class=5), "one", 3, LABELS)
+    here = draw_indices(Row("c", "x", (2, 2), per_class=5, draw="one/a, b"), "two", 3, LABELS)
+    np.testing.assert_array_equal(here, there)
 
 
 @pytest.mark.parametrize("name", [*REPORTING_ONLY, *GENERATED])
@@ -252,7 +267,7 @@ def test_some_data_are_for_reporting_only(name):
 
 
 def test_every_dataset_of_the_tables_has_a_split_or_is_said_to_have_none():
-    known = {*BY_CLASSES, *BY_SAMPLES, *BY_MARK, *REPORTING_ONLY, *GENERATED}
+    known = {*BY_CLASSES, *BY_SAMPLES, *BY_TURNS, *BY_MARK, *REPORTING_ONLY, *GENERATED}
     assert set(DATASETS) <= known | set(UNSPLIT)
     assert not known & set(UNSPLIT)
     assert all(seen_share(name, np.arange(2), np.arange(2)) is None for name in UNSPLIT)

@@ -57,8 +57,8 @@ def test_text_has_mean_variance_paper_difference_and_marks_the_best(summary):
 def test_markdown_has_one_line_for_each_method_and_measure(summary):
     text = table_markdown(summary)
     lines = [line for line in text.splitlines() if line.startswith("| MM |")]
-    assert len(lines) == 6  # AC, NMI, time, both again as differences, what it is
-    assert "+0.1800 ± 0.0071" in lines[3]
+    assert len(lines) == 7  # AC, NMI, time, memory, both as differences, what it is
+    assert "+0.1800 ± 0.0071" in lines[4]
     assert "## Adjusted Rand index" not in text
     assert "Runs of a row: 20 at most; 5 for B-NMF (multinomial), DRCC (searched)" in text
     assert "PCA-Multinomial-1, which are dear. All methods see the same draws" in text

@@ -9,7 +9,8 @@ import sys
 import pytest
 from tests.cases import each
 
-from tuckermix_bench.store import RunRecord, Store, import_records, read_records, records_csv
+from tuckermix_bench.runner import import_records
+from tuckermix_bench.store import RunRecord, Store, read_records, records_csv
 
 POSIX = pytest.mark.skipif(os.name != "posix", reason="links, pipes and locks of POSIX")
 
@@ -190,6 +191,15 @@ def test_records_come_back_from_csv_and_are_not_added_twice(path, published):
     assert third.ac == 0.9
     known = read_records(published)[2]
     assert (known.seen, known.ari) == (0.5, -0.25)
+
+
+def test_records_of_another_store_fill_gaps_only(path, tmp_path):
+    there = tmp_path / "other.jsonl"
+    with Store(path) as store, Store(there) as other:
+        store.add(record(0, ac=0.9), record(1, status="failed", ac=None, nmi=None, error="no"))
+        other.add(record(0, ac=0.1), record(1, ac=0.2), record(2, ac=0.3))
+    assert import_records(there, path) == 2
+    assert [one.ac for one in stored(path)] == [0.9, 0.2, 0.3]
 
 
 def test_other_files_are_refused(tmp_path, published):

@@ -4,7 +4,7 @@ from dataclasses import replace
 import pytest
 from tests.cases import each
 
-from tuckermix_bench.draws import DATASETS
+from tuckermix_bench.draws import DATASETS, seed_of
 from tuckermix_bench.methods import METHODS, Method, register_method
 from tuckermix_bench.summaries import summarize
 from tuckermix_bench.tables import (
@@ -17,6 +17,7 @@ from tuckermix_bench.tables import (
     PaperScore,
     Row,
     cells_of,
+    columns_in,
     paper_score,
     resolve_targets,
 )
@@ -66,10 +67,11 @@ def test_table_5_draws_ten_subjects_and_takes_all_of_yale_b_once_and_ten_subject
 def test_table_6_has_the_totals_of_the_text_and_names_its_stand_ins():
     totals = {2: 200, 3: 270, 4: 360, 6: 480, 8: 600, 10: 600, 12: 660}
     for row in EXPERIMENTS["table6"].rows:
-        assert row.n_classes * row.per_class == totals[row.n_classes]
-        assert row.runs == 5
-        assert "stand-in" in row.name or "ModelNet10" in row.name
         assert not row.comparable
+        if "DynTex clips" not in row.name:
+            assert row.n_classes * row.per_class == totals[row.n_classes]
+            assert row.runs == 5
+            assert "stand-in" in row.name or "ModelNet10" in row.name
 
 
 def test_every_column_of_the_paper_is_a_column_here():
@@ -103,7 +105,9 @@ def test_rows_are_drawn_from_the_reporting_part_unless_they_need_everybody():
     persons = {("table4", f"K={count}") for count in (38, 48, 58, 68)}
     sizes = {("sizes", row.name) for row in EXPERIMENTS["sizes"].rows}
     whole = {("beyond", name) for name in ("PIE, 68 persons", "MNIST, 70,000", "Samson, 3 × 300")}
-    assert full == voxels | persons | sizes | whole | {("table5", "YaleB")}
+    number = {("open", name) for name in ("PIE, 68 persons", "ORL, 40 persons")}
+    number.add(("open", "Yale B, 38 persons"))
+    assert full == voxels | persons | sizes | whole | number | {("table5", "YaleB")}
     assert not any(row.part == "tuning" for t in EXPERIMENTS.values() for row in t.rows)
 
 
@@ -140,7 +144,7 @@ def test_targets_come_in_the_papers_order_and_once():
     assert [table.name for table in tables] == ["table1", "table3"]
     assert [figure.name for figure in figures] == ["figure4"]
     tables, figures = resolve_targets("all")
-    assert (len(tables), len(figures)) == (10, 3)
+    assert (len(tables), len(figures)) == (13, 3)
     assert resolve_targets("table2", quick=True)[0] == [QUICK_EXPERIMENTS["table2"]]
 
 
@@ -300,7 +304,8 @@ def test_the_whole_of_the_paper_has_the_expected_number_of_cells():
     cells = cells_of(*resolve_targets("all"))
     counts = Counter((cell.experiment, cell.method) for cell in cells)
     everywhere = {"table1": 22, "table2": 20, "table3": 160, "table4": 140, "table5": 41}
-    everywhere |= {"table6": 65, "beyond": 147, "sizes": 75, "cores": 35, "curves": 230}
+    everywhere |= {"table6": 85, "beyond": 147, "sizes": 75, "cores": 35, "curves": 230}
+    everywhere |= {"photographs": 40}
     assert {name: counts[name, "TuckerClustering"] for name in everywhere} == everywhere
     # Five draws of the two rows of digits where a fit takes more than twenty seconds.
     slow = {"table2": 20, "table3": 130, "table4": 140, "table5": 41, "beyond": 141}
@@ -317,7 +322,7 @@ def test_the_whole_of_the_paper_has_the_expected_number_of_cells():
 def test_a_row_of_another_table_is_computed_once_and_there():
     (row,) = [row for row in EXPERIMENTS["beyond"].rows if row.name == "CBCL, 2 × 600"]
     small = replace(EXPERIMENTS["beyond"], rows=(row,))
-    cells = cells_of([small], methods=["k-means", "LSR, scattering"])
+    cells = cells_of([small], methods=["k-means", "LSR (scattering)"])
     assert {(cell.experiment, cell.row.name) for cell in cells} == {("table2", "CBCL")}
     both = cells_of([small, EXPERIMENTS["table2"]], methods=["k-means"])
     assert len(both) == 20
@@ -386,3 +391,25 @@ def test_keys_digests_and_seeds_tell_cells_apart():
     assert len({cell.key for cell in everything}) == len(everything)
     assert len({cell.digest for cell in everything}) == len(everything)
     assert len({cell.seed for cell in cells}) == len(cells)
+
+
+def test_columns_with_a_network_stand_apart():
+    network = set(EXPERIMENTS["network"].methods)
+    assert network == set(columns_in(["@network"]))
+    assert not any(network & set(t.methods) for t in EXPERIMENTS.values() if t.name != "network")
+    assert all("ImageNet" in METHODS[name].on for name in network)
+    # They see the samples of other tables, whose columns have no network.
+    for row in EXPERIMENTS["network"].rows:
+        table, name = row.draw.split("/")
+        there = EXPERIMENTS[table].row(name)
+        same = ("dataset", "n_classes", "per_class", "classes", "redraw", "part")
+        assert all(getattr(row, fact) == getattr(there, fact) for fact in same), row.name
+
+
+def test_no_name_of_a_column_has_a_comma():
+    assert not [name for name in METHODS if "," in name]
+
+
+def test_the_seed_of_a_column_stays_when_its_name_changes():
+    cells = cells_of([EXPERIMENTS["table2"]], methods=["spectral (unit rows)"], runs=1)
+    assert cells[0].seed == seed_of("table2", "CBCL", "spectral, unit rows", 0)

@@ -24,12 +24,13 @@ from tuckermix_bench.runner import (
     Cost,
     Progress,
     RunReport,
+    import_records,
     log_progress,
     plan,
     published_records,
     reproduce,
 )
-from tuckermix_bench.store import RunRecord, Store, import_records
+from tuckermix_bench.store import RunRecord, Store
 from tuckermix_bench.summaries import TableSummary, summarize
 from tuckermix_bench.tables import (
     EXPERIMENTS,

@@ -24,10 +24,16 @@ from tuckermix.cli._console import (
 from tuckermix_bench.methods import METHODS
 from tuckermix_bench.render import FORMATS
 from tuckermix_bench.render import show as show_results
-from tuckermix_bench.runner import DEFAULT_DB, Cost, Progress, RunReport, log_progress
+from tuckermix_bench.runner import (
+    DEFAULT_DB,
+    Cost,
+    Progress,
+    RunReport,
+    import_records,
+    log_progress,
+)
 from tuckermix_bench.runner import plan as plan_reproduction
 from tuckermix_bench.runner import reproduce as run_reproduction
-from tuckermix_bench.store import import_records
 from tuckermix_bench.tables import EXPERIMENTS, FIGURES
 
 __all__ = ["add_to", "app", "reproduce"]
@@ -109,6 +115,8 @@ def summary_line(report: RunReport) -> str:
         text += f", {report.failed} failed"
     if report.missing:
         text += f", {report.missing} lack their data"
+    if report.left:
+        text += f", {report.left} are left for the next run"
     return f"{text}; {_clock(report.seconds)} in all. Records: {report.db}"
 
 
@@ -133,20 +141,8 @@ def _plan_text(costs: Iterable[Cost]) -> str:
 
 
 def split_methods(value: str | None) -> list[str] | None:
-    """Divide a list of columns at its commas, but not at those within a name."""
-    parts = [part.strip() for part in (value or "").split(",") if part.strip()]
-    names = []
-    while parts:
-        lengths = range(len(parts), 0, -1)
-        count = next((n for n in lengths if ", ".join(parts[:n]) in METHODS), 1)
-        names.append(", ".join(parts[:count]))
-        parts = parts[count:]
-    return None if value is None else names
-
-
-def _listed() -> str:
-    """List the columns; names with commas stand in quotes."""
-    return ", ".join(f'"{name}"' if "," in name else name for name in METHODS)
+    """Divide a list of columns at its commas."""
+    return None if value is None else [name.strip() for name in value.split(",") if name.strip()]
 
 
 @app.callback()
@@ -164,7 +160,7 @@ def reproduce(
     methods: Annotated[
         str | None,
         typer.Option(
-            help=f"Only these, separated by commas: {_listed()}.",
+            help=f"Only these, separated by commas: {', '.join(METHODS)}.",
             autocompletion=options.one_of(*METHODS),
         ),
     ] = None,
@@ -198,7 +194,7 @@ def reproduce(
     ] = False,
     records: Annotated[
         Path | None,
-        typer.Option(help="Take published records (a records.csv) into --db before anything else."),
+        typer.Option(help="Take the records of a records.csv or another --db into --db first."),
     ] = None,
     formats: Annotated[
         str,

@@ -154,35 +154,38 @@ TEXTURE_CLASSES, TEXTURE_VIDEOS, TEXTURE_SIZE = 36, 100, 20
 """Classes and videos a class as in DynTex++; the side is 20, not 50, to fit small machines."""
 QUICK_CLASSES, QUICK_VIDEOS, QUICK_SIZE = 4, 20, 8
 
-for _entry in (
-    DatasetEntry("pie", partial(_named, "pie"), EIGHT_BITS, "CMU PIE, pose 27"),
-    DatasetEntry("cbcl", partial(_named, "cbcl"), EIGHT_BITS, "CBCL faces"),
-    DatasetEntry("mnist", partial(_named, "mnist"), EIGHT_BITS, "MNIST"),
-    DatasetEntry("orl", partial(_named, "orl"), EIGHT_BITS, "ORL"),
-    DatasetEntry("yaleb", partial(_named, "yaleb"), EIGHT_BITS, "Extended Yale B"),
-    DatasetEntry("coil20", partial(_named, "coil20"), EIGHT_BITS, "COIL-20"),
-    DatasetEntry("yale", partial(_named, "yale"), EIGHT_BITS, "Yale"),
-    DatasetEntry("modelnet10", partial(_named, "modelnet10"), 1.0, "ModelNet10 voxels"),
-    DatasetEntry(
+for _name, _scale, _title in (
+    ("pie", EIGHT_BITS, "CMU PIE, pose 27"),
+    ("cbcl", EIGHT_BITS, "CBCL faces"),
+    ("mnist", EIGHT_BITS, "MNIST"),
+    ("orl", EIGHT_BITS, "ORL"),
+    ("yaleb", EIGHT_BITS, "Extended Yale B"),
+    ("coil20", EIGHT_BITS, "COIL-20"),
+    ("yale", EIGHT_BITS, "Yale"),
+    ("cifar10", EIGHT_BITS, "CIFAR-10"),
+    ("clothing", EIGHT_BITS, "clothes"),
+    ("signs", EIGHT_BITS, "hand signs"),
+    ("fruits", EIGHT_BITS, "fruit"),
+    ("dyntex-clips", EIGHT_BITS, "DynTex clips cut as in DynTex++"),
+    ("modelnet10", 1.0, "ModelNet10 voxels"),
+    ("samson", 1.0, "Samson scene, spectra of pixels"),
+    ("digits", DIGITS_LEVELS, "scikit-learn's digits"),
+):
+    register_dataset(DatasetEntry(_name, partial(_named, _name), _scale, _title))
+for _name, _make, _title in (
+    (
         "dynamic-textures",
         partial(_textures, TEXTURE_CLASSES, TEXTURE_VIDEOS, TEXTURE_SIZE),
-        1.0,
         "dynamic-texture stand-in",
     ),
-    DatasetEntry("samson", partial(_named, "samson"), 1.0, "Samson scene, spectra of pixels"),
-    *(
-        DatasetEntry(f"planted-{ways}", partial(_planted, ways), 1.0, f"planted, {ways}-way")
-        for ways in PLANTED_SHAPES
-    ),
-    DatasetEntry("digits", partial(_named, "digits"), DIGITS_LEVELS, "scikit-learn's digits"),
-    DatasetEntry(
+    (
         "quick-videos",
         partial(_textures, QUICK_CLASSES, QUICK_VIDEOS, QUICK_SIZE),
-        1.0,
         "small synthetic videos",
     ),
+    *((f"planted-{ways}", partial(_planted, ways), f"planted, {ways}-way") for ways in (2, 3, 4)),
 ):
-    register_dataset(_entry)
+    register_dataset(DatasetEntry(_name, _make, 1.0, _title))
 
 
 def seed_of(*parts: object) -> int:
@@ -201,13 +204,15 @@ TUNING_CLASSES = {"pie": 34, "orl": 20, "yaleb": 19}
 BY_CLASSES = tuple(TUNING_CLASSES)
 BY_SAMPLES = ("mnist", "cbcl", "digits")
 """Half of the images of each class are for tuning."""
-BY_MARK = ("modelnet10",)
+BY_TURNS = ("cifar10", "clothing", "signs", "fruits")
+"""Of each class the second, fourth, ... sample is for tuning."""
+BY_MARK = ("modelnet10", "dyntex-clips")
 """The dataset's own test part is for reporting, the rest for tuning."""
 REPORTING_ONLY = ("coil20", "yale")
 """Never looked at when something is chosen."""
 GENERATED = ("dynamic-textures", "quick-videos")
 """Drawn from a generator with a seed that :func:`part_seed` gives to no choice."""
-SPLIT = (*BY_CLASSES, *BY_SAMPLES, *BY_MARK, *REPORTING_ONLY, *GENERATED)
+SPLIT = (*BY_CLASSES, *BY_SAMPLES, *BY_TURNS, *BY_MARK, *REPORTING_ONLY, *GENERATED)
 UNSPLIT = ("samson", *(f"planted-{ways}" for ways in PLANTED_SHAPES))
 """Without parts: one scene, and data planted for a single curve. Records do not say how much of
 them choices have seen."""
@@ -235,6 +240,9 @@ def _is_tuning(name: str, labels: np.ndarray, is_test: np.ndarray | None) -> np.
         for label in np.unique(labels):
             members = rng.permutation(np.flatnonzero(labels == label))
             marked[members[: members.size // 2]] = True
+    if name in BY_TURNS:
+        for label in np.unique(labels):
+            marked[np.flatnonzero(labels == label)[1::2]] = True
     return marked
 
 
@@ -267,8 +275,8 @@ def part_indices(
     if part == TUNING and name in (*REPORTING_ONLY, *GENERATED):
         raise ValueError(
             f"{name!r} is for reporting only, nothing may be chosen by it: tune on one of "
-            f"{', '.join((*BY_CLASSES, *BY_SAMPLES, *BY_MARK))}, or on generated data with "
-            "part_seed('tuning', number)."
+            f"{', '.join((*BY_CLASSES, *BY_SAMPLES, *BY_TURNS, *BY_MARK))}, or on generated data "
+            "with part_seed('tuning', number)."
         )
     marked = _is_tuning(name, labels, is_test)
     return np.flatnonzero(marked if part == TUNING else ~marked)
@@ -377,6 +385,8 @@ def draw_indices(
     if allowed is not None:
         return allowed[draw_indices(row, experiment, run, labels[allowed])]
     name = row.draw or row.name
+    if "/" in name:
+        experiment, name = name.split("/")
     source = f"dataset {row.dataset!r}"
     if row.part != EVERYTHING:
         source = f"the {row.part} part of {source}"

@@ -93,6 +93,10 @@ class Method(Record):
         Those where a fit takes minutes: there it gets three.
     uses_truth : bool, default=False
         Whether the true classes are handed to ``fit``: such a column is a bound, no method.
+    finds_number : bool, default=False
+        Whether an estimator named by its path finds the number of clusters and is given None.
+    was : str, default=""
+        The name that it had when its first records were made: seeds follow from that one.
     view : str, default=""
         What is made of the samples first, a name in `VIEWS`; without any they are handed on as they
         are.
@@ -115,6 +119,8 @@ class Method(Record):
     slow_on: tuple[str, ...] = ()
     slowest_on: tuple[str, ...] = ()
     uses_truth: bool = False
+    finds_number: bool = False
+    was: str = ""
     view: str = ""
 
     def __post_init__(self) -> None:
@@ -221,12 +227,24 @@ def leading(rows: np.ndarray, count: int) -> np.ndarray:
     return rows @ np.linalg.eigh(rows.T @ rows)[1][:, -count:]
 
 
+def pooled(X: np.ndarray, seed: int = 0) -> np.ndarray:
+    """Return pooled vectors of norm 1 of a network, from the pictures that our candidates see."""
+    from sklearn.base import clone
+
+    from tuckermix.selection.candidates import built_in_candidates
+
+    network = clone(built_in_candidates(X.shape[1:], "network")[0][1][0]).set_params(layer="pooled")
+    vectors = network.fit_transform(X)
+    return unit_rows(vectors.reshape(*vectors.shape[:2], -1).mean(axis=2))
+
+
 VIEWS: dict[str, Callable[[np.ndarray, int], np.ndarray]] = {
     "pixels": pixels,
     "unit rows": unit_rows,
     "whitened": whitened,
     "scattering": scattering,
     "scattering directions": scattering_directions,
+    "pooled": pooled,
 }
 """What columns can be given of the samples: functions of samples and seed."""
 
@@ -277,6 +295,13 @@ def neighbor_spectral(n_clusters: int, ranks: Any, seed: int) -> Any:
         n_neighbors=SPECTRAL_NEIGHBORS,
         random_state=seed,
     )
+
+
+def lsr_on_unit_rows(n_clusters: int, ranks: Any, seed: int, **settings: Any) -> Any:
+    """Build LSR on samples of norm 1, all of their entries."""
+    from tuckermix.baselines import LSR
+
+    return LSR(n_clusters, directions_per_cluster=None, random_state=seed, **settings)
 
 
 def umap_kmeans(n_clusters: int, ranks: Any, seed: int) -> Any:
@@ -398,7 +423,8 @@ def build(
     named_class = isinstance(factory, str) and inspect.isclass(made)
     if named_class:
         given = {"ranks": ranks} if method.takes_ranks else {}
-        estimator = made(n_clusters=n_clusters, random_state=seed, **{**given, **settings})
+        number = None if method.finds_number else n_clusters
+        estimator = made(n_clusters=number, random_state=seed, **{**given, **settings})
     else:
         estimator = made(n_clusters, ranks, seed, **settings)
     if not method.view:

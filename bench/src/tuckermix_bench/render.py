@@ -7,6 +7,7 @@ and the curves.
 from __future__ import annotations
 
 import io
+import math
 import os
 import statistics
 from collections import Counter
@@ -93,6 +94,8 @@ SPLIT_NOTE = (
 )
 
 SECONDS_OF_AN_HOUR = 3600.0
+GOOD_SHARE = 0.9
+"""Of the ARI at the true number of clusters: so much is good where the number is open."""
 MEASURES = {
     "AC": "Accuracy (AC)",
     "NMI": "Normalised mutual information (NMI)",
@@ -291,6 +294,60 @@ def _lead_cell(cell: CellSummary, metric: str, ours: str = OURS) -> str:
     return lead.text + (" (tie)" if lead.tied else "")
 
 
+COSTS: tuple[tuple[str, str, Callable[[CellSummary], str]], ...] = (
+    (
+        "Time",
+        "Processor seconds of a fit, one thread",
+        lambda cell: _number(cell.seconds, ".3g") or "–",
+    ),
+    (
+        "Memory",
+        "By how many MB the resident memory of the process rises during a fit, at most",
+        lambda cell: "–" if cell.memory is None else f"{cell.memory / 1e6:.0f}",
+    ),
+)
+NUMBERS_HEADER = [
+    *("", "column", "true number", "found", "octaves off", "ARI", "ARI at the true number"),
+]
+
+
+def _number_lines(summary: TableSummary) -> list[str]:
+    """Compare the numbers of clusters that methods find with the true ones."""
+    lines, medians, near = [], [], []
+    for row in summary.rows:
+        for name, cell in row.cells.items():
+            known = METHODS.get(name)
+            if not cell.found or known is None:
+                continue
+            given = row.cells.get(known.variant_of)
+            off = [abs(math.log2(found / true)) for true, found in cell.found]
+            medians.append(statistics.median(off))
+            scores = [
+                one.metrics["ARI"].mean if one is not None and "ARI" in one.metrics else math.nan
+                for one in (cell, given)
+            ]
+            if not math.isnan(sum(scores)):
+                near.append(scores[0] >= GOOD_SHARE * scores[1])
+            lines.append(
+                [
+                    *(row.name, name, ", ".join(dict.fromkeys(str(one) for one, _ in cell.found))),
+                    ", ".join(str(found) for _, found in cell.found),
+                    *(f"{statistics.fmean(off):.3f}", *(_number(score, ".3f") for score in scores)),
+                ]
+            )
+    if not lines:
+        return []
+    text = (
+        f"Median over the {len(medians)} rows of the octaves off: {statistics.median(medians):.3f}."
+    )
+    if near:
+        text += (
+            f" The ARI is at least {GOOD_SHARE} of that at the true number in {sum(near)} of "
+            f"{len(near)} rows."
+        )
+    return ["## Numbers of clusters", "", *markdown_table(NUMBERS_HEADER, lines), "", text, ""]
+
+
 def _lead_sections(summary: TableSummary) -> list[str]:
     """Return, for each of our columns, the paired differences to all others."""
     lines = []
@@ -298,7 +355,7 @@ def _lead_sections(summary: TableSummary) -> list[str]:
         others = [name for name in summary.methods if name not in our_columns()]
         if ours not in summary.methods or not others:
             continue
-        lines += ["", f"## {ours} minus the others", ""]
+        lines += [f"## {ours} minus the others", ""]
         lines += ["Mean and standard error of the differences, draw by draw.", ""]
         for metric in METRICS:
             found = [
@@ -350,17 +407,18 @@ def table_markdown(summary: TableSummary) -> str:
         ]
 
     lines = [f"# {summary.title}", "", *([summary.note, ""] if summary.note else [])]
+    lines += _number_lines(summary)
     lines += [LEGEND, "", _runs_line(summary), ""]
     if any(row.seen for row in summary.rows):
         lines += [SPLIT_NOTE, ""]
     for metric in _shown(summary):
         scores = by_row(partial(_score_cell, metric=metric))
         lines += [f"## {MEASURES[metric]}", "", *markdown_table(["", *titles], scores), ""]
-    times = by_row(lambda cell: _number(cell.seconds, ".3g") or "–")
-    lines += ["## Time", "", "Processor seconds of a fit, one thread, mean over the runs.", ""]
-    lines += markdown_table(["", *names], times)
+    for title, text, form in COSTS:
+        lines += [f"## {title}", "", f"{text}, mean over the runs.", ""]
+        lines += [*markdown_table(["", *names], by_row(form)), ""]
     lines += _lead_sections(summary)
-    lines += ["", "## Columns", "", *markdown_table(COLUMNS_HEADER, _column_lines(summary))]
+    lines += ["## Columns", "", *markdown_table(COLUMNS_HEADER, _column_lines(summary))]
     if summary.spread:
         lines += ["", "## Random starts", "", *markdown_table(STARTS_HEADER, _starts(summary))]
     older = [OLDER.format(summary.older)] if summary.older else []
@@ -396,7 +454,7 @@ def table_csv(summary: TableSummary) -> str:
                 *("auto_lead", "auto_lead_error", "auto_pairs", "paper", "difference"),
             )
         ]
-    lines: list[list[object]] = [[*header, "cpu_seconds", "seen", "explanation"]]
+    lines: list[list[object]] = [[*header, "cpu_seconds", "memory", "seen", "explanation"]]
     for row in summary.rows:
         for cell in row.cells.values():
             line: list[object] = [summary.name, row.name, cell.method, cell.done, cell.expected]
@@ -411,7 +469,7 @@ def table_csv(summary: TableSummary) -> str:
                         lead = found.leads.get(ours)
                         line += [None] * 3 if lead is None else [lead.mean, lead.error, lead.pairs]
                     line += [printed, found.difference]
-            lines.append([*line, cell.seconds, row.seen, _one_line(cell.explanation)])
+            lines.append([*line, cell.seconds, cell.memory, row.seen, _one_line(cell.explanation)])
     return csv_text(lines)
 
 

@@ -34,8 +34,17 @@ from tuckermix.datasets import list_datasets
 from tuckermix.summary import NUMERICAL, SECONDS_DIGITS, machine, scores, versions
 from tuckermix_bench.draws import DATASETS, DatasetEntry, draw
 from tuckermix_bench.methods import METHODS, Method, build
-from tuckermix_bench.store import ARI, FAILED, OK, TIMEOUT, RunRecord, Store, read_records
-from tuckermix_bench.tables import PAPER, QUICK, Cell, Experiment, cells_of, resolve_targets
+from tuckermix_bench.store import ARI, FAILED, FOUND, OK, TIMEOUT, RunRecord, Store, read_records
+from tuckermix_bench.tables import (
+    FIGURES,
+    LIBRARIES,
+    PAPER,
+    QUICK,
+    Cell,
+    Experiment,
+    cells_of,
+    resolve_targets,
+)
 
 __all__ = ["DEFAULT_DB", "Cost", "Progress", "RunReport", "log_progress", "plan", "reproduce"]
 
@@ -194,6 +203,8 @@ def _fit(cell: Cell, method: Method, drawn: Any, outcome: dict[str, Any]) -> Non
     else:
         outcome |= {"status": OK, **scores(drawn.labels, labels)}
         outcome["extras"][ARI] = float(adjusted_rand_score(drawn.labels, labels))
+        if method.finds_number:
+            outcome["extras"][FOUND] = int(np.unique(labels).size)
         outcome["extras"] |= _extras(estimator, cell.row.keep)
 
 
@@ -239,6 +250,8 @@ class RunReport(Record):
         Cells computed now, cells stored before, and how many of the former failed.
     missing : int
         Cells without their data.
+    left : int
+        Cells that a later run computes.
     absent : dict of str to str
         For each dataset that is not there, where to get it.
     seconds : float
@@ -252,6 +265,7 @@ class RunReport(Record):
     skipped: int
     failed: int
     missing: int
+    left: int
     absent: dict[str, str]
     seconds: float
     interrupted: bool = False
@@ -360,6 +374,41 @@ def pending(cells: Iterable[Cell], store: Store, retry_failed: bool = False) -> 
         if record.status == OK or not retry_failed
     }
     return [cell for cell in cells if known.get(cell.key) != cell.digest]
+
+
+def import_records(path: str | os.PathLike[str], db: str | os.PathLike[str]) -> int:
+    """Add records to a store.
+
+    What the store has stays, but for records without a score, or of other settings than the tables
+    ask for now, where a better one comes.
+
+    Parameters
+    ----------
+    path : path
+        A `records.csv` that ``reproduce show --formats csv`` wrote, or the file of another store.
+    db : path
+        The file of the store; made where it is missing.
+
+    Returns
+    -------
+    count : int
+        How many records were added.
+    """
+    found = read_records(path)
+    today = {
+        cell.key: cell.digest
+        for profile, tables in LIBRARIES.items()
+        for cell in cells_of(tables.values(), FIGURES.values(), profile=profile)
+    }
+
+    def worth(record: RunRecord) -> tuple[bool, bool]:
+        return today.get(record.key, record.digest) == record.digest, record.status == OK
+
+    with Store(db) as store, store.writing():
+        known = {record.key: worth(record) for record in store.records()}
+        new = [one for one in found if one.key not in known or worth(one) > known[one.key]]
+        store.add(*new)
+    return len(new)
 
 
 def _serve(pipe: Connection, parent: int) -> None:
@@ -527,7 +576,8 @@ def run_cells(
     time_limit : float or None, default=None
         Seconds after which a cell is given up.
     stop_after : float or None, default=None
-        Seconds after which the run ends. What was begun then is computed next time.
+        Seconds after which the run ends. Cells that would take longer than what is left are not
+        begun; what was begun all the same is computed next time.
     longest_first : bool, default=False
         Whether cells that take long come first, so that no processor waits for the last of them.
     times : iterable of RunRecord, default=()
@@ -580,9 +630,15 @@ def run_cells(
     def words(cell: Cell) -> tuple[Any, ...]:
         return cell, METHODS[cell.method], DATASETS[cell.row.dataset], home
 
-    outcomes = _computed(list(left.values()), words, jobs, time_limit)
+    def over(seconds: float = 0.0) -> bool:
+        return stop_after is not None and time.monotonic() - begin + seconds > stop_after
+
+    startable = (cell for cell in list(left.values()) if not over(estimate.of(cell)))
+    outcomes = _computed(startable, words, jobs, time_limit)
     try:
         for running, cell, outcome in outcomes:
+            if cell is None and over():
+                break
             if cell is None:
                 notify(running)
                 continue
@@ -595,8 +651,6 @@ def run_cells(
             store.add(record)
             estimate.add(record)
             notify(running, record)
-            if stop_after is not None and time.monotonic() - begin > stop_after:
-                break
     except KeyboardInterrupt:
         interrupted = True
     finally:
@@ -607,6 +661,7 @@ def run_cells(
         skipped=skipped,
         failed=ended[FAILED] + ended[TIMEOUT],
         missing=ended[ABSENT],
+        left=len(left),
         absent=absent,
         seconds=time.monotonic() - begin,
         interrupted=interrupted,

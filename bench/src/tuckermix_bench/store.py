@@ -18,14 +18,13 @@ from typing import Any, BinaryIO
 from tuckermix._files import csv_text, from_csv_cell
 from tuckermix._reading import open_regular
 from tuckermix._records import Record
-from tuckermix_bench.draws import seed_of
 
 try:
     import fcntl
 except ImportError:  # Windows: two runs on one file are not told apart there
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["RunRecord", "Store", "import_records", "read_records", "records_csv"]
+__all__ = ["RunRecord", "Store", "read_records", "records_csv"]
 
 OK, FAILED, TIMEOUT = STATUSES = ("ok", "failed", "timeout")
 """How a cell ended: with scores, with an error, or at its time limit."""
@@ -43,8 +42,9 @@ IN_CSV = (
     *("digest", "method_version", "package_version", "commit", "finished"),
 )
 """What the CSV of records must have; seeds follow from the names."""
-SEEN, ARI = IN_EXTRAS = ("seen", "ari")
-"""Further columns of the CSV: how much of the draw tuning has seen, and the adjusted Rand index."""
+SEEN, ARI, FOUND = IN_EXTRAS = ("seen", "ari", "found")
+"""Further columns of the CSV: how much of the draw tuning has seen, the adjusted Rand index, and
+the number of clusters of a method that finds it."""
 OF_DRAW = ("dataset", "n_samples", "classes", SEEN)
 """What all records of a draw share. An empty cell of the CSV repeats what the file said before."""
 
@@ -136,6 +136,11 @@ class RunRecord(Record):
     def ari(self) -> float | None:
         """The adjusted Rand index; None where the fit failed."""
         return self.extras.get(ARI)
+
+    @property
+    def found(self) -> float | None:
+        """The number of clusters that the method found; None where it was given."""
+        return self.extras.get(FOUND)
 
 
 KINDS = {one.name: str(one.type) for one in fields(RunRecord)}
@@ -330,7 +335,7 @@ def records_csv(records: Iterable[RunRecord]) -> str:
     rows: list[Iterable[Any]] = [[*IN_CSV, *IN_EXTRAS]]
     said: dict[tuple[Any, ...], dict[str, Any]] = {}
     for record in records:
-        line = record.to_dict() | {SEEN: record.seen, ARI: record.ari}
+        line = record.to_dict() | {name: record.extras.get(name) for name in IN_EXTRAS}
         line["classes"] = " ".join(map(str, record.classes))
         line["error"] = " ".join((record.error or "").split())
         before = said.setdefault((*record.key[:3], record.run), {})
@@ -349,13 +354,16 @@ def read_records(path: str | os.PathLike[str]) -> list[RunRecord]:
     Parameters
     ----------
     path : path
-        A `records.csv` that ``reproduce show --formats csv`` wrote.
+        A `records.csv` that ``reproduce show --formats csv`` wrote, or the file of a store.
 
     Returns
     -------
     records : list of RunRecord
         In the order of the file.
     """
+    if Path(path).suffix != ".csv":
+        with Store(path, read_only=True) as store:
+            return store.records()
     with io.TextIOWrapper(open_regular(Path(path)), encoding="utf-8", newline="") as stream:
         reader = csv.DictReader(stream)
         lacking = [name for name in IN_CSV if name not in (reader.fieldnames or ())]
@@ -387,29 +395,5 @@ def _values(line: dict[str, str], said: dict[tuple[Any, ...], dict[str, str]]) -
             values[name] = {"int": int, "float": float}[kind](line[name]) if line[name] else None
         elif kind == "str":
             values[name] = from_csv_cell(line[name]) or (None if optional else "")
-    values["seed"] = seed_of(*key[1:], values["run"])
     values["extras"] = {name: float(line[name]) for name in IN_EXTRAS if line.get(name)}
     return values
-
-
-def import_records(path: str | os.PathLike[str], db: str | os.PathLike[str]) -> int:
-    """Add the records of a CSV file to a store, without touching those that it has.
-
-    Parameters
-    ----------
-    path : path
-        A `records.csv` that ``reproduce show --formats csv`` wrote.
-    db : path
-        The file of the store; made where it is missing.
-
-    Returns
-    -------
-    count : int
-        How many records were added.
-    """
-    records = read_records(path)
-    with Store(db) as store, store.writing():
-        known = {record.key for record in store.records()}
-        new = [record for record in records if record.key not in known]
-        store.add(*new)
-    return len(new)

@@ -240,8 +240,10 @@ class CellSummary(Record):
         By "AC", "NMI" and, where it was stored, "ARI"; empty where there is no score.
     papers : dict of str to PaperScore
         What the paper prints, also where there is no score here.
-    seconds : float or None
-        Processor time of a fit, the mean over the runs.
+    seconds, memory : float or None
+        Processor time of a fit, and by how many bytes resident memory rose, means over the runs.
+    found : tuple of (int, int)
+        True and found number of clusters of each run, where the method finds it.
     stops : dict of str to int
         How often the method ended for which reason, where it names one.
     explanation : str
@@ -254,6 +256,8 @@ class CellSummary(Record):
     metrics: dict[str, MetricSummary]
     papers: dict[str, PaperScore]
     seconds: float | None
+    memory: float | None
+    found: tuple[tuple[int, int], ...]
     stops: dict[str, int]
     explanation: str
 
@@ -417,6 +421,8 @@ def _cell(
         metrics=metrics,
         papers=papers,
         seconds=mean_of(record.cpu_seconds for record in good),
+        memory=mean_of(record.peak_memory for record in good),
+        found=tuple((len(one.classes), int(one.found)) for one in good if one.found is not None),
         stops={reason: stops[reason] for reason in sorted(stops)},
         explanation=_explanation(records, expected),
     )

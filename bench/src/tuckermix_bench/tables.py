@@ -77,7 +77,8 @@ class Row(Record):
         The part of the dataset from which samples are drawn: all of it, what choices never look
         at, or what they look at.
     draw : str or None, default=None
-        Rows with the same value see the same samples; None means the row's own name.
+        Rows of a table with the same value see the same samples; None means the row's own name,
+        and "table/row" the samples of a row of another table.
     settings : mapping, default={}
         Parameters for every method that lets the row choose its start.
     keep : tuple of {"history", "components"}, default=()
@@ -177,6 +178,8 @@ class Experiment(Record):
         A row whose best and worst runs are shown as well.
     quick_rows : tuple of str, default=()
         The rows of the quick setting; without any, the first and the last.
+    quick : bool, default=True
+        Whether the quick setting has the table; not where small open data lack what it is about.
     """
 
     name: str
@@ -187,6 +190,7 @@ class Experiment(Record):
     note: str = ""
     spread: str = ""
     quick_rows: tuple[str, ...] = ()
+    quick: bool = True
 
     def row(self, name: str) -> Row:
         """Return the row called `name`."""
@@ -369,7 +373,7 @@ def _quick(table: Experiment) -> Experiment:
 
 
 QUICK_EXPERIMENTS: dict[str, Experiment] = {
-    name: _quick(table) for name, table in EXPERIMENTS.items()
+    name: _quick(table) for name, table in EXPERIMENTS.items() if table.quick
 }
 """The same tables in miniature, for continuous integration; they need no data."""
 
@@ -432,6 +436,8 @@ class Cell(Record):
         The column.
     run : int
         The number of the run, from 0.
+    seed : int
+        The random state handed to the method.
     settings : mapping
         The method's parameters beyond its defaults.
     version : str
@@ -446,6 +452,7 @@ class Cell(Record):
     row: Row
     method: str
     run: int
+    seed: int
     settings: Mapping[str, Any]
     version: str
     order: tuple[int, ...]
@@ -454,11 +461,6 @@ class Cell(Record):
     def key(self) -> tuple[str, str, str, str, int]:
         """What identifies the cell's record in a store."""
         return (self.profile, self.experiment, self.row.name, self.method, self.run)
-
-    @property
-    def seed(self) -> int:
-        """The random state handed to the method."""
-        return seed_of(self.experiment, self.row.name, self.method, self.run)
 
     def parameters(self) -> dict[str, Any]:
         """Return everything that determines the cell's numbers, but for the code."""
@@ -486,7 +488,8 @@ def _cell(table: Experiment, row: Row, method: Method, run: int, profile: str) -
     if method.takes_start:
         settings |= row.settings
     order = (method.cost, run, table.order, table.rows.index(row))
-    return Cell(profile, table.name, row, method.name, run, settings, method.version, order)
+    seed = seed_of(table.name, row.name, method.was or method.name, run)
+    return Cell(profile, table.name, row, method.name, run, seed, settings, method.version, order)
 
 
 def source_of(
