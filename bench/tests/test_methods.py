@@ -49,7 +49,7 @@ def test_every_method_is_built_with_seed_and_settings():
         estimator = build(method, 3, RANKS, 7, settings)
         if hasattr(estimator, "get_params") and name != "HDBSCAN":
             parameters = estimator.get_params()
-            number = None if method.finds_number else 3
+            number = "auto" if method.finds_number else 3
             assert (parameters["n_clusters"], parameters["random_state"]) == (number, 7), name
             assert {key: parameters[key] for key in settings} == settings, name
             assert (parameters.get("ranks") == RANKS) == method.takes_ranks, name

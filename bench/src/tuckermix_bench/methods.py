@@ -94,7 +94,7 @@ class Method(Record):
     uses_truth : bool, default=False
         Whether the true classes are handed to ``fit``: such a column is a bound, no method.
     finds_number : bool, default=False
-        Whether an estimator named by its path finds the number of clusters and is given None.
+        Whether an estimator named by its path finds the number of clusters: it is given "auto".
     was : str, default=""
         The name that it had when its first records were made: seeds follow from that one.
     view : str, default=""
@@ -423,7 +423,7 @@ def build(
     named_class = isinstance(factory, str) and inspect.isclass(made)
     if named_class:
         given = {"ranks": ranks} if method.takes_ranks else {}
-        number = None if method.finds_number else n_clusters
+        number = "auto" if method.finds_number else n_clusters
         estimator = made(n_clusters=number, random_state=seed, **{**given, **settings})
     else:
         estimator = made(n_clusters, ranks, seed, **settings)
