@@ -26,10 +26,12 @@ def test_a_header_that_claims_much_is_not_unpacked(tmp_path):
     content = b"\x93NUMPY\x02\x00" + struct.pack("<I", 2**32 - 1) + bytes(10**6)
     with zipfile.ZipFile(tmp_path / "a.npz", "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("X.npy", content)
-    with pytest.raises(ReadError, match=r"X.npy: its header claims 4294967295 bytes, and 10000"):
+    with pytest.raises(ReadError, match=r"X.npy: it is damaged .* expected 4294967295 bytes"):
         read(tmp_path / "a.npz")
-    with pytest.raises(ReadError, match="its header claims 4294967295 bytes"):
-        array_header(io.BytesIO(content))
+    stream = io.BytesIO(content)
+    with pytest.raises(ValueError, match="expected 4294967295 bytes"):
+        array_header(stream)
+    assert stream.tell() == 10_000
 
 
 @pytest.mark.parametrize("method", [zipfile.ZIP_LZMA, zipfile.ZIP_BZIP2])
@@ -59,10 +61,6 @@ def test_a_long_table_of_contents_is_not_read(tmp_path, monkeypatch):
             (tmp_path / "a.npz").write_bytes(content)
             with pytest.raises(ReadError, match=r"its table of contents has|damaged"):
                 read(tmp_path / "a.npz")
-    monkeypatch.setattr(_archives, "MAX_MEMBERS", 0)
-    (tmp_path / "a.npz").write_bytes(whole)
-    with pytest.raises(ReadError, match="it has 1 members, more than 0"):
-        read(tmp_path / "a.npz")
     (tmp_path / "a.npz").write_bytes(b"no archive")
     with pytest.raises(ReadError, match=r"damaged .*BadZipFile"):
         read(tmp_path / "a.npz")

@@ -30,6 +30,9 @@ UNCHECKED = 2**20
 AGAIN = "Get the file again"
 """The remedy for a file that lacks something."""
 
+SAVE_AGAIN = "Get the file again, or open it in the program that made it and save it again"
+"""The remedy for a file that a parser does not take."""
+
 Path = str | os.PathLike[str]
 Shape = tuple[int, ...]
 
@@ -72,12 +75,19 @@ def read_error(path: Path, problem: str, remedy: str = AGAIN) -> ReadError:
     return ReadError(f"Cannot read {os.fspath(path)}: {problem}. {remedy}.")
 
 
-def damaged(kind: str, message: str) -> Refusal:
-    """Build the refusal of a file at which a parser stumbled, with what the parser said."""
-    said = " ".join(message.split())[:QUOTED_LENGTH] or "no message"
+def explained(error: Exception) -> Refusal:
+    """Say what is wrong with a file at which a parser stumbled, and what to do about it."""
+    match error:
+        case Refusal():
+            return error
+        case FileNotFoundError():
+            return Refusal("it does not exist", "Check the path")
+        case PermissionError():
+            return Refusal("permission is denied", "Check who may read it")
+    said = " ".join(str(error).split())[:QUOTED_LENGTH] or "no message"
     return Refusal(
-        f"it is damaged or not what its name says ({kind}: {said})",
-        "Get the file again, or open it in the program that made it and save it again",
+        f"it is damaged or not what its name says ({type(error).__name__}: {said})",
+        SAVE_AGAIN,
     )
 
 
@@ -143,16 +153,15 @@ def open_unpacked(path: Path) -> Iterator[IO[bytes]]:
             yield stream  # type: ignore[misc]
 
 
-def _no_memory(path: Path) -> ReadError:
-    """Build the error for a file for which the memory of this process does not suffice."""
-    ends = (
-        os.fspath(path).lower().endswith((".npy", ".h5", ".hdf5", ".hdf", ".zarr", ".tif", ".tiff"))
-    )
+def _no_memory(path: Path) -> Refusal:
+    """Return the refusal of a file for which the memory of this process does not suffice."""
+    in_pieces = (".npy", ".h5", ".hdf5", ".hdf", ".zarr", ".tif", ".tiff")
+    ends = os.fspath(path).lower().endswith(in_pieces)
     remedy = "Pass chunks=100" if ends else "Store it as .npy, HDF5 or Zarr and pass chunks=100"
     remedy += ", to read it in pieces"
     if address_limit():
         remedy += ", or raise the limit on memory that this process has (ulimit -v)"
-    return read_error(path, "its content does not fit into memory", remedy)
+    return Refusal("its content does not fit into memory", remedy)
 
 
 @contextmanager
@@ -165,21 +174,13 @@ def reading(path: Path) -> Iterator[None]:
     """
     try:
         yield
-    except Refusal as error:
-        named = read_error(path, *error.args)
-        named.shapes = error.shapes
-        raise named from error
-    except (ReadError, ImportError):
+    except ImportError:
         raise
-    except FileNotFoundError as error:
-        raise read_error(path, "it does not exist", "Check the path") from error
-    except PermissionError as error:
-        raise read_error(path, "permission is denied", "Check who may read it") from error
-    except MemoryError as error:
-        raise _no_memory(path) from error
-    except OSError as error:
-        if error.errno == errno.ENOMEM:
-            raise _no_memory(path) from error
-        raise read_error(path, *damaged(type(error).__name__, str(error)).args) from error
     except Exception as error:
-        raise read_error(path, *damaged(type(error).__name__, str(error)).args) from error
+        if isinstance(error, ReadError) and not isinstance(error, Refusal):
+            raise
+        full = isinstance(error, MemoryError) or getattr(error, "errno", None) == errno.ENOMEM
+        found = _no_memory(path) if full else explained(error)
+        named = read_error(path, *found.args)
+        named.shapes = found.shapes
+        raise named from error

@@ -100,14 +100,14 @@ def changed(content, **fields):
     ("fields", "message"),
     [
         ({"dim": (3, 5, 6, -7, 1, 1, 1, 1)}, "are impossible|damaged"),
-        ({"dim": (9, 5, 6, 7, 1, 1, 1, 1)}, "axes, and scans have up to 5"),
+        ({"dim": (9, 5, 6, 7, 1, 1, 1, 1)}, "axes, and scans have up to 5|begin within its header"),
         ({"dim": (3, 32767, 32767, 32767, 1, 1, 1, 1)}, "voxels would take .* the limit is"),
         ({"dim": (6, 1, 1, 1, 1, 2, 2, 1)}, "it has 6 axes, and scans have up to 5"),
         ({"datatype": (32,)}, "of type complex64, which is no real number"),
-        ({"offset": (12.0,)}, "begin at the impossible place 12"),
+        ({"offset": (12.0,)}, "begin within its header"),
         ({"offset": (float("nan"),)}, "damaged"),
-        ({"offset": (1e9,)}, "bytes of voxels are declared, and 0 are here"),
-        ({"dim": (3, 50, 6, 7, 1, 1, 1, 1)}, "bytes of voxels are declared, and 420 are here"),
+        ({"offset": (1e9,)}, "bytes of voxels, 0 are here"),
+        ({"dim": (3, 50, 6, 7, 1, 1, 1, 1)}, "bytes of voxels, 420 are here"),
     ],
 )
 @pytest.mark.parametrize("packed", [False, True])
@@ -128,7 +128,7 @@ def test_other_refusals(tmp_path):
         read(tmp_path / "b.nii")
     for length in (2, 100):
         (tmp_path / "b.nii").write_bytes(whole[:length])
-        with pytest.raises(ReadError, match="it ends within its header"):
+        with pytest.raises(ReadError, match="or ends within its header"):
             read(tmp_path / "b.nii")
     (tmp_path / "b.nii").write_bytes(whole[:344] + b"ni1\0" + whole[348:])
     with pytest.raises(ReadError, match="its voxels lie in another file"):

@@ -158,19 +158,20 @@ def test_other_refusals(tmp_path):
             read(tmp_path / "a.npy", **option)
     content = (tmp_path / "a.npy").read_bytes()
     (tmp_path / "b.npy").write_bytes(content[:6] + b"\x03\x00" + content[8:])
-    with pytest.raises(ReadError, match=r"it has version 3\.0 of NumPy's format"):
+    with pytest.raises(ReadError, match=r"b\.npy: it is damaged"):
         read(tmp_path / "b.npy")
     with zipfile.ZipFile(tmp_path / "c.npz", "w") as archive:
-        for index in range(10_001):
+        for index in range(23_000):
             archive.writestr(str(index), b"")
-    with pytest.raises(ReadError, match=r"it has 10001 members, more than 10000. Store fewer"):
+    with pytest.raises(ReadError, match=r"its table of contents has \d+ bytes, more than"):
         read(tmp_path / "c.npz")
 
 
-def test_long_headers(tmp_path):
+@pytest.mark.parametrize("version", [(1, 0), (2, 0), (3, 0)])
+def test_versions_of_the_format(tmp_path, version):
     X = np.arange(6.0).reshape(2, 3)
     with open(tmp_path / "a.npy", "wb") as stream:
-        np.lib.format.write_array(stream, X, version=(2, 0))
+        np.lib.format.write_array(stream, X, version=version)
     assert np.array_equal(read(tmp_path / "a.npy").X, X)
 
 
@@ -195,12 +196,12 @@ def test_a_folder_of_arrays(tmp_path):
 
 def test_arrays_of_a_folder_that_cannot_be(tmp_path):
     np.save(tmp_path / "a.npy", np.array(["text"]))
-    with pytest.raises(ReadError, match="and a sample is an array of real numbers"):
+    with pytest.raises(ReadError, match="and samples are arrays of real numbers"):
         read(tmp_path)
     np.save(tmp_path / "a.npy", np.zeros(100))
-    with pytest.raises(ReadError, match="its header declares 800 bytes, more than"):
+    with pytest.raises(ReadError, match=r"its array .* would take 800 bytes in memory, and"):
         read(tmp_path, max_bytes=799)
     whole = (tmp_path / "a.npy").read_bytes()
     (tmp_path / "a.npy").write_bytes(whole[:-1])
-    with pytest.raises(ReadError, match="its header declares 800 bytes, more than the file has"):
+    with pytest.raises(ReadError, match=r"it is truncated: its array .* needs 928 bytes"):
         read(tmp_path)

@@ -146,7 +146,7 @@ def store_with_images(path):
 def test_a_decoy_beside_a_group_hides_nothing(tmp_path):
     store_with_images(tmp_path / "s")
     hostile_labels(tmp_path / "s" / "a" / "labels", tmp_path / "trace")
-    with pytest.raises(ReadError, match="a/labels: it is stored with pickle, which is not decoded"):
+    with pytest.raises(ReadError, match="'a/labels' is stored with pickle, which is not decoded"):
         read(tmp_path / "s")
     (tmp_path / "s" / "a" / "zarr.json").write_text('{"node_type": "array"}')
     with pytest.raises(ReadError, match=r"'a' has zarr.json and .zgroup, and can be one of them"):

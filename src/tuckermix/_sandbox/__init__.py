@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from tuckermix._reading import Path, Refusal, damaged
+from tuckermix._reading import SAVE_AGAIN, Path, Refusal
 
 LENGTHS = struct.Struct("<2Q")
 NUMBERS_AND_TEXT = "buifSU"
@@ -39,6 +39,7 @@ ENVIRONMENT |= {"MALLOC_ARENA_MAX": "2", "HDF5_PLUGIN_PRELOAD": "::"}
 
 Said = dict[str, Any]
 Question = dict[str, Any]
+Values = tuple[Said, np.ndarray]
 
 
 @dataclass(frozen=True)
@@ -138,8 +139,11 @@ class _Child:
             self.process.stdin.write(b"\n")  # says that these answers are waited for
             self.process.stdin.flush()
 
-    def receive(self, asked: Question, most: int, place: Any = None) -> _Answer:
-        """Wait for an answer with at most `most` bytes of values, which are put into `place`."""
+    def receive(self, asked: Question, most: int, place: Any = None) -> Values | Exception:
+        """Wait for an answer with at most `most` bytes of values, which are put into `place`.
+
+        What the parser refuses is returned. What is raised ends the process.
+        """
         self._deadline = time.monotonic() + asked["seconds"]
         self._asked.set()
         try:
@@ -153,11 +157,9 @@ class _Child:
         finally:
             self._asked.clear()
             self._deadline = math.inf
-        told = _error(said, asked["path"])
-        if told is not None:
-            told.answered = True  # type: ignore[attr-defined]
-            raise told
-        return said, content
+        if "missing" in said:
+            return ImportError(said["missing"])
+        return Refusal(*said["refusal"]) if "refusal" in said else (said, _values(said, content))
 
     def _exactly(self, count: int, place: Any = None) -> Any:
         content = bytearray(count) if place is None else place[:count]
@@ -192,14 +194,20 @@ class _Child:
                 "the process that parses files does not start",
                 "Check that Python can start another Python here",
             )
-        return Refusal(
-            f"it ends the process that parses it (exit code {code})",
-            "Get the file again, or open it in the program that made it and save it again",
-        )
+        return Refusal(f"it ends the process that parses it (exit code {code})", SAVE_AGAIN)
 
 
-_Answer = tuple[Said, bytearray | memoryview]
-Values = tuple[Said, np.ndarray]
+def _values(said: Said, content: bytearray | memoryview) -> np.ndarray:
+    """Take the values of an answer, whose type, shape and length must agree."""
+    if "values" not in said:
+        return np.empty(0)
+    dtype, shape = np.dtype(said["values"][0]), tuple(said["values"][1])
+    whole = all(type(size) is int and size >= 0 for size in shape)
+    nbytes = math.prod(shape) * dtype.itemsize
+    if dtype.kind not in NUMBERS_AND_TEXT or not whole or nbytes != len(content):
+        raise ValueError(f"{len(content)} bytes came for {shape} values of {dtype}")
+    values = np.frombuffer(content, dtype).reshape(shape)
+    return values.T if said.get("turned") else values
 
 
 def no_memory() -> Refusal:
@@ -236,20 +244,19 @@ class Sandbox:
 
     @contextmanager
     def _child(self, kind: str) -> Iterator[_Child]:
-        """Hold a child. It is kept for the next question unless one has no proper answer."""
+        """Hold a child, which is kept for the next question unless something is raised."""
         child = self._free()
         try:
             if kind not in child.kinds:  # libraries may take long to load, and files may not
                 load = {"kind": kind, "do": "load", "path": "", "seconds": LIMITS.start}
                 child.send(load)
-                child.receive(load, 0)
+                answer = child.receive(load, 0)
+                if isinstance(answer, Exception):
+                    raise answer
                 child.kinds.add(kind)
             yield child
-        except BaseException as error:
-            if not getattr(error, "answered", False):
-                child.close()
-                raise
-            self._idle.append(child)
+        except BaseException:
+            child.close()
             raise
         self._idle.append(child)
 
@@ -276,45 +283,43 @@ class Sandbox:
             child.send(asked)
             more = True
             while more:
-                most = self.limit if room is None else len(room)
-                said, content = child.receive(asked, most, room)
-                more, values = said.get("more", False), values_of(said, content)
+                answer = child.receive(asked, self.limit if room is None else len(room), room)
+                if isinstance(answer, Exception):
+                    break
+                said, values = answer
+                more = said.get("more", False)
                 if room is not None:
-                    room = room[len(content) :]
+                    room = room[values.nbytes :]
                     if values.dtype != into.dtype or (room and not more):
                         raise ValueError(f"{values.dtype} came for {into.dtype}, or too few")
-                yield said, values
+                yield answer
+        if isinstance(answer, Exception):
+            raise answer
 
     def each(self, questions: Sequence[Question]) -> Iterator[Values | Exception]:
         """Answer questions in their order; the next ones are sent before they are due.
 
         What a file raises is yielded, not raised, so that the others follow it.
         """
-        done = alone = 0
+        done = careful = 0
         while done < len(questions):
-            with suppress(_Died), self._child(questions[done]["kind"]) as child:
-                sent = done
-                while done < len(questions):
-                    most = 1 if done < alone else LIMITS.ahead
-                    if sent - done <= most // 2:
-                        child.send(*questions[sent : sent + most])
-                        sent = min(len(questions), sent + most)
-                    try:
-                        said, content = child.receive(questions[done], self.limit)
-                        answer: Any = said, values_of(said, content)
-                    except Exception as error:
-                        if not getattr(error, "answered", False):
-                            if sent - done > 1:  # some answers were lost: ask again one by one
-                                alone = sent
-                                raise _Died from error
-                            child.process.kill()
-                        answer = error
-                    done += 1
-                    yield answer
-
-
-class _Died(Exception):
-    """Says that a child is not asked any further."""
+            sent = done
+            try:
+                with self._child(questions[done]["kind"]) as child:
+                    while done < len(questions):
+                        ahead = 1 if done < careful else LIMITS.ahead
+                        if sent - done <= ahead // 2:
+                            child.send(*questions[sent : sent + ahead])
+                            sent = min(len(questions), sent + ahead)
+                        answer = child.receive(questions[done], self.limit)
+                        done += 1
+                        yield answer
+            except Exception as error:
+                if sent - done > 1:  # it died at one of these, which are now sent one by one
+                    careful = sent
+                    continue
+                done += 1
+                yield error
 
 
 def question(
@@ -343,35 +348,6 @@ def question(
         expected += os.stat(path).st_size
     seconds = LIMITS.seconds + expected / LIMITS.rate + parts / LIMITS.parts
     return {"kind": kind, "do": do, "path": path, "seconds": seconds, **details}
-
-
-def values_of(said: Said, content: bytearray | memoryview) -> np.ndarray:
-    """Take the values of an answer, whose type, shape and length must agree."""
-    if "values" not in said:
-        return np.empty(0)
-    dtype, shape = np.dtype(said["values"][0]), tuple(said["values"][1])
-    whole = all(type(size) is int and size >= 0 for size in shape)
-    nbytes = math.prod(shape) * dtype.itemsize
-    if dtype.kind not in NUMBERS_AND_TEXT or not whole or nbytes != len(content):
-        raise ValueError(f"{len(content)} bytes came for {shape} values of {dtype}")
-    values = np.frombuffer(content, dtype).reshape(shape)
-    return values.T if said.get("turned") else values
-
-
-def _error(said: Said, path: str) -> Exception | None:
-    """Return the exception that an answer tells of."""
-    if "refusal" in said:
-        problem, remedy, shapes = said["refusal"]
-        return Refusal(problem, remedy, tuple(map(tuple, shapes)))
-    if "memory" in said:
-        return no_memory()
-    if "missing" in said:
-        return ImportError(said["missing"])
-    if "system" in said:
-        return OSError(*said["system"], path)
-    if "fault" in said:
-        return damaged(*said["fault"])
-    return None
 
 
 def _end(children: list[_Child]) -> None:

@@ -109,12 +109,12 @@ class Hdf5(Parser):
 
 
 def _of_hdf5(h5py: Any, name: str, item: Any, matlab: bool) -> dict[str, Any]:
-    shape = item.shape or ()
+    """Describe an array, with a "refusal" where its values are not read."""
+    shape, more = item.shape or (), {"chunks": item.chunks}
     try:
         dtype = np.dtype(item.dtype)
     except TypeError:
         return part(name, shape, "", "values of a type that NumPy does not know")
-    more: dict[str, Any] = {"chunks": item.chunks}
     if item.external or item.is_virtual:
         more["refusal"] = [
             f"the values of {item.name!r} lie in other files",
@@ -128,20 +128,16 @@ def _of_hdf5(h5py: Any, name: str, item: Any, matlab: bool) -> dict[str, Any]:
                 f"{item.name!r} is packed with the filter number {code}, which is not known here",
                 "Store it with gzip instead, with h5repack for example",
             ]
-    note = ""
     if matlab and "MATLAB_class" in item.attrs:
         kind = np.bytes_(item.attrs["MATLAB_class"]).decode("ascii", "replace")
-        note = f"a MATLAB {kind}" if kind in ("cell", "char") else ""
-    string = h5py.check_string_dtype(dtype)
-    if note:
-        return part(name, shape, "", note)
-    if string is not None:
-        length = string.length
-        text: Any = "str" if length is None else np.dtype(("U", min(length, MAX_TEXT)))
-        return part(name, shape, text, **more)
-    if dtype.kind in NUMERIC_KINDS and dtype.fields is None and dtype.subdtype is None:
+        if kind in ("cell", "char"):
+            return part(name, shape, "", f"a MATLAB {kind}")
+    if string := h5py.check_string_dtype(dtype):
+        length = string.length and min(string.length, MAX_TEXT)
+        return part(name, shape, "str" if length is None else np.dtype(("U", length)), **more)
+    if dtype.kind in NUMERIC_KINDS:
         return part(name, shape, dtype, **more)
-    return part(name, shape, "", "" if dtype.hasobject else str(dtype)[:200])
+    return part(name, shape, "", "Python objects" if dtype.hasobject else str(dtype)[:200])
 
 
 class Zarr(Parser):
@@ -152,35 +148,35 @@ class Zarr(Parser):
     def __init__(self, path: str, limit: int) -> None:
         super().__init__(path, limit)
         self.library.config.set({"threading.max_workers": 2})
-        self.arrays: dict[str, Any] = {}
 
-    def _array(self, name: str, version: int) -> Any:
-        if name not in self.arrays:
-            place = os.path.join(self.path, *name.split("/")) if name else self.path
-            self.arrays[name] = self.library.open_array(place, mode="r", zarr_format=version)
-        return self.arrays[name]
+    def _array(self, name: str) -> Any:
+        place = os.path.join(self.path, name)
+        version = 3 if os.path.exists(os.path.join(place, "zarr.json")) else 2
+        return self.library.open_array(place, mode="r", zarr_format=version)
 
-    def answer_list(self, nodes: Sequence[tuple[str, int, int]]) -> Answers:
-        parts = []
-        for name, version, n_files in nodes:
-            array = self._array(name, version)
-            chunks = getattr(array, "shards", None) or array.chunks
-            more = {"chunks": chunks, "version": version}
-            n_chunks = math.prod(-(-a // b) for a, b in zip(array.shape, chunks, strict=True))
-            if n_chunks > MAX_CHUNKS + ABSENT * n_files:
-                more["refusal"] = [
-                    f"it declares {n_chunks} chunks and stores {n_files}",
-                    "Store it in larger chunks",
-                ]
-            kind = getattr(array.dtype, "kind", "O")
-            text = kind == "T" or (kind == "O" and isinstance(array.fill_value, str | None))
-            dtype: Any = array.dtype if kind in NUMERIC_KINDS + "SU" else "str" if text else ""
-            note = "" if dtype else f"values of type {array.dtype}"
-            parts.append(part(name, array.shape, dtype, note, **more))
-        yield {"parts": parts}, None
+    def answer_list(self, arrays: Sequence[dict[str, Any]]) -> Answers:
+        yield {"parts": [self._described(**array) for array in arrays]}, None
 
-    def answer_read(self, name: str, region: Region, step: int, version: int) -> Answers:
-        for said, values in in_pieces(self._array(name, version), region, step):
+    def _described(
+        self, name: str, shape: Sequence[int], files: int, refusal: Any
+    ) -> dict[str, Any]:
+        if refusal:  # what it holds is not known, and found out by nobody
+            return part(name, shape, np.dtype(bool), refusal=refusal)
+        array = self._array(name)
+        chunks = getattr(array, "shards", None) or array.chunks
+        n_chunks = math.prod(-(-a // b) for a, b in zip(array.shape, chunks, strict=True))
+        if n_chunks > MAX_CHUNKS + ABSENT * files:
+            refusal = [
+                f"it declares {n_chunks} chunks and stores {files}", "Store it in larger chunks"
+            ]  # fmt: skip
+        kind = getattr(array.dtype, "kind", "O")
+        text = kind == "T" or (kind == "O" and isinstance(array.fill_value, str | None))
+        dtype: Any = array.dtype if kind in NUMERIC_KINDS + "SU" else "str" if text else ""
+        note = "" if dtype else f"values of type {array.dtype}"
+        return part(name, array.shape, dtype, note, chunks=chunks, refusal=refusal)
+
+    def answer_read(self, name: str, region: Region, step: int) -> Answers:
+        for said, values in in_pieces(self._array(name), region, step):
             plain = values.dtype.kind in NUMERIC_KINDS + "SU"
             yield said, values if plain else _as_text(values, name, self.limit)
 
@@ -224,67 +220,59 @@ class Nifti(Parser):
     """Brain scans by nibabel, gzipped or not, scaled and turned to right, front and top."""
 
     AXES = "XYZTC"
-    FIRST, SECOND = 348, 540  # bytes of the header of each version, which it names first
 
     needs = ("nibabel", "Reading NIfTI", "io")
 
     def __init__(self, path: str, limit: int) -> None:
         super().__init__(path, limit)
-        with open_unpacked(path) as stream:
-            head = stream.read(4)
-            length = next(
-                (n for n in (self.FIRST, self.SECOND) for order in ("little", "big")
-                 if head == n.to_bytes(4, order)), 0
-            )  # fmt: skip
-            if len(head) == 4 and not length:
-                raise Refusal("it does not start like NIfTI")
-            content = head + stream.read(max(0, length - 4))
-        if len(content) < max(4, length):
-            raise EOFError("it ends within its header")
-        kind = self.library.Nifti1Header if length == self.FIRST else self.library.Nifti2Header
-        self.header = header = kind(content, check=False)
-        if header["magic"].item() != (b"n+1" if length == self.FIRST else b"n+2"):
-            raise Refusal(
-                "its voxels lie in another file, or it is of the older format Analyze",
-                "Save it as one file ending in .nii or .nii.gz",
-            )
+        self.header = header = self._header()
         shape = list(header.get_data_shape())
         while len(shape) > 1 and shape[-1] == 1:
             shape.pop()
+        self.shape, self.dtype = tuple(shape), header.get_data_dtype()
         if not shape or min(shape) < 1:
-            raise ValueError(f"its sizes {tuple(shape)} are impossible")
+            raise ValueError(f"its sizes {self.shape} are impossible")
         if len(shape) > len(self.AXES):
             raise Refusal(
                 f"it has {len(shape)} axes, and scans have up to {len(self.AXES)}",
                 "Save the parts as files of their own",
             )
-        self.shape, self.dtype = tuple(shape), header.get_data_dtype()
         if self.dtype.kind not in NUMERIC_KINDS or self.dtype.itemsize > 8:
             raise Refusal(
                 f"its voxels are of type {self.dtype}, which is no real number",
                 "Save it as integers or floating-point numbers",
             )
-        self.offset = int(header.get_data_offset())
-        if self.offset < length:
-            raise ValueError(f"its voxels begin at the impossible place {self.offset}")
-        self.scaling = header.get_slope_inter()
-        self.nbytes = math.prod(self.shape) * self.dtype.itemsize
-        scaled = 8 * math.prod(self.shape) if self.scaling[0] not in (None, 1) else 0
+        self.nbytes = math.prod(shape) * self.dtype.itemsize
+        scaled = 8 * math.prod(shape) if header.get_slope_inter()[0] not in (None, 1) else 0
         sizes = " x ".join(map(str, shape))
         check_fits(f"its {sizes} voxels", self.nbytes + scaled, limit)
+
+    def _header(self) -> Any:
+        for kind in (self.library.Nifti1Header, self.library.Nifti2Header):
+            with open_unpacked(self.path) as stream:
+                content = stream.read(kind.sizeof_hdr)
+            if kind.may_contain_header(content):
+                header = kind(content, check=False)
+                if header["magic"].item() != header.single_magic:
+                    raise Refusal(
+                        "its voxels lie in another file",
+                        "Save it as one file ending in .nii or .nii.gz",
+                    )
+                if header.get_data_offset() < kind.sizeof_hdr:
+                    raise ValueError("its voxels begin within its header")
+                return header
+        raise Refusal("it does not start like NIfTI, or ends within its header")
 
     def answer_read(self) -> Answers:
         from nibabel import volumeutils
 
         with open_unpacked(self.path) as stream:
-            stream.seek(self.offset)
+            stream.seek(int(self.header.get_data_offset()))
             content = stream.read(self.nbytes)
         if len(content) < self.nbytes:
-            raise EOFError(
-                f"{self.nbytes} bytes of voxels are declared, and {len(content)} are here"
-            )
+            raise EOFError(f"of {self.nbytes} bytes of voxels, {len(content)} are here")
         voxels = np.frombuffer(content, self.dtype).reshape(self.shape, order="F")
-        slope, shift = self.scaling
+        slope, shift = self.header.get_slope_inter()
         if slope is not None and (slope, shift) != (1, 0):
             # Single precision holds integers of 16 bits with room to spare.
             wide = np.float64 if self.dtype.itemsize > 2 else np.float32
@@ -335,46 +323,37 @@ class Parquet(Parser):
         if kind == "other":
             raise Refusal(f"the column {name!r} holds neither numbers nor texts", "Leave it out")
         shape = [len(column)]
-        while _is_list(column.type):
-            column, length = _flat(column, name)
-            shape.append(length)
+        while isinstance(column.type, _lists()):
+            lengths = column.value_lengths().unique().to_pylist()
+            if len(lengths) != 1 or lengths[0] is None:
+                raise Refusal(
+                    f"the lists of the column {name!r} have different lengths",
+                    "Store samples of one size",
+                )
+            column = column.flatten()
+            shape += lengths
         values = column.to_numpy(zero_copy_only=False)
         if values.dtype.kind not in NUMERIC_KINDS:
             raise Refusal(f"the column {name!r} has gaps", "Fill them, or leave the column out")
         yield {}, values.reshape(shape)
 
 
+def _lists() -> Any:
+    import pyarrow
+
+    return pyarrow.ListType, pyarrow.LargeListType, pyarrow.FixedSizeListType
+
+
 def _kind_of_column(type_: Any) -> str:
     """Return "number", "text", "list" (of numbers) or "other"."""
     from pyarrow import types
 
-    if types.is_dictionary(type_):
-        type_ = type_.value_type
-        return "text" if types.is_string(type_) or types.is_large_string(type_) else "other"
-    if types.is_string(type_) or types.is_large_string(type_):
+    inner = type_.value_type if types.is_dictionary(type_) else type_
+    if types.is_string(inner) or types.is_large_string(inner):
         return "text"
-    nested = _is_list(type_)
-    while _is_list(type_):
-        type_ = type_.value_type
-    number = types.is_integer(type_) or types.is_floating(type_) or types.is_boolean(type_)
-    return ("list" if nested else "number") if number else "other"
-
-
-def _is_list(type_: Any) -> bool:
-    from pyarrow import types
-
-    return types.is_list(type_) or types.is_large_list(type_) or types.is_fixed_size_list(type_)
-
-
-def _flat(column: Any, name: str) -> tuple[Any, int]:
-    """Put lists of one length behind one another."""
-    import pyarrow.compute
-
-    lengths = pyarrow.compute.list_value_length(column)
-    least, most = (pyarrow.compute.min_max(lengths)[key].as_py() for key in ("min", "max"))
-    if least is None or least != most or column.null_count:
-        raise Refusal(
-            f"the lists of the column {name!r} have lengths from {least} to {most}",
-            "Store samples of one size",
-        )
-    return column.flatten(), int(most)
+    while isinstance(inner, _lists()):
+        inner = inner.value_type
+    number = types.is_integer(inner) or types.is_floating(inner) or types.is_boolean(inner)
+    if not number or types.is_dictionary(type_):
+        return "other"
+    return "number" if inner is type_ else "list"

@@ -14,8 +14,8 @@ from contextlib import suppress
 from importlib import import_module
 from typing import Any, BinaryIO
 
-from tuckermix._reading import Refusal
-from tuckermix._sandbox import LENGTHS, LIMITS, Question
+from tuckermix._reading import Refusal, explained
+from tuckermix._sandbox import LENGTHS, LIMITS, Question, no_memory
 
 KINDS = {
     **dict.fromkeys(("hdf5", "zarr", "mat", "nifti", "parquet"), "arrays"),
@@ -100,15 +100,11 @@ class _Files:
 def told(error: Exception) -> dict[str, Any]:
     """Say in an answer what went wrong."""
     message = str(error)[:LONGEST_MESSAGE]
-    if isinstance(error, Refusal):
-        return {"refusal": [*error.args, error.shapes]}
-    if isinstance(error, MemoryError) or any(words in message for words in NO_MEMORY):
-        return {"memory": True}
     if isinstance(error, ImportError) and "install tuckermix" in message:
         return {"missing": message}
-    if type(error) in (FileNotFoundError, PermissionError, IsADirectoryError):
-        return {"system": [error.errno, error.strerror]}  # type: ignore[attr-defined]
-    return {"fault": [type(error).__name__, message]}
+    full = isinstance(error, MemoryError) or any(words in message for words in NO_MEMORY)
+    problem, remedy = (no_memory() if full else explained(error)).args
+    return {"refusal": [problem[:LONGEST_MESSAGE], remedy]}
 
 
 def _send(answers: BinaryIO, said: dict[str, Any], values: Any = None) -> None:
@@ -123,8 +119,8 @@ def _send(answers: BinaryIO, said: dict[str, Any], values: Any = None) -> None:
         content = np.ascontiguousarray(values).reshape(-1).view("u1").data
     text = json.dumps(said).encode()
     if len(text) > LIMITS.said:
-        refusal = ["the names of its parts take too much memory", "Store fewer of them", []]
-        text, content = json.dumps({"refusal": refusal}).encode(), b""
+        refusal = Refusal("the names of its parts take too much memory", "Store fewer of them")
+        text, content = json.dumps(told(refusal)).encode(), b""
     answers.write(LENGTHS.pack(len(text), len(content)))
     answers.write(text)
     answers.write(content)
@@ -137,9 +133,8 @@ def _restrict(name: str, most: int) -> None:
 
         kind = getattr(resource, name)
         _, hard = resource.getrlimit(kind)
-        resource.setrlimit(
-            kind, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard)
-        )
+        soft = most if hard == resource.RLIM_INFINITY else min(most, hard)
+        resource.setrlimit(kind, (soft, hard))
 
 
 def _limit_memory(more: int) -> None:

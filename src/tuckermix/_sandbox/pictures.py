@@ -14,7 +14,7 @@ from tuckermix._axes import arrange, chosen_axes, kind_of
 from tuckermix._optional import require
 from tuckermix._pixels import fitted, match, resize
 from tuckermix._reading import Refusal, check_fits, open_regular
-from tuckermix._sandbox.arrays import Answers, Parser, Region, in_pieces
+from tuckermix._sandbox.arrays import Answers, Parser, Region, in_pieces, part
 
 FORMATS = ("PNG", "JPEG", "BMP", "PPM", "GIF", "WEBP")
 # Left to itself, Pillow also tries formats that start other programs, such as PostScript.
@@ -219,10 +219,10 @@ class Tiff(Parser):
         self.channels = _channel_names(tiff) if "C" in self.axes and not self.colour else []
 
     def answer_list(self) -> Answers:
-        said = {"shape": self.shape, "axes": self.axes, "type": self.dtype.str}
-        yield {**said, "colour": self.colour, "channels": self.channels}, None
+        said = part("", self.shape, self.dtype, axes=self.axes, channels=self.channels)
+        yield {**said, "colour": self.colour}, None
 
-    def answer_read(self, region: Region, step: int) -> Answers:
+    def answer_read(self, name: str, region: Region, step: int) -> Answers:
         """Read a region of the array of all pages."""
         return in_pieces(self, region, step)
 

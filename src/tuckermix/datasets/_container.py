@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tuckermix._archives import NUMERIC_KINDS, Entry
-from tuckermix._axes import arrange, kind_of, sample_letter
+from tuckermix._axes import arrange, chosen_axes, kind_of, sample_letter
 from tuckermix._pixels import grey_array
 from tuckermix._reading import Refusal, check_fits
 from tuckermix.datasets._dataset import Dataset
@@ -136,35 +136,32 @@ def _named(entries: Sequence[Entry], name: str, option: str) -> Entry:
 
 def _choose_samples(entries: Sequence[Entry], options: Options) -> Entry:
     """Find the array of samples: the one named, a common name, or the only candidate."""
-    if not entries:
-        raise Refusal("it holds no arrays", "Store the samples as one numeric array")
     if options.key is not None:
         chosen = _named(entries, options.key, "key")
     else:
-        candidates = [
-            entry
+        candidates = {
+            entry.name: entry
             for entry in entries
             if entry.numeric
             and len(entry.shape) >= 2
             and entry.name != options.label_key
             and not _looks_like_labels(entry)
-        ]
-        by_name = {entry.name: entry for entry in candidates}
-        common = [by_name[name] for name in SAMPLE_NAMES if name in by_name]
-        if common:
-            chosen = common[0]
-        elif len(candidates) == 1 or len(entries) == 1:
-            chosen = (candidates or list(entries))[0]
-        elif not candidates:
+        }
+        common = [candidates[name] for name in SAMPLE_NAMES if name in candidates]
+        found = common[:1] or list(candidates.values()) or entries
+        if not found:
+            raise Refusal("it holds no arrays", "Store the samples as one numeric array")
+        if len(found) > 1 and not candidates:
             raise Refusal(
                 f"none of its arrays can hold samples ({_listing(entries)})",
                 "Store the samples as one numeric array with at least two axes",
             )
-        else:
+        if len(found) > 1:
             raise Refusal(
                 "it is not clear which of its arrays holds the samples",
-                f"Set key to one of these: {_listing(candidates)}",
+                f"Set key to one of these: {_listing(found)}",
             )
+        chosen = found[0]
     if not chosen.numeric:
         raise Refusal(
             f"{repr(chosen.name) if chosen.name else 'its array'} holds {chosen.kind}, and samples "
@@ -210,14 +207,7 @@ def _sample_axis(
     Notes say what was taken where nobody said so and others would take another.
     """
     n_axes = len(samples.shape)
-    if options.axes is not None:
-        if len(options.axes) != n_axes:
-            raise Refusal(
-                f"axes={options.axes!r} names {len(options.axes)} axes, and {samples} has {n_axes}",
-                "Give one letter for each axis",
-            )
-        if options.sample_axis is None:
-            return options.axes.index(sample_letter(options.axes, samples.shape)), []
+    axes = chosen_axes(options.axes, "", samples.shape)
     if options.sample_axis is not None:
         if not -n_axes <= options.sample_axis < n_axes:
             raise Refusal(
@@ -225,19 +215,18 @@ def _sample_axis(
                 f"Set sample_axis between 0 and {n_axes - 1}",
             )
         return options.sample_axis % n_axes, []
+    if axes:
+        return axes.index(sample_letter(axes, samples.shape)), []
     habit = n_axes - 1 if matlab and n_axes > 2 else 0
-    what = f"{samples} along axis"
-    if labels is not None and samples.shape[habit] != labels.size:
-        if labels.size not in samples.shape:
+    what = f"Samples are those of {samples} along axis"
+    if labels is not None and labels.size in samples.shape:
+        if samples.shape[habit] == labels.size:
             return habit, []
         axis = samples.shape.index(labels.size)
-        return axis, [f"Samples are those of {what} {axis}, which is as long as the labels."]
+        return axis, [f"{what} {axis}, which is as long as the labels."]
     if habit and labels is None:
-        note = (
-            f"Samples are those of {what} {habit}, the last, as MATLAB stacks them: set "
-            "sample_axis=0 if they are along the first."
-        )
-        return habit, [note]
+        note = f"{what} {habit}, the last, as MATLAB stacks them: "
+        return habit, [f"{note}set sample_axis=0 if they are along the first."]
     return habit, []
 
 

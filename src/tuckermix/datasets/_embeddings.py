@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import replace
+from functools import partial
+from operator import attrgetter
 from pathlib import Path, PurePosixPath
 
 import numpy as np
 
+from tuckermix._archives import open_archive, zip_entries
 from tuckermix._reading import Refusal, reading
+from tuckermix.datasets._container import assemble, check_declared
 from tuckermix.datasets._dataset import Dataset
 from tuckermix.datasets._options import Options
 from tuckermix.datasets._parquet import PARQUET_SUFFIXES, read_parquet
-from tuckermix.datasets._read import read, read_with
+from tuckermix.datasets._read import read_with
 from tuckermix.datasets._table import PATH_NAMES, TABLE_SUFFIXES, read_table
 
 NAMES = ("names", *PATH_NAMES, *(f"{name}s" for name in PATH_NAMES))
@@ -71,39 +76,37 @@ def read_embeddings(
 
 def _read(source: Path, max_bytes: int | None) -> Dataset:
     """Read a file; the names in a table are those of rows, never of files to open."""
-    suffix = source.suffix.lower()
-    readers = {
-        **dict.fromkeys(TABLE_SUFFIXES, read_table),
-        **dict.fromkeys(PARQUET_SUFFIXES, read_parquet),
+    readers: dict[str, Callable[[Path, Options], Dataset]] = {
+        **dict.fromkeys(TABLE_SUFFIXES, partial(read_table, read_files=None)),
+        **dict.fromkeys(PARQUET_SUFFIXES, partial(read_parquet, read_files=None)),
+        ".npz": _read_npz,
     }
     options = Options.checked(max_bytes=max_bytes)
-    try:
-        if suffix in readers and source.is_file():
-            with reading(source):
-                return readers[suffix](source, options, None)
-        data = read_with(source, options)
-    finally:
-        options.sandbox.close()
-    if suffix != ".npz" or data.names is not None:
-        return data
-    with np.load(source, allow_pickle=False) as content:
-        key = next((name for name in NAMES if name in content.files), None)
-    if key is not None:
-        told = read(source, label_key=key, max_bytes=max_bytes)
-        assert told.labels is not None
-        classes = told.class_names or [str(one) for one in range(int(told.labels.max()) + 1)]
-        return replace(data, names=[classes[label] for label in told.labels])
-    return data
+    with closing(options.sandbox), reading(source):
+        plain = source.is_file() and source.suffix.lower() in readers
+        return (readers[source.suffix.lower()] if plain else read_with)(source, options)
+
+
+def _read_npz(source: Path, options: Options) -> Dataset:
+    """Read an archive, with one of its arrays as the names of the samples."""
+    with open_archive(source) as archive:
+        entries = zip_entries(source, archive)
+        data = assemble(source, entries, options)
+        named = next((entry for entry in entries if entry.name in NAMES), None)
+        if named is None:
+            return data
+        check_declared(named, options)
+        return replace(data, names=[str(name) for name in named.load().ravel()])
 
 
 def _rows(theirs: Sequence[str], names: Sequence[str]) -> list[int]:
     """Return the row of each name, by the first way of comparing that finds all of them."""
     missing: list[str] = []
-    for short in (_whole, _end, _stem):
+    for short in (str, attrgetter("name"), attrgetter("stem")):
         rows: dict[str, int] = {}
-        for row, name in enumerate(theirs):
-            rows.setdefault(short(name), row)
-        wanted = [short(name) for name in names]
+        for row, path in enumerate(map(_path, theirs)):
+            rows.setdefault(short(path), row)
+        wanted = [short(_path(name)) for name in names]
         unique = len(rows) == len(theirs) and len(set(wanted)) == len(wanted)
         lacking = [name for name, key in zip(names, wanted, strict=True) if key not in rows]
         if unique and not lacking:
@@ -118,13 +121,5 @@ def _rows(theirs: Sequence[str], names: Sequence[str]) -> list[int]:
     )
 
 
-def _whole(name: str) -> str:
-    return name.replace("\\", "/").removeprefix("./")
-
-
-def _end(name: str) -> str:
-    return PurePosixPath(_whole(name)).name
-
-
-def _stem(name: str) -> str:
-    return PurePosixPath(_whole(name)).stem
+def _path(name: str) -> PurePosixPath:
+    return PurePosixPath(name.replace("\\", "/"))

@@ -1,24 +1,114 @@
-"""Arrays that stay on disk, as Dask arrays that read their file piece by piece."""
+"""Arrays that stay on disk, and Dask arrays that read their file piece by piece."""
 
 from __future__ import annotations
 
 import math
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
+from tuckermix._archives import Entry
 from tuckermix._array_api import BLOCK_BYTES
 from tuckermix._optional import require
-from tuckermix._reading import Refusal, check_fits
+from tuckermix._reading import Refusal, check_fits, reading
 
 MAX_BLOCKS = 50_000
 """Chunks of one array, each of which costs Dask some memory beforehand; of the usual size, this
 many hold more than a terabyte. A file can declare any number of samples."""
 
-Region = tuple[tuple[int, int], ...]
+Region = Sequence[tuple[int, int]]
 """Start and stop along each axis."""
+
+
+@dataclass(frozen=True, eq=False)
+class OnDisk:
+    """An array in a file, read where it is asked for; the classes of formats say how.
+
+    Attributes
+    ----------
+    path : str
+        Where the file is.
+    name : str
+        The name of the array in it.
+    shape : tuple of int
+        The shape of the array.
+    dtype : dtype
+        Its type.
+    limit : int
+        The most bytes that a part of it may take in memory.
+    stamp : tuple of int
+        Length and time of the last change of the file when it was opened.
+    reverse : bool
+        Whether its axes are meant the other way round.
+    chunks : tuple of int or None
+        The shape of a chunk in the file.
+    """
+
+    path: str
+    name: str
+    shape: tuple[int, ...]
+    dtype: np.dtype
+    limit: int
+    stamp: tuple[int, int]
+    reverse: bool = False
+    chunks: tuple[int, ...] | None = None
+
+    def __dask_tokenize__(self) -> tuple[Any, ...]:
+        return (self.path, self.name, self.stamp, self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        """The size in bytes."""
+        return math.prod(self.shape) * self.dtype.itemsize
+
+    def entry(self, note: str = "") -> Entry:
+        """Describe it as one of the arrays of a file."""
+        shape = self.shape[::-1] if self.reverse else self.shape
+        return Entry(self.name, shape, self.dtype, self.load, self.lazy, note)
+
+    def load(self) -> np.ndarray:
+        """Read all of it."""
+        values = self.region([(0, size) for size in self.shape])
+        return values.T if self.reverse else values
+
+    def region(self, region: Region) -> np.ndarray:
+        """Read a region, with the axes as they are in the file."""
+        with reading(self.path):
+            if stamp_of(self.path) != self.stamp:
+                raise Refusal("it was changed after it was opened", "Read it again")
+            self.check_chunk()
+            return self._region(region)
+
+    def _region(self, region: Region) -> np.ndarray:
+        raise NotImplementedError
+
+    def check_chunk(self) -> None:
+        """Refuse an array whose chunks would pass the limit."""
+        if self.chunks:
+            check_fits(
+                f"one chunk of {'/' + self.name!r} with shape {self.chunks}",
+                math.prod(self.chunks) * self.dtype.itemsize,
+                self.limit,
+                "If you trust the file, raise max_bytes, or store it in smaller chunks",
+            )
+
+    def lazy(self, axis: int, chunks: int | None) -> Any:
+        """Wrap it as a Dask array with its samples, along `axis`, first."""
+        self.check_chunk()
+        axis = len(self.shape) - 1 - axis if self.reverse else axis
+        X = to_dask(self, axis, chunks, self.chunks[axis] if self.chunks else None, self.limit)
+        return X.transpose((0, *range(X.ndim - 1, 0, -1))) if self.reverse else X
+
+
+def stamp_of(path: str | os.PathLike[str]) -> tuple[int, int]:
+    """Return what changes when a file is written: its length and the time of the last change."""
+    found = os.stat(path)
+    return (0, 0) if os.path.isdir(path) else (found.st_size, found.st_mtime_ns)
 
 
 def to_dask(array: Any, axis: int, chunks: int | None, stored: int | None, limit: int) -> Any:
@@ -26,9 +116,8 @@ def to_dask(array: Any, axis: int, chunks: int | None, stored: int | None, limit
 
     Parameters
     ----------
-    array : object
-        It has `shape`, `dtype` and `region(region)`, which reads a region, in any process that it
-        is sent to.
+    array : OnDisk
+        Or anything with `shape`, `dtype` and `region(region)`, in any process that it is sent to.
     axis : int
         The axis of the samples.
     chunks : int or None
@@ -47,11 +136,10 @@ def to_dask(array: Any, axis: int, chunks: int | None, stored: int | None, limit
     shape, dtype = tuple(array.shape), np.dtype(array.dtype)
     sample_bytes = max(1, math.prod(shape) // shape[axis] * dtype.itemsize)
     if chunks is None:
-        fitting = max(1, min(BLOCK_BYTES, limit) // sample_bytes)
-        chunks = fitting // stored * stored if stored else fitting
-        if not chunks:  # a stored chunk is torn only where it would pass the limit
-            assert stored is not None
-            chunks = stored if stored * sample_bytes <= limit else fitting
+        chunks = fitting = max(1, min(BLOCK_BYTES, limit) // sample_bytes)
+        if stored:  # a stored chunk is torn only where it would pass the limit
+            whole = max(stored, fitting // stored * stored)
+            chunks = whole if whole * sample_bytes <= limit else fitting
     taken = min(chunks, shape[axis])
     remedy = "If you trust the file, pass smaller chunks or a larger max_bytes"
     check_fits(f"{taken} of its samples", taken * sample_bytes, limit, remedy)
@@ -73,6 +161,5 @@ def to_dask(array: Any, axis: int, chunks: int | None, stored: int | None, limit
 def _block(array: Any, axis: int, block_info: Any = None) -> np.ndarray:
     """Read the samples of one chunk."""
     samples, *others = block_info[None]["array-location"]
-    region = (*others[:axis], samples, *others[axis:])
-    values = np.moveaxis(array.region(region), axis, 0)
+    values = np.moveaxis(array.region((*others[:axis], samples, *others[axis:])), axis, 0)
     return values.astype(values.dtype.newbyteorder("="), copy=False)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ from tuckermix._sandbox import Said, question
 from tuckermix.datasets._container import left_on_disk
 from tuckermix.datasets._dataset import Dataset
 from tuckermix.datasets._options import Options
-from tuckermix.datasets._stored import Stored, stamp_of
+from tuckermix.datasets._stored import Stored
 
 TIFF_SUFFIXES = frozenset({".tif", ".tiff"})
 """File names of TIFF."""
@@ -82,10 +81,7 @@ class Ahead:
 def read_tiff(path: Path, options: Options) -> Dataset:
     """Read a TIFF file whose pages are the samples."""
     said, _ = options.sandbox.ask("tiff", "list", path)
-    pages = Stored(
-        options.sandbox, "tiff", os.path.abspath(path), tuple(said["shape"]),
-        np.dtype(said["type"]), stamp=stamp_of(path),
-    )  # fmt: skip
+    pages = Stored.told("tiff", path, options, said)
     axes = chosen_axes(options.axes, said["axes"], pages.shape)
     first = sample_letter(axes, pages.shape)
     if left_on_disk(options, pages.nbytes):

@@ -13,10 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from tuckermix._archives import Entry
-from tuckermix._reading import Refusal, open_regular, reading
+from tuckermix._reading import Refusal, open_regular
 
 MARKERS = ("zarr.json", ".zarray", ".zgroup")
 """Files by which a folder is a Zarr store, of version 3 or 2."""
@@ -42,8 +39,8 @@ def is_zarr(path: Path) -> bool:
     return any((path / marker).is_file() for marker in MARKERS)
 
 
-def nodes_of(path: Path) -> tuple[list[tuple[str, int, int]], list[Entry]]:
-    """List the arrays of a store.
+def arrays_of(path: Path) -> list[dict[str, Any]]:
+    """List the arrays of a store: what the parser in the sandbox may open, and what it must not.
 
     Parameters
     ----------
@@ -52,40 +49,15 @@ def nodes_of(path: Path) -> tuple[list[tuple[str, int, int]], list[Entry]]:
 
     Returns
     -------
-    good : list of (str, int, int)
-        Name, version and number of files of each array that may be opened, in their order.
-    refused : list of Entry
-        The others; whoever loads one is told why it is refused.
+    arrays : list of dict
+        Of each array its name, shape and number of files, and in "refusal" why it must not be
+        opened, or None; in the order of the names.
     """
-    good: list[tuple[str, int, int]] = []
-    refused: list[Entry] = []
-    for name, version, n_files, metadata in sorted(_arrays(str(path)), key=lambda one: one[0]):
-        strange = sorted(set(_codecs(metadata)) - CODECS)
-        if not strange:
-            good.append((name, version, n_files))
-            continue
-        refusal = Refusal(
-            f"it is stored with {', '.join(strange)}, which is not decoded here: some codecs may "
-            "run code when unpacked",
-            "Store it again with blosc, gzip or zstd",
-        )
-        shape = tuple(size for size in metadata.get("shape") or () if type(size) is int)
-
-        def refuse(*_: Any, where: str = name, refusal: Refusal = refusal) -> Any:
-            with reading(os.path.join(path, where)):
-                raise refusal
-
-        refused.append(Entry(name, shape, np.dtype(bool), refuse, refuse))
-    return good, refused
-
-
-def _arrays(root: str) -> Iterator[tuple[str, int, int, dict[str, Any]]]:
-    """Yield name, version, number of files and metadata of each array."""
+    found: list[dict[str, Any]] = []
     pending, seen = [""], 0
     while pending:
         name = pending.pop()
-        folder = os.path.join(root, *name.split("/")) if name else root
-        folders, files = _inside(folder, name)
+        folders, files = _inside(path, name)
         markers = [marker for marker in MARKERS if marker in files]
         if len(markers) > 1:
             raise Refusal(
@@ -97,22 +69,37 @@ def _arrays(root: str) -> Iterator[tuple[str, int, int, dict[str, Any]]]:
             raise Refusal(f"it has more than {MAX_NODES} folders", "Store fewer arrays")
         if not markers:
             continue  # neither array nor group, and nothing below is part of the store
-        metadata = _metadata(os.path.join(folder, markers[0]))
-        if markers[0] == ".zarray" or metadata.get("node_type") == "array":
-            n_files = len(files)
-            while folders:  # of chunks
-                below, files = _inside(os.path.join(root, *folders[-1].split("/")), folders.pop())
-                folders += below
-                n_files += len(files)
-            yield name, 2 if markers[0] == ".zarray" else 3, n_files, metadata
-        else:
+        metadata = _metadata(path / name / markers[0])
+        if markers[0] != ".zarray" and metadata.get("node_type") != "array":
             pending += folders
+            continue
+        n_files = len(files)
+        while folders:  # of chunks
+            below, files = _inside(path, folders.pop())
+            folders += below
+            n_files += len(files)
+        shape = [size for size in metadata.get("shape") or () if type(size) is int]
+        refusal = _refusal(name, metadata)
+        found.append({"name": name, "shape": shape, "files": n_files, "refusal": refusal})
+    return sorted(found, key=lambda array: str(array["name"]))
 
 
-def _inside(folder: str, name: str) -> tuple[list[str], list[str]]:
+def _refusal(name: str, metadata: dict[str, Any]) -> tuple[str, str] | None:
+    """Say why an array must not be opened, or return None."""
+    strange = sorted(set(_codecs(metadata)) - CODECS)
+    if not strange:
+        return None
+    problem = (
+        f"{repr(name) if name else 'it'} is stored with {', '.join(strange)}, which is not decoded "
+        "here: some codecs may run code when unpacked"
+    )
+    return problem, "Store it again with blosc, gzip or zstd"
+
+
+def _inside(path: Path, name: str) -> tuple[list[str], list[str]]:
     """List folders, by their place in the store, and files; refuse links and what is neither."""
     folders, files = [], []
-    with os.scandir(folder) as scan:
+    with os.scandir(path / name) as scan:
         for item in scan:
             place = f"{name}/{item.name}".lstrip("/")
             if item.is_symlink():
@@ -129,14 +116,12 @@ def _inside(folder: str, name: str) -> tuple[list[str], list[str]]:
     return folders, files
 
 
-def _metadata(file: str) -> dict[str, Any]:
+def _metadata(file: Path) -> dict[str, Any]:
     with open_regular(file) as stream:
         content = stream.read(MAX_METADATA + 1)
-    if len(content) > MAX_METADATA:
-        raise ValueError(f"{os.path.basename(file)} has more than {MAX_METADATA} bytes")
-    metadata = json.loads(content)
+    metadata = json.loads(content) if len(content) <= MAX_METADATA else None
     if not isinstance(metadata, dict):
-        raise ValueError(f"{os.path.basename(file)} holds no metadata")
+        raise ValueError(f"{file.name} holds no metadata, or more than {MAX_METADATA} bytes")
     return metadata
 
 
