@@ -70,7 +70,6 @@ LIMITS = {
     # Samples from which labels are learned: at large, on a device, of a stream, of several views.
     "landmarks": ("clustering.MAX_LANDMARKS",),
     "landmarks_on_devices": ("clustering.DEVICE_LANDMARKS",),
-    "landmarks_of_views": ("selection.multiview.MAX_LANDMARKS",),
     # From so many samples on, a part of so many gives the start.
     "samples_without_part": ("decomposition.fit.MANY_SAMPLES",),
     "samples_of_part": ("decomposition.fit.PART",),

@@ -78,6 +78,12 @@ MNIST one in twenty more gets the label of its class, and on a processor the fit
 time."""
 
 
+def most_landmarks(X: Any) -> int:
+    """Return how many of the samples labels are learned from at most."""
+    on_device = array_api_compat.is_torch_array(X) and device(X).type in DEVICES
+    return DEVICE_LANDMARKS if on_device else MAX_LANDMARKS
+
+
 class Way(NamedTuple):
     """How samples get labels: the name of a labelling, and the options of the graph."""
 
@@ -794,10 +800,8 @@ class TuckerClustering(
         elif self.missing is not None:
             self._filling_ = filling_of(fit)
         use, samples = FitSettings.current(), as_blocks(X)
-        on_device = array_api_compat.is_torch_array(X) and device(X).type in DEVICES
-        most = DEVICE_LANDMARKS if on_device else MAX_LANDMARKS
         row_bytes = math.prod(fit.core.shape[1:]) * (8 if is_double(fit.core) else 4)
-        most = min(most, max(use.least_landmarks, use.landmark_bytes // row_bytes))
+        most = min(most_landmarks(X), max(use.least_landmarks, use.landmark_bytes // row_bytes))
         all_of_them = samples.n_samples <= most and not samples.lazy
         rows_of = samples.map
         if not all_of_them:  # labels are learned from some, in memory

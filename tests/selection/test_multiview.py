@@ -50,7 +50,7 @@ def test_one_view_labels_as_that_view_does(planted):
 
 def test_views_share_landmarks(planted, limits):
     X, y = planted
-    limits(landmarks_of_views=60)
+    limits(landmarks=60)
     model = MultiViewClustering(two_views(), n_clusters=4, random_state=0).fit(X)
     pixels, strokes = model._voters_
     np.testing.assert_array_equal(pixels.landmark_labels, strokes.landmark_labels)

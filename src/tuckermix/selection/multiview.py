@@ -31,7 +31,7 @@ from tuckermix._validation import (
     check_stored,
     check_tensor,
 )
-from tuckermix.clustering import MAX_LANDMARKS, TuckerClustering
+from tuckermix.clustering import TuckerClustering, most_landmarks
 from tuckermix.labels import VoteLabels
 from tuckermix.labels.calibration import learn_agreement
 from tuckermix.labels.graph import MAX_EDGES, adjacency, cut_graph, distinct_rows, join_parts
@@ -167,8 +167,8 @@ class MultiViewClustering(TreeMixin, ClusterMixin, BaseEstimator):
                 scores.append(final.outlier_scores(seen))
             self.estimators_.append((name, view))
         places = every
-        if samples.n_samples > MAX_LANDMARKS:
-            some = rng.choice(samples.n_samples, MAX_LANDMARKS, replace=False, shuffle=False)
+        if samples.n_samples > (most := most_landmarks(X)):
+            some = rng.choice(samples.n_samples, most, replace=False, shuffle=False)
             places = [as_blocks(Z).take(np.sort(some)) for Z in every]
         elif samples.lazy:
             some = np.arange(samples.n_samples)
