@@ -44,6 +44,7 @@ SLOW: list[tuple[BaseEstimator, dict[str, str]]] = [
     (baselines.ADSSC(), {}),
     (baselines.EnSC(), {}),
     (baselines.SSCOMP(), PLANE),
+    (baselines.TAGCSC(), {}),
     (Scale("dataset", percentiles=(1, 99)), {}),
     (Scale("unit"), {}),
     (Scattering(), {}),

@@ -90,7 +90,7 @@ PUBLIC = {
     "tuckermix.baselines": (
         *("PCAMultinomial", "PCAB", "MultiplicativeNMF", "AlternatingNMF", "BayesianNMF"),
         *("ProjectedGradientNMF", "DRCC", "TriONTD", "ASIT"),
-        *("LSR", "AutoSC", "ADSSC", "EnSC", "SSCOMP"),
+        *("LSR", "AutoSC", "ADSSC", "EnSC", "SSCOMP", "TAGCSC"),
     ),
     "tuckermix.metrics": ("clustering_accuracy", "normalized_mutual_information"),
     "tuckermix.objectives": ("MembershipObjective",),

@@ -74,7 +74,7 @@ does not pack; packing makes honest text ten times smaller, and a hostile one a 
 
 BASELINES = (
     "ADSSC ASIT AlternatingNMF AutoSC BayesianNMF DRCC EnSC LSR MultiplicativeNMF PCAB "
-    "PCAMultinomial ProjectedGradientNMF SSCOMP TriONTD"
+    "PCAMultinomial ProjectedGradientNMF SSCOMP TAGCSC TriONTD"
 )
 
 COMPOSED = dict.fromkeys(("AutoClustering", "MultiViewClustering"), "tuckermix.selection")

@@ -13,11 +13,12 @@ from sklearn.metrics.pairwise import euclidean_distances, rbf_kernel
 from tests.cases import each
 
 from tuckermix._records import StopReason
-from tuckermix.baselines import ADSSC, LSR, SSCOMP, AutoSC, EnSC
+from tuckermix.baselines import ADSSC, LSR, SSCOMP, TAGCSC, AutoSC, EnSC
 from tuckermix.baselines.self_expression import (
     NET,
     doubly_stochastic,
     elastic_net,
+    graph_convolution,
     keep_largest_in_columns,
     matching_pursuit,
     normalized_eigenvectors,
@@ -28,7 +29,7 @@ from tuckermix.baselines.self_expression import (
 )
 from tuckermix.metrics import clustering_accuracy
 
-CLASSES = (LSR, AutoSC, ADSSC, EnSC, SSCOMP)
+CLASSES = (LSR, AutoSC, ADSSC, EnSC, SSCOMP, TAGCSC)
 
 
 def subspaces(seed, n_clusters=4, per_cluster=20, dimension=3, shape=(6, 5), noise=0.01):
@@ -84,13 +85,16 @@ def test_length_and_order_of_samples_do_not_matter(make):
     X, _ = subspaces(0)
     rng = np.random.default_rng(1)
     base = make(4, random_state=0).fit(X)
-    if make is not LSR:  # its principal directions depend on lengths
+    if make not in (LSR, TAGCSC):  # their principal directions and errors depend on lengths
         lengths = rng.uniform(0.5, 2.0, len(X))[:, None, None]
         assert (
             clustering_accuracy(base.labels_, make(4, random_state=0).fit_predict(lengths * X)) == 1
         )
     order = rng.permutation(len(X))
     moved = make(4, random_state=0).fit(X[order])
+    if make is TAGCSC:  # not convex: rounding decides which of several solutions the rounds reach
+        assert clustering_accuracy(base.labels_[order], moved.labels_) > 0.95
+        return
     np.testing.assert_allclose(
         moved.affinity_matrix_, base.affinity_matrix_[np.ix_(order, order)], atol=1e-7
     )
@@ -490,3 +494,76 @@ def test_affinities(seed, affinity):
 def test_parameters_of_ensc_are_checked(settings, text):
     with pytest.raises(ValueError, match=text):
         EnSC(2, **settings).fit(net_unit(0))
+
+
+def least_squares(*equations):
+    """Solve equations (matrix, right-hand side) together, each weighted by its own factor."""
+    return np.linalg.lstsq(*(np.vstack(parts) for parts in zip(*equations, strict=True)))[0]
+
+
+def rounds_by_least_squares(X, alpha, beta, mu=1e-6):
+    """The rounds of TAGCSC from its objective, where the method solves normal equations."""
+    n = len(X)
+    eye, ones, F = np.eye(n), np.ones((n, 1)), X
+    Z, Y, y = np.zeros((n, n)), np.zeros((n, n)), np.zeros((n, 1))
+    for _ in range(1000):
+        a, b, m = np.sqrt([alpha, beta, mu / 2])
+        C = least_squares(
+            (X.T, (2 * F - X).T),
+            (a * F.T, a * X.T),
+            (b * (eye - Z).T, np.zeros((n, n))),
+            (m * eye, m * (Z - Y / mu).T),
+            (m * ones.T, m * (ones - y / mu).T),
+        ).T
+        F = least_squares((2 * eye, X + C @ X), (a * C, a * X))
+        Z = least_squares((b * C, b * C), (m * eye, m * (C + Y / mu)))
+        Z = np.maximum((Z + Z.T) / 2 * (1 - eye), 0)
+        missed, sums = C - Z, C @ ones - ones
+        if max(abs(missed).max(), abs(sums).max()) < 1e-7:
+            return C, F
+        Y, y, mu = Y + mu * missed, y + mu * sums, 1.1 * mu
+    raise AssertionError("did not converge")
+
+
+@pytest.mark.parametrize(("alpha", "beta"), [(0.1, 0.5), (0.5, 0.1)])
+def test_rounds_solve_the_least_squares_problems_of_the_objective(seed, alpha, beta):
+    X = unit(seed, size=20, width=25)
+    C, F, n_rounds = graph_convolution(X, alpha, beta)
+    expected, aggregated = rounds_by_least_squares(X, alpha, beta)
+    np.testing.assert_allclose(C, expected, atol=1e-5)
+    np.testing.assert_allclose(F, aggregated, atol=1e-5)
+    assert 150 < n_rounds < 400
+
+
+def test_coefficients_are_symmetric_shares_without_a_diagonal(seed):
+    C, F, _ = graph_convolution(unit(seed), 0.01, 0.01)
+    np.testing.assert_array_equal(C, C.T)
+    np.testing.assert_array_equal(np.diag(C), 0.0)
+    assert C.min() >= 0
+    np.testing.assert_allclose(C.sum(axis=1), 1.0, atol=1e-5)
+
+
+def test_the_largest_coefficients_of_each_sample_are_kept(seed):
+    X, _ = subspaces(seed)
+    rows = X.reshape(len(X), -1) / np.abs(X).max()
+    C, F, n_rounds = graph_convolution(rows, 0.05, 0.02)
+    model = TAGCSC(4, alpha=0.05, beta=0.02, n_kept=5, random_state=0).fit(X)
+    kept = np.zeros_like(C)
+    for row, out in zip(C, kept, strict=True):
+        best = np.argsort(-row)[:5]
+        out[best] = row[best]
+    np.testing.assert_allclose(model.affinity_matrix_, (kept + kept.T) / 2)
+    np.testing.assert_allclose(model.training_rows_, F)
+    assert model.n_iter_ == n_rounds
+    new = np.random.default_rng(seed).standard_normal((3, *X.shape[1:]))
+    unit_new = new.reshape(3, -1) / np.linalg.norm(new.reshape(3, -1), axis=1, keepdims=True)
+    sizes = np.abs(Ridge(alpha=0.4, fit_intercept=False).fit(F.T, unit_new.T).coef_)
+    sizes[sizes < np.sort(sizes, axis=1)[:, [-5]]] = 0
+    expected = np.argmax([sizes[:, model.labels_ == k].sum(axis=1) for k in range(4)], axis=0)
+    np.testing.assert_array_equal(model.predict(new), expected)
+
+
+@pytest.mark.parametrize("name", ["alpha", "beta"])
+def test_parameters_of_tagcsc_are_checked(name):
+    with pytest.raises(ValueError, match=f"'{name}' parameter of TAGCSC must be a number > 0"):
+        TAGCSC(2, **{name: 0.0}).fit(np.eye(5))

@@ -4,7 +4,7 @@ from tuckermix.baselines._base import BaselineClustering, Run, Trace
 from tuckermix.baselines.bayesian import BayesianNMF
 from tuckermix.baselines.drcc import DRCC
 from tuckermix.baselines.nmf import AlternatingNMF, MultiplicativeNMF, ProjectedGradientNMF
-from tuckermix.baselines.self_expression import ADSSC, LSR, SSCOMP, AutoSC, EnSC
+from tuckermix.baselines.self_expression import ADSSC, LSR, SSCOMP, TAGCSC, AutoSC, EnSC
 from tuckermix.baselines.tucker import ASIT, PCAB, PCAMultinomial, TriONTD
 
 __all__ = [
@@ -22,6 +22,7 @@ __all__ = [
     "ADSSC",
     "EnSC",
     "SSCOMP",
+    "TAGCSC",
     # For methods of your own.
     "BaselineClustering",
     "Run",
