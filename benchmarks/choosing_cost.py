@@ -1,10 +1,12 @@
 """What choosing costs: ``TUCKERMIX_DATA=… python -m benchmarks.choosing_cost [--all]``.
 
-`AutoClustering()` with the number of clusters open and all its views, on 1,000 images of 28 × 28 of
-MNIST, with ``--all`` on all 70,000, of which landmarks stand for the others. *processor* is the
-processor time of all threads of the process, which other programs do not disturb; *first word* is
-when the first message on progress comes. ``taskset -c 0`` before it keeps it on one core. Results
-go to `choosing_cost.json` and `choosing_cost.md`.
+`AutoClustering` with all its views on 1,000 images of 28 × 28 of MNIST, with the number of clusters
+open and given, with ``--all`` on all 70,000 too, of which landmarks stand for the others.
+*processor* is the processor time of all threads of the process, which other programs do not
+disturb; *choice* is the time until the chosen view is fitted, and *first word* when the first
+message on progress comes. ``taskset -c 0`` before it keeps it on one core. ``--device cuda`` puts
+the samples on that device: each row is then the second of two fits. Results go to
+`choosing_cost.json` and `choosing_cost.md`, or `choosing_cost_cuda.json` and so on.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from __future__ import annotations
 import argparse
 import json
 import logging
+import math
 import time
 import warnings
 from pathlib import Path
@@ -22,42 +25,48 @@ from sklearn.metrics import adjusted_rand_score
 
 from benchmarks import reporting
 from tuckermix import AutoClustering
+from tuckermix._array_api import to_numpy
 from tuckermix.datasets import load
+from tuckermix.metrics import clustering_accuracy
 
-FEW = 1000
-"""Images of the first row."""
+FEW, CLASSES = 1000, 10
+"""Images of the first rows, and their classes."""
 
 
 class Listener(logging.Handler):
-    """Note when the first message comes, and how many there are."""
+    """Note when the first and the last message come, and how many there are."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.began, self.first, self.count = time.perf_counter(), float("nan"), 0
+        self.began, self.first, self.last, self.count = time.perf_counter(), math.nan, math.nan, 0
 
     def emit(self, record: logging.LogRecord) -> None:
         """Take a message."""
+        self.last = time.perf_counter() - self.began
         if self.count == 0:
-            self.first = time.perf_counter() - self.began
+            self.first = self.last
         self.count += 1
 
 
-def measure(X: np.ndarray, labels: np.ndarray) -> dict[str, Any]:
+def measure(X: Any, truth: np.ndarray, n_clusters: int | None) -> dict[str, Any]:
     """Choose and fit once."""
     logger = logging.getLogger("tuckermix.selection")
     listener = Listener()
     logger.addHandler(listener)
     logger.setLevel(logging.INFO)
     began, worked = time.perf_counter(), time.process_time()
-    model = AutoClustering(random_state=0).fit(X)
+    model = AutoClustering(n_clusters or "auto", random_state=0).fit(X)
+    labels = to_numpy(model.labels_)  # waits for a device
     row = {
         "seconds": time.perf_counter() - began,
         "processor": time.process_time() - worked,
+        "choice": listener.last,
         "first word": listener.first,
         "messages": listener.count,
         "clusters": model.n_clusters_,
         "view": model.selection_.view,
-        "ARI": float(adjusted_rand_score(labels, model.labels_)),
+        "AC": float(clustering_accuracy(truth, labels)),
+        "ARI": float(adjusted_rand_score(truth, labels)),
     }
     logger.removeHandler(listener)
     return row
@@ -68,21 +77,32 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--all", action="store_true", help="all 70,000 images too")
     parser.add_argument("--again", action="store_true", help="measure what is stored too")
+    parser.add_argument("--device", default="", help="where PyTorch has the samples")
     parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     data = load("mnist")
-    X, labels = data.X, np.asarray(data.labels)
+    X, labels = data.X.astype(np.float32) / 255, np.asarray(data.labels)
     some = np.random.default_rng(0).permutation(len(X))[:FEW]
     rows: dict[str, dict[str, Any]] = {}
-    path = options.out / "choosing_cost.json"
+    ending = f"_{options.device}" if options.device else ""
+    path = options.out / f"choosing_cost{ending}.json"
     if path.exists():
         rows = json.loads(path.read_text(encoding="utf-8"))["rows"]
     for title, chosen in ((f"{FEW:,} images", some), (f"{len(X):,} images", slice(None))):
-        asked = title.startswith(f"{FEW:,}") or options.all
-        if asked and (options.again or title not in rows):
-            rows[title] = measure(X[chosen].astype(np.float32) / 255, labels[chosen])
-            print(title, rows[title], flush=True)
+        for n_clusters in (None, CLASSES):
+            name = title + (f", {n_clusters} clusters" if n_clusters else "")
+            asked = title.startswith(f"{FEW:,}") or options.all
+            if not asked or (name in rows and not options.again):
+                continue
+            samples: Any = X[chosen]
+            if options.device:
+                import torch
+
+                samples = torch.as_tensor(samples, device=options.device)
+                measure(samples, labels[chosen], n_clusters)
+            rows[name] = measure(samples, labels[chosen], n_clusters)
+            print(name, rows[name], flush=True)
     first = next(iter(rows.values()))
     lines = ["| | " + " | ".join(first) + " |", "|---" * (len(first) + 1) + "|"]
     for title, row in rows.items():
@@ -90,8 +110,9 @@ def main() -> None:
         lines.append(f"| {title} | " + " | ".join(cells) + " |")
     about = reporting.environment()
     command = "TUCKERMIX_DATA=… python -m benchmarks.choosing_cost --all"
+    command += f" --device {options.device}" if options.device else ""
     heading = reporting.heading(command, "One run", about)
-    (options.out / "choosing_cost.md").write_text("\n".join([heading, "", *lines, ""]))
+    path.with_suffix(".md").write_text("\n".join([heading, "", *lines, ""]))
     document = {"command": command, "environment": about, "rows": rows}
     path.write_text(json.dumps(document, indent=1) + "\n")
 

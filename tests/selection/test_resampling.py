@@ -205,5 +205,5 @@ def test_noise_has_the_directions_of_the_samples_and_no_clusters(planted):
     list(resampler.prepare())
     for names in (["pixels"], ["sum"], ["sum", "pixels"]):
         noise = resampler.of_noise(names, 0)
-        assert noise.compare([(4, names[0])], 3)[0].stability < 0.5
+        assert noise.compare([(4, names[0])], 3)[0].stability < 0.8
         assert trial_of(resampler, 4, names[0], 3).stability > 0.99

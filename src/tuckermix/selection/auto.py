@@ -15,7 +15,7 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from tuckermix._array_api import Array, to_numpy
+from tuckermix._array_api import Array, blocks, to_numpy
 from tuckermix._callbacks import CallbackSupportMixin, with_callbacks
 from tuckermix._estimators import all_or_nothing, declare, explain_shortage
 from tuckermix._threads import one_blas_thread
@@ -58,6 +58,12 @@ PART = 1500
 """Beyond this many samples the choice is made on a random part of them: its time grows with the
 square, and views and numbers of clusters already differ by less than what they leave open."""
 
+SPARED = 1.2
+"""A part is taken of samples that are more than it by this factor: another part of the same samples
+may change the answer, and all of them take little longer."""
+
+TOGETHER = 64
+"""Samples that are brought to the host at once, to look for copies."""
 
 Decide = Callable[[Recall | None], tuple[Selection, int]]
 Remember = Callable[[Decide], tuple[Selection, int]]
@@ -126,7 +132,8 @@ class AutoClustering(CallbackSupportMixin, ClusterMixin, BaseEstimator):
         resampled by their label step alone; others are fitted to each subsample, and stability
         alone then ranks all of them.
     max_samples : int, default=1500
-        The choice is made on a random part of this size where there are more samples.
+        The choice is made on a random part of this size where there are more samples than 1.2
+        times as many.
     calibrate : bool, default=False
         Whether `predict_proba` gives probabilities that an independent fit agrees, and not votes,
         see `TuckerClustering`. Candidates of your own must have the parameter.
@@ -465,7 +472,7 @@ class AutoClustering(CallbackSupportMixin, ClusterMixin, BaseEstimator):
                     some, candidates, rng, judge, weigh=image, features=seen, recall=recall
                 )
                 selection = choose(resampler, wanted, progress)
-                if wanted is not None or most >= n_samples or not at_the_end(selection):
+                if wanted is not None or SPARED * most >= n_samples or not at_the_end(selection):
                     return selection, int(rng.integers(2**31))
                 most *= 2
                 some, rows = self._part(X, most, rng)
@@ -486,14 +493,14 @@ class AutoClustering(CallbackSupportMixin, ClusterMixin, BaseEstimator):
         """Return the distinct samples, or a random part of them, in memory, and their places."""
         samples = as_blocks(X)
         indices = np.arange(samples.n_samples)
-        if samples.n_samples > size:
+        if samples.n_samples > SPARED * size:
             indices = np.sort(rng.choice(samples.n_samples, size, replace=False, shuffle=False))
         part = (
             X if len(indices) == samples.n_samples and not samples.lazy else samples.take(indices)
         )
-        seen: dict[bytes, int] = {}  # by digests: samples may be large
-        for place in range(len(indices)):
-            seen.setdefault(sha256(to_numpy(part[place, ...]).tobytes()).digest(), place)
+        pieces = (to_numpy(part[piece, ...]) for piece in blocks(len(indices), 1, TOGETHER))
+        digests = [sha256(row.tobytes()).digest() for piece in pieces for row in piece]
+        seen = dict(zip(reversed(digests), range(len(digests) - 1, -1, -1), strict=True))
         if len(seen) == len(indices):
             return part, indices
         distinct = np.array(sorted(seen.values()))

@@ -28,7 +28,8 @@ class SearchSettings(Settings):
     step : float
         The ratio of neighbouring numbers in the scan.
     wide : int
-        Graphs for more clusters than this are cut only in the views that lead for half as many.
+        Each graph for more clusters than this is cut only in the better half of the views that were
+        cut for half as many.
     first, few, many : int
         Subsamples for a first look, for a comparison, and at most for those that lead. The
         stability of one subsample varies by some hundredths, as much as neighbouring numbers
@@ -54,10 +55,10 @@ class SearchSettings(Settings):
 
     per_cluster: int = 4
     step: float = 1.4
-    wide: int = 64
+    wide: int = 16
     first: int = 2
     few: int = 4
-    many: int = 20
+    many: int = 12
     close: float = 0.85
     lead: float = 0.93
     numbers: int = 6
@@ -97,7 +98,7 @@ def choose(resampler: Resampler, n_clusters: int | None, progress: Progress) -> 
        cuts of a fit on four subsamples; then numbers beside the best ones, each time halfway to the
        next one tried, until none is left.
     3. *Race.* Those with 0.93 of the best score get more subsamples, until they are behind by three
-       standard errors, or as good within 0.01, or have had 20. If the winner has neighbours that
+       standard errors, or as good within 0.01, or have had 12. If the winner has neighbours that
        were not tried, these are compared.
     4. *Noise?* There is one cluster where the winner does not score more than the same number in
        normal clouds with the same directions.
@@ -148,7 +149,8 @@ class _Search:
             self._scan(numbers)
             self._compare_those_that_lead()
         else:
-            self._look(n_clusters)
+            self.progress(0.3, f"{n_clusters} clusters")
+            self._compare_views({n_clusters: self.names})
         if not self.trials:  # a graph of more parts than clusters
             return Selection([Trial(numbers[-1], first, 0.0, 0.0, 0)], numbers[-1], first)
         self._race()
@@ -170,7 +172,8 @@ class _Search:
                 worths = dict.fromkeys(names, 0.0)
                 for trial in found:
                     worths[trial.view] = max(worths[trial.view], trial.worth)
-                names = sorted(names, key=lambda name: -worths[name])[: self.use.views]
+                some_views = max(self.use.views, (len(names) + 1) // 2)
+                names = sorted(names, key=lambda name: -worths[name])[:some_views]
             found = self.resampler.scan(rung, some, names, self.use.first)
             self.scanned.update({(trial.n_clusters, trial.view): trial for trial in found})
 
@@ -197,8 +200,15 @@ class _Search:
         compared = {number for number, _ in self.trials}
         new = [number for number in sorted(numbers) if number not in compared]
         self.progress(0.6, f"{', '.join(str(number) for number in new)} clusters again")
-        keys = [(number, view) for number in new for view in self._views(number)]
-        for trial in self._compare(keys, self.use.few):
+        self._compare_views({number: self._views(number) for number in new})
+
+    def _compare_views(self, views: dict[int, list[str]]) -> None:
+        """Compare views of numbers of clusters, and the best of each number again."""
+        keys = [(number, view) for number, some in views.items() for view in some]
+        found = self._compare(keys, self.use.first)
+        best = {trial.n_clusters: trial.worth for trial in best_views(found)}
+        near = [trial for trial in found if trial.worth >= self.use.close * best[trial.n_clusters]]
+        for trial in self._compare([(t.n_clusters, t.view) for t in near], self.use.few):
             LOGGER.debug("%s", trial)
 
     def _compare_those_that_lead(self) -> None:
@@ -234,14 +244,6 @@ class _Search:
         if wanted:
             self._compare_numbers(wanted)
         return bool(wanted)
-
-    def _look(self, n_clusters: int) -> None:
-        """Compare all views of a number, and the best of them again."""
-        self.progress(0.3, f"{n_clusters} clusters")
-        found = self._compare([(n_clusters, name) for name in self.names], self.use.first)
-        best = max((trial.worth for trial in found), default=0.0)
-        near = [trial.view for trial in found if trial.worth >= self.use.close * best]
-        self._compare([(n_clusters, view) for view in near], self.use.few)
 
     def _race(self) -> None:
         """Compare those that lead with more subsamples, until one is ahead."""
@@ -313,7 +315,7 @@ class _Search:
 
         scores: list[float] = []
         in_threads(score, range(use.clouds), np.empty(0), scores.append)
-        if 0 < _above(best, scores) < 4 * use.apart:  # the spread must be known better
+        if use.apart < 2 * _above(best, scores) < 4 * use.apart:  # the spread must be known better
             in_threads(score, range(use.clouds, 4 * use.clouds), np.empty(0), scores.append)
         return scores
 

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.fft import dct, idct
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
@@ -29,6 +30,9 @@ from tuckermix.model import FLAT_BELOW, NEGLIGIBLE
 from tuckermix.selection.multiview import MultiViewClustering
 from tuckermix.selection.shared import Features
 from tuckermix.sources import Source
+
+ROUNDS = 3
+"""Flips, orders and cosine transforms by chance, whose product is as good as any rotation."""
 
 RELATIVE_RANK = 1e-6
 """Directions whose singular value is below this part of the largest are rounding."""
@@ -173,16 +177,16 @@ def rotated(spectra: list[Spectrum], rng: np.random.Generator) -> list[Spectrum]
         a random rotation of any others with mean 0.
     """
     n_samples = len(spectra[0].vectors)
-    basis = spectra[0].vectors
-    if len(spectra) > 1:
-        every = np.concatenate([spectrum.vectors for spectrum in spectra], axis=1)
-        basis = np.eye(n_samples) - 1.0 / n_samples if every.shape[1] >= n_samples else every
-        basis = np.linalg.qr(basis)[0]
-    turned = rng.standard_normal(basis.shape)
-    turned = np.linalg.qr(turned - turned.mean(axis=0))[0]
-    return [
-        Spectrum(turned @ (basis.T @ spectrum.vectors), spectrum.values) for spectrum in spectra
-    ]
+    signs = rng.choice([-1.0, 1.0], (ROUNDS, n_samples - 1, 1))
+    orders = [rng.permutation(n_samples - 1) for _ in range(ROUNDS)]
+
+    def turn(vectors: np.ndarray) -> np.ndarray:
+        rows = dct(vectors, axis=0, norm="ortho")
+        for flip, order in zip(signs, orders, strict=True):  # the first row is that of the mean, 0
+            rows[1:] = dct(flip * rows[1:][order], type=4, axis=0, norm="ortho")
+        return idct(rows, axis=0, norm="ortho")
+
+    return [Spectrum(turn(spectrum.vectors), spectrum.values) for spectrum in spectra]
 
 
 def ridge_points(spectrum: Spectrum, edge: int, power: float) -> np.ndarray:
