@@ -149,10 +149,10 @@ def test_leaders_get_more_subsamples_until_one_is_ahead():
         counts[spread] = {(t.n_clusters, t.view): t.n_subsamples for t in chosen.trials}
         assert told.prepared == ["a", "bb", "c"]
         assert (chosen.n_clusters, chosen.view) == (5, "a")
-    assert counts[0.5][5, "a"] == counts[0.5][5, "bb"] == 20  # subsamples leave a doubt
+    assert counts[0.5][5, "a"] == counts[0.5][5, "bb"] == 12  # subsamples leave a doubt
     assert counts[0.0][5, "a"] == counts[0.0][5, "bb"] == 8
     for found in counts.values():
-        assert found[5, "c"] == 4
+        assert found[5, "c"] == 2
         assert found[2, "a"] == 2  # scanned only
 
 

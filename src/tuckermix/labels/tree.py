@@ -45,6 +45,10 @@ class TreeSettings(Settings):
         A split is made again on that many parts of its samples, each of that share of them.
     most : int
         The most samples of such a part: more of them change the figure by little.
+    apart : float
+        The weight of edges drawn at random that clusters have in common beside those of the graph,
+        more of them between clusters whose means lie in the same direction: enough to say which of
+        those that no edge joins come first.
     dense : int
         Up to this many samples all eigenvectors take less time than the first two.
     """
@@ -53,6 +57,7 @@ class TreeSettings(Settings):
     draws: int = 4
     share: float = 0.8
     most: int = 400
+    apart: float = 1e-6
     dense: int = 200
 
 
@@ -386,6 +391,12 @@ def _merge(views: _Views, nodes: list[np.ndarray]) -> list[Row]:
     A = views.graph(np.arange(len(every)))
     marks = sparse.csr_array((np.ones(len(labels)), (np.arange(len(labels)), labels)))
     weights = (marks.T @ A @ marks).toarray()
+    volumes = weights.sum(axis=1)
+    shares = np.outer(volumes, volumes) / volumes.sum()
+    for Z in views.points:  # what no edge joins goes by the directions of its means
+        means = marks.T @ Z
+        means /= np.linalg.norm(means, axis=1, keepdims=True)
+        weights += TreeSettings.current().apart * shares * (1.0 + means @ means.T)
     alive = list(range(n_clusters))
     while len(alive) > 1:
         volumes = weights.sum(axis=1)
