@@ -39,6 +39,9 @@ class SearchSettings(Settings):
         are compared.
     lead : float
         Those with this part of the best after a comparison race.
+    fine : float
+        Numbers beside those that lead are tried until they differ by less than this factor; beside
+        the best ones, until none is left: the score of a number may be far above those around it.
     numbers, views : int
         The most numbers that race, and the most views of one number.
     doubt : float
@@ -61,6 +64,7 @@ class SearchSettings(Settings):
     many: int = 12
     close: float = 0.85
     lead: float = 0.93
+    fine: float = 1.15
     numbers: int = 6
     views: int = 3
     doubt: float = 3.0
@@ -95,8 +99,8 @@ def choose(resampler: Resampler, n_clusters: int | None, progress: Progress) -> 
     1. *Scan.* The numbers 2, 3, 4, … in steps of 1.4 to a quarter of the samples, in all views, by
        cuts without any chance, on two subsamples.
     2. *Compare.* Numbers with at least 0.85 of the best score, each in its three best views, by the
-       cuts of a fit on four subsamples; then numbers beside the best ones, each time halfway to the
-       next one tried, until none is left.
+       cuts of a fit on four subsamples; then numbers beside those that lead, each time halfway to
+       the next one tried.
     3. *Race.* Those with 0.93 of the best score get more subsamples, until they are behind by three
        standard errors, or as good within 0.01, or have had 12. If the winner has neighbours that
        were not tried, these are compared.
@@ -231,13 +235,16 @@ class _Search:
         curve = self._curve()
         tried = [trial.n_clusters for trial in curve]
         order = by_merit(curve)
-        top = [trial for trial in order if trial.score >= (1 - 2 * self.use.same) * order[0].score]
-        wanted: set[int] = set()
-        for trial in top[: self.use.views]:
+        use, wanted = self.use, set[int]()
+        for trial in order[: use.numbers]:
+            best = trial.score >= (1 - 2 * use.same) * order[0].score
+            if trial.score < use.lead * order[0].score:
+                continue
             place = tried.index(trial.n_clusters)
             for other in tried[max(0, place - 1) : place + 2]:
-                middle = (trial.n_clusters + other) // 2
-                wanted.add(middle)
+                low, high = sorted((trial.n_clusters, other))
+                if best or high >= use.fine * low:
+                    wanted.add((low + high) // 2)
         wanted -= set(tried)
         if order[0].n_clusters not in {number for number, _ in self.trials}:
             wanted.add(order[0].n_clusters)
