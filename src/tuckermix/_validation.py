@@ -34,15 +34,21 @@ def check_integer(value: Any, name: str, owner: str, *, minimum: int = 1) -> int
 
 
 def check_real(
-    value: Any, name: str, owner: str, *, minimum: float = 0.0, strict: bool = False
+    value: Any,
+    name: str,
+    owner: str,
+    *,
+    minimum: float = 0.0,
+    strict: bool = False,
+    below: float = math.inf,
 ) -> float:
-    """Return `value` as a float, or raise if it is no finite number of at least `minimum`."""
-    sign = ">" if strict else ">="
-    if not isinstance(value, numbers.Real) or isinstance(value, bool | np.bool_):
-        raise _reject(name, owner, f"a number {sign} {minimum:g}", value)
-    number = float(value)
-    if not math.isfinite(number) or number < minimum or (strict and number == minimum):
-        raise _reject(name, owner, f"a number {sign} {minimum:g}", value)
+    """Return `value` as a float, or raise unless it is finite, large and small enough."""
+    number = math.nan
+    if isinstance(value, numbers.Real) and not isinstance(value, bool | np.bool_):
+        number = float(value)
+    if not minimum <= number < below or (strict and number == minimum):
+        rule = f"a number {'>' if strict else '>='} {minimum:g}"
+        raise _reject(name, owner, rule if below == math.inf else f"{rule} and < {below:g}", value)
     return number
 
 
@@ -54,9 +60,9 @@ def check_option(value: Any, name: str, owner: str, options: Collection[str]) ->
     return value
 
 
-def positive(value: Any, name: str, owner: str) -> float:
-    """Return `value` as a float, or raise if it is no finite number above zero."""
-    return check_real(value, name, owner, strict=True)
+positive = partial(check_real, strict=True)
+share = partial(check_real, below=1.0)
+inner_share = partial(check_real, strict=True, below=1.0)
 
 
 def one_of(options: Collection[str]) -> Callable[[Any, str, str], str]:

@@ -182,7 +182,10 @@ def test_the_mean_is_that_of_the_draws_after_the_burn_in():
     ("settings", "text"),
     [
         ({"method": "vb"}, "'method' parameter of BayesianNMF must be one of 'gibbs', 'icm'"),
-        ({"burn_in": 1.0}, "'burn_in' parameter of BayesianNMF must be a share .* Got 1.0"),
+        (
+            {"burn_in": 1.0},
+            "'burn_in' parameter of BayesianNMF must be a number >= 0 and < 1. Got 1.0",
+        ),
         ({"rate": -1.0}, "'rate' parameter of BayesianNMF must be a number >= 0. Got -1.0"),
         ({"noise_shape": "a"}, "'noise_shape' parameter of BayesianNMF must be a number >= 0"),
         ({"noise_scale": -2.0}, "'noise_scale' parameter of BayesianNMF must be a number >= 0"),

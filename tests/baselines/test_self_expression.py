@@ -486,8 +486,8 @@ def test_affinities(seed, affinity):
     ("settings", "text"),
     [
         ({"gamma": 0.0}, "'gamma' parameter of EnSC must be a number > 0. Got 0.0"),
-        ({"tau": 0.0}, "'tau' parameter of EnSC must be a number > 0. Got 0.0"),
-        ({"tau": 1.0}, "'tau' parameter of EnSC must be a share, below 1. Got 1.0"),
+        ({"tau": 0.0}, "'tau' parameter of EnSC must be a number > 0 and < 1. Got 0.0"),
+        ({"tau": 1.0}, "'tau' parameter of EnSC must be a number > 0 and < 1. Got 1.0"),
         ({"affinity": "rbf"}, "must be one of 'nearest_neighbors', 'symmetrized'. Got 'rbf'"),
     ],
 )

@@ -309,7 +309,7 @@ def test_a_tenth_on_either_side_is_usual(rng):
     ("options", "message"),
     [
         ({"outliers": "drop"}, "The 'outliers' parameter of TuckerClustering must be one of"),
-        ({"outliers": "label", "false_alarms": 1.0}, "must be a share between 0 and 1"),
+        ({"outliers": "label", "false_alarms": 1.0}, "must be a number > 0 and < 1"),
         (
             {"outliers": "label", "assign_labels": "subspace"},
             "needs the landmarks of assign_labels",

@@ -6,7 +6,7 @@ from tuckermix.plots import style
 
 
 def test_colours_and_markers_differ_together():
-    pairs = {(style.colour_of(k), style.marker_of(k)) for k in range(90)}
+    pairs = {tuple(style.look_of(k, "color", "marker").values()) for k in range(90)}
     assert len(pairs) == 90
 
 

@@ -7,7 +7,7 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import (
@@ -188,20 +188,21 @@ def label_memberships(
     else:
         labels = kmeans(rows, n_clusters, n_init=KMEANS_STARTS, rng=rng).labels
     labels = _occupy(rows, labels, n_clusters)
-    counts = np.bincount(labels, minlength=n_clusters)
+    return labels, _means(rows, labels, n_clusters) * scale
+
+
+def _means(rows: np.ndarray, labels: np.ndarray, n_clusters: int) -> np.ndarray:
+    """Return the mean row of each cluster; that of an empty one is zero."""
     sums = np.zeros((n_clusters, rows.shape[1]))
     np.add.at(sums, labels, rows)
-    return labels, sums / counts[:, None] * scale
+    return sums / np.maximum(np.bincount(labels, minlength=n_clusters), 1)[:, None]
 
 
 def _occupy(rows: np.ndarray, labels: np.ndarray, n_clusters: int) -> np.ndarray:
     """Give each empty cluster the sample that lies farthest from the mean of its own."""
     counts = np.bincount(labels, minlength=n_clusters)
     for empty in np.flatnonzero(counts == 0):
-        sums = np.zeros((n_clusters, rows.shape[1]))
-        np.add.at(sums, labels, rows)
-        means = sums / np.maximum(counts, 1)[:, None]
-        distance = np.sum((rows - means[labels]) ** 2, axis=1)
+        distance = np.sum((rows - _means(rows, labels, n_clusters)[labels]) ** 2, axis=1)
         distance[counts[labels] < 2] = -1.0  # the last sample of a cluster stays
         moved = int(np.argmax(distance))
         counts[labels[moved]] -= 1
@@ -260,17 +261,6 @@ class BaselineClustering(ClusterMixin, BaseEstimator):
     n_clusters: int = field(default=8, kw_only=False)
     n_init: int = 1
     random_state: Any = None
-
-    if TYPE_CHECKING:  # set by `fit`
-        labels_: Array
-        memberships_: Array
-        components_: Array
-        membership_centers_: Array
-        factors_: list[Array]
-        core_: Array
-        history_: list[Step]
-        affinity_matrix_: Array
-        training_rows_: Array
 
     _rules: ClassVar[Rules] = {"n_clusters": check_integer, "n_init": check_integer}
     """The rules of parameters; a subclass lists those of its own."""
@@ -358,9 +348,8 @@ class BaselineClustering(ClusterMixin, BaseEstimator):
 
     def _check_state(self) -> None:
         """Raise where fitted attributes, which a file may have made up, do not fit together."""
-        finite = (
-            self.stop_reason_ is not StopReason.FAILED
-        )  # a failed run says that it means nothing
+        # A failed run says that it means nothing.
+        finite = self.stop_reason_ is not StopReason.FAILED
         check_stored(self.memberships_, "memberships_", (len(self.labels_), None), finite=finite)
         for name in ("components_", "centroids_"):
             if hasattr(self, name):
@@ -437,14 +426,10 @@ class IterativeClustering(BaselineClustering):
 
     _rules: ClassVar[Rules] = {"max_iter": check_integer, "tol": check_real}
 
-    @property
-    def _label_rule(self) -> str:
-        """The parameter `assign_labels`; the largest membership for methods that have none."""
-        return getattr(self, "assign_labels", "argmax")
-
     def _label(self, X: np.ndarray, run: Run, rng: np.random.Generator) -> np.ndarray:
         """Return the labels, and add to `run.fitted` what `predict` needs."""
-        labels, centers = label_memberships(run.memberships, self.n_clusters, self._label_rule, rng)
+        rule = getattr(self, "assign_labels", "argmax")
+        labels, centers = label_memberships(run.memberships, self.n_clusters, rule, rng)
         run.fitted["membership_centers_"] = centers
         return labels
 

@@ -12,7 +12,7 @@ from scipy.special import erfc, erfcinv
 
 from tuckermix._estimators import declare
 from tuckermix._records import StopReason
-from tuckermix._validation import check_real, one_of
+from tuckermix._validation import check_real, one_of, share
 from tuckermix.baselines._base import Rules, Run, Trace
 from tuckermix.baselines.nmf import (
     Factorization,
@@ -403,20 +403,11 @@ class BayesianNMF(NonnegativeFactorization):
 
     _rules: ClassVar[Rules] = {
         "method": one_of(METHODS),
-        "burn_in": check_real,
+        "burn_in": share,
         "rate": check_real,
         "noise_shape": check_real,
         "noise_scale": check_real,
     }
-
-    def _check_parameters(self, X: np.ndarray) -> None:
-        super()._check_parameters(X)
-        if self.burn_in >= 1:
-            owner = type(self).__name__
-            raise ValueError(
-                f"The 'burn_in' parameter of {owner} must be a share of the sweeps below 1. "
-                f"Got {self.burn_in!r} instead."
-            )
 
     def _finish(self, X: np.ndarray, run: Run) -> None:
         if self.method != "multinomial":

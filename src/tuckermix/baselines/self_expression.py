@@ -19,7 +19,7 @@ from sklearn.neighbors import kneighbors_graph
 from tuckermix._array_api import to_numpy
 from tuckermix._estimators import declare
 from tuckermix._records import Record, StopReason
-from tuckermix._validation import check_integer, check_real, none_or, one_of, positive
+from tuckermix._validation import check_integer, check_real, inner_share, none_or, one_of, positive
 from tuckermix.baselines._base import PredictsClusters, Rules, Run, Trace
 from tuckermix.baselines.nonnegative import scale_of, unit_rows
 from tuckermix.numerics.points import kmeans
@@ -1125,15 +1125,11 @@ class EnSC(SelfExpression):
     tau: float = 0.9
     affinity: str = "nearest_neighbors"
 
-    _rules: ClassVar[Rules] = {"gamma": positive, "tau": positive, "affinity": one_of(AFFINITIES)}
-
-    def _check_parameters(self, X: np.ndarray) -> None:
-        super()._check_parameters(X)
-        if self.tau >= 1:
-            raise ValueError(
-                f"The 'tau' parameter of {type(self).__name__} must be a share, below 1. "
-                f"Got {self.tau!r} instead."
-            )
+    _rules: ClassVar[Rules] = {
+        "gamma": positive,
+        "tau": inner_share,
+        "affinity": one_of(AFFINITIES),
+    }
 
     def _express(self, Z: np.ndarray) -> Expression:
         rows = self._nets(Z, Z, exclude_self=True)

@@ -36,7 +36,7 @@ from tuckermix._array_api import (
 from tuckermix._estimators import Settings
 from tuckermix._names import OUTLIERS
 from tuckermix._records import Record
-from tuckermix._validation import check_option, check_real
+from tuckermix._validation import check_option, inner_share
 from tuckermix.labels.graph import COPY_POWER
 from tuckermix.numerics.points import NearestPoints
 
@@ -332,11 +332,7 @@ def _reference_of(
 def check_outliers(outliers: Any, false_alarms: Any, owner: str) -> None:
     """Raise where the parameters `outliers` and `false_alarms` of an estimator are not valid."""
     check_option(outliers, "outliers", owner, OUTLIERS)
-    if not 0.0 < check_real(false_alarms, "false_alarms", owner) < 1.0:
-        raise ValueError(
-            f"The 'false_alarms' parameter of {owner} must be a share between 0 and 1. "
-            f"Got {false_alarms!r} instead."
-        )
+    inner_share(false_alarms, "false_alarms", owner)
 
 
 def threshold_at(scores: np.ndarray, false_alarms: float) -> float:

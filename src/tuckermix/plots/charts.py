@@ -28,11 +28,8 @@ from tuckermix.plots.style import (
     STYLE,
     Display,
     axes_for,
-    colour_of,
-    hatch_of,
-    line_of,
-    marker_of,
-    plain_axes,
+    look_of,
+    name_axes,
 )
 
 METHODS = {"neighbors": neighbor_map, "discriminant": discriminant_map}
@@ -141,24 +138,12 @@ class MapDisplay(Display):
         self.points_ = []
         for cluster in np.unique(labels):
             here = positions[labels == cluster]
-            self.points_.append(
-                ax.scatter(
-                    *here.T,
-                    s=size,
-                    marker=marker_of(int(cluster)),
-                    color=colour_of(int(cluster)),
-                    linewidth=0,
-                    label=str(cluster),
-                )
-            )
+            look = look_of(cluster, "color", "marker")
+            marks = ax.scatter(*here.T, s=size, linewidth=0, label=str(cluster), **look)
+            self.points_.append(marks)
         for cluster in np.unique(labels):  # after all marks, so that none hides a number
             x, y = np.median(positions[labels == cluster], axis=0)
-            box = {
-                "boxstyle": "round,pad=0.2",
-                "facecolor": "white",
-                "edgecolor": INK,
-                "linewidth": 0.6,
-            }
+            box = {"boxstyle": "round,pad=0.2", "fc": "white", "ec": INK, "lw": 0.6}
             ax.text(x, y, str(cluster), ha="center", va="center", fontsize=9, bbox=box)
         ax.set(xticks=[], yticks=[])
         ax.spines[:].set_visible(False)
@@ -173,7 +158,7 @@ TRIANGLE = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, np.sqrt(3) / 2]])
 
 
 @dataclass(eq=False, repr=False)
-class MembershipDisplay:
+class MembershipDisplay(Display):
     """Show how the samples divide between clusters or components.
 
     Each sample is a point of the simplex: its weights are positive and sum to one. Stacked bars
@@ -270,40 +255,24 @@ class MembershipDisplay:
         else:
             ax = axes_for(owner, ax, (7.0, 3.2))
             self._draw_bars(ax, weights, names)
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
+        return self._keep(ax)
 
     def _draw_bars(self, ax: Any, weights: np.ndarray, names: list[str]) -> None:
         order = np.lexsort((-weights.max(axis=1), weights.argmax(axis=1)))
         order = order[even_subsample(len(order), STYLE.most_bars)]
-        edges = np.arange(len(order) + 1)
         # A step curve holds each value to the next edge; the last one is repeated to close it.
         heights = weights[[*order, order[-1]]].T
-        colours = [colour_of(k) for k in range(len(names))]
-        self.artists_ = ax.stackplot(
-            edges,
-            heights,
-            step="post",
-            labels=names,
-            colors=colours,
-            edgecolor="white",
-            linewidth=0,
-        )
+        edges, style = np.arange(len(order) + 1), {"edgecolor": "white", "linewidth": 0}
+        style |= {"step": "post", "labels": names, "colors": COLOURS}
+        self.artists_ = ax.stackplot(edges, heights, **style)
         for k, artist in enumerate(self.artists_):
-            artist.set_hatch(hatch_of(k))
-        ax.set(xlim=(0, len(order)), ylim=(0, 1), ylabel="weight")
+            artist.set(**look_of(k, "hatch"))
         n_samples = weights.shape[0]
         shown = "" if len(order) == n_samples else f", {len(order)} of {n_samples} shown"
-        ax.set_xlabel(f"samples, ordered by their largest weight{shown}")
-        ax.set_title(f"{self.title or 'Weights'} of each sample", fontsize=10)
-        ax.legend(
-            loc="center left",
-            bbox_to_anchor=(1.0, 0.5),
-            frameon=False,
-            fontsize=8,
-            handlelength=1.4,
-        )
-        plain_axes(ax)
+        ax.set(xlim=(0, len(order)), ylim=(0, 1), ylabel="weight")
+        ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False, fontsize=8)
+        label = f"samples, ordered by their largest weight{shown}"
+        name_axes(ax, f"{self.title or 'Weights'} of each sample", xlabel=label)
 
     def _draw_triangle(self, ax: Any, weights: np.ndarray, names: list[str]) -> None:
         points = weights @ TRIANGLE
@@ -314,16 +283,10 @@ class MembershipDisplay:
         for k in range(3):  # the borders between the three regions of the largest weight
             middle = (TRIANGLE[k] + TRIANGLE[(k + 1) % 3]) / 2
             ax.plot(*np.stack([centre, middle]).T, color="#999999", linewidth=0.8, linestyle=":")
+        style = {"s": 18, "edgecolor": "white", "linewidth": 0.4, "zorder": 3}
         self.artists_ = [
             ax.scatter(
-                *points[largest == k].T,
-                s=18,
-                marker=marker_of(k),
-                color=colour_of(k),
-                edgecolor="white",
-                linewidth=0.4,
-                label=name,
-                zorder=3,
+                *points[largest == k].T, label=name, **style, **look_of(k, "color", "marker")
             )
             for k, name in enumerate(names)
         ]
@@ -371,7 +334,7 @@ def mode_spectra(X: Any) -> list[np.ndarray]:
 
 
 @dataclass(eq=False, repr=False)
-class EnergyDisplay:
+class EnergyDisplay(Display):
     """Show how much of the data each mode keeps, by the number of directions.
 
     For mode n the curve is Σ_{j≤J} σ_j² / Σ_j σ_j², with σ the singular values of the centred
@@ -466,40 +429,22 @@ class EnergyDisplay:
             if values == "share":
                 energy = np.cumsum(spectrum**2)
                 curve = energy / energy[-1] if energy[-1] > 0 else np.ones_like(energy)
-            (line,) = ax.plot(
-                np.arange(1, len(curve) + 1),
-                curve,
-                color=colour_of(mode),
-                marker=marker_of(mode),
-                markersize=4,
-                linestyle=line_of(mode),
-                label=f"mode {mode + 1}",
-            )
-            self.lines_.append(line)
+            look = {"markersize": 4, **look_of(mode, "color", "marker", "linestyle")}
+            numbers = np.arange(1, len(curve) + 1)
+            self.lines_ += ax.plot(numbers, curve, label=f"mode {mode + 1}", **look)
             if self.ranks is not None:
                 rank = int(self.ranks[mode])
-                ring = {
-                    "s": 110,
-                    "facecolors": "none",
-                    "edgecolors": INK,
-                    "linewidths": 1.4,
-                    "zorder": 4,
-                }
-                ax.scatter([rank], [curve[rank - 1]], **ring)
+                ring = {"facecolors": "none", "edgecolors": INK, "linewidths": 1.4, "zorder": 4}
+                ax.scatter([rank], [curve[rank - 1]], s=110, **ring)
+        shown: dict[str, Any] = {"ylabel": "singular value", "yscale": "log"}
         if values == "share":
-            ax.set_ylabel("share of energy kept")
-            ax.set_ylim(0, 1.04)
-        else:
-            ax.set_ylabel("singular value")
-            ax.set_yscale("log")
-        ax.set_xlabel("number of directions")
+            shown = {"ylabel": "share of energy kept", "ylim": (0, 1.04)}
         ax.xaxis.get_major_locator().set_params(integer=True)
         rings = "" if self.ranks is None else "; rings mark the ranks of the model"
-        ax.set_title(f"How few directions each mode needs{rings}", fontsize=9)
+        title = f"How few directions each mode needs{rings}"
+        name_axes(ax, title, xlabel="number of directions", **shown)
         ax.legend(frameon=False, fontsize=8)
-        plain_axes(ax)
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
+        return self._keep(ax)
 
 
 @dataclass(eq=False, repr=False)
@@ -561,30 +506,24 @@ class ConvergenceDisplay(Display):
         costs = np.asarray(self.cost, dtype=float)
         if np.nanmin(costs) > 0 and np.nanmax(costs) > STYLE.log_ratio * np.nanmin(costs):
             ax.set_yscale("log")  # a bad start would flatten all that follows
-        ax.set_xlabel("iteration")
-        ax.set_ylabel("cost ½‖X − X̂‖² (circles)")
         ax.xaxis.get_major_locator().set_params(integer=True)
-        plain_axes(ax)
         self.gap_line_ = self.gap_ax_ = None
         gap = np.full(len(iterations), np.nan) if self.gap is None else np.asarray(self.gap, float)
         known = np.isfinite(gap)
         title = "The cost falls until nothing changes any more"
         if known.any():
             self.gap_ax_ = ax.twinx()
+            look = {"color": COLOURS[3], "marker": "s", "markersize": 4, "linestyle": "--"}
             self.gap_ax_.spines["top"].set_visible(False)
             (self.gap_line_,) = self.gap_ax_.plot(
                 iterations[known],
                 np.maximum(gap[known], STYLE.least_gap),
-                color=COLOURS[3],
-                marker="s",
-                markersize=4,
-                linestyle="--",
+                **look,
                 label="gap",
             )
-            self.gap_ax_.set_yscale("log")
-            self.gap_ax_.set_ylabel("optimality gap (squares)")
+            self.gap_ax_.set(yscale="log", ylabel="optimality gap (squares)")
             title = "The cost falls; the gap tells how far the memberships are from optimal"
-        ax.set_title(title, fontsize=9)
+        name_axes(ax, title, xlabel="iteration", ylabel="cost ½‖X − X̂‖² (circles)")
         return ax
 
 
@@ -664,20 +603,10 @@ class ConfusionDisplay(Display):
         self.image_ = ax.imshow(shares, cmap=SEQUENTIAL, vmin=0, vmax=1)
         self.texts_ = []
         if max(n_rows, n_columns) <= STYLE.most_printed:
-            self.texts_ = [
-                ax.text(
-                    j,
-                    i,
-                    str(counts[i, j]),
-                    ha="center",
-                    va="center",
-                    fontsize=7,
-                    color="white" if shares[i, j] < 0.5 else "black",
-                )
-                for i in range(n_rows)
-                for j in range(n_columns)
-                if counts[i, j]
-            ]
+            for i, j in np.argwhere(counts):
+                colour = "white" if shares[i, j] < 0.5 else "black"
+                style = {"ha": "center", "va": "center", "fontsize": 7, "color": colour}
+                self.texts_.append(ax.text(j, i, str(counts[i, j]), **style))
             ax.set_xticks(range(n_columns), [str(c) for c in self.table.clusters], fontsize=8)
             ax.set_yticks(range(n_rows), [str(c) for c in self.table.classes], fontsize=8)
         ax.set(xlabel="cluster, matched to the classes", ylabel="class")
@@ -749,8 +678,7 @@ class SelectionDisplay(Display):
             (self.lines_[view],) = ax.plot(
                 [trial.n_clusters for trial in trials],
                 [getattr(trial, self.quantity) for trial in trials],
-                color=colour_of(place),
-                marker=marker_of(place),
+                **look_of(place, "color", "marker"),
                 markersize=4,
                 label=view,
             )
@@ -768,9 +696,7 @@ class SelectionDisplay(Display):
                 shown.append(number)
         ax.set_xticks(sorted(shown), [str(number) for number in sorted(shown)])
         ax.minorticks_off()
-        ax.set_xlabel("number of clusters")
-        ax.set_ylabel(self.quantity)
-        ax.set_title(f"{chosen} clusters, seen by {view}", fontsize=9)
+        title = f"{chosen} clusters, seen by {view}"
+        name_axes(ax, title, xlabel="number of clusters", ylabel=self.quantity)
         ax.legend(fontsize=7, frameon=False)
-        plain_axes(ax)
         return ax

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -85,24 +85,13 @@ class Style:
 STYLE = Style()
 
 
-def colour_of(cluster: int) -> str:
-    """Return the colour of a cluster."""
-    return COLOURS[cluster % len(COLOURS)]
+LOOKS = {"color": COLOURS, "marker": MARKERS, "hatch": HATCHES, "linestyle": LINES}
+"""What tells clusters apart, by the name of the argument of Matplotlib."""
 
 
-def marker_of(cluster: int) -> str:
-    """Return the marker of a cluster."""
-    return MARKERS[cluster % len(MARKERS)]
-
-
-def hatch_of(cluster: int) -> str:
-    """Return the hatch of a cluster."""
-    return HATCHES[cluster % len(HATCHES)]
-
-
-def line_of(index: int) -> str:
-    """Return the line style of a curve."""
-    return LINES[index % len(LINES)]
+def look_of(cluster: int, *names: str) -> dict[str, Any]:
+    """Return the arguments that draw a cluster, such as its colour and its marker."""
+    return {name: LOOKS[name][int(cluster) % len(LOOKS[name])] for name in names}
 
 
 def require_matplotlib(owner: str) -> Any:
@@ -118,13 +107,18 @@ def axes_for(owner: str, ax: Any, size: tuple[float, float]) -> Any:
     return ax
 
 
-def plain_axes(ax: Any) -> None:
-    """Take away the two spines that carry no scale."""
+def name_axes(ax: Any, title: str, **settings: Any) -> None:
+    """Set title and labels, and take away the two spines that carry no scale."""
+    ax.set(**settings)
+    ax.set_title(title, fontsize=9)
     ax.spines[["top", "right"]].set_visible(False)
 
 
-class Display(ABC):
+class Display:
     """A picture that can be drawn again, on axes of one's own or in a new figure."""
+
+    _draw: Callable[[Any], Any]
+    """Draw on the axes given, or on those of a new figure, and return them."""
 
     def plot(self, ax: Any = None) -> Self:
         """Draw it.
@@ -139,10 +133,8 @@ class Display(ABC):
         display : Display
             The display, drawn.
         """
-        self.ax_ = self._draw(ax)
-        self.figure_ = self.ax_.figure
-        return self
+        return self._keep(self._draw(ax))
 
-    @abstractmethod
-    def _draw(self, ax: Any) -> Any:
-        """Draw on `ax`, or on the axes of a new figure, and return the axes."""
+    def _keep(self, ax: Any) -> Self:
+        self.ax_, self.figure_ = ax, ax.figure
+        return self

@@ -12,6 +12,7 @@ from scipy.cluster.hierarchy import dendrogram
 from tuckermix._array_api import to_numpy
 from tuckermix._validation import check_integer
 from tuckermix.plots.fitted import (
+    as_fitted,
     centroids_of,
     confidence_of,
     distances_to,
@@ -29,16 +30,19 @@ from tuckermix.plots.pictures import (
     views,
 )
 from tuckermix.plots.style import (
+    COLOURS,
     INK,
     STYLE,
     Display,
     axes_for,
-    colour_of,
-    line_of,
-    plain_axes,
+    look_of,
+    name_axes,
     require_matplotlib,
 )
 from tuckermix.selection.multiview import cluster_means
+
+ABOVE = {"ha": "center", "va": "bottom", "fontsize": 8, "color": INK}
+"""How a name above a tile is written."""
 
 
 def _gap_and_top(height: int, width: int, named: bool) -> tuple[int, int]:
@@ -78,7 +82,7 @@ def draw_tiles(
     for index, name in enumerate(tile_names):
         x = index % columns * (width + gap) + width / 2
         y = index // columns * (height + top + gap) + top - 0.5 - 0.05 * height
-        ax.text(x, y, name, ha="center", va="bottom", fontsize=8, color=INK)
+        ax.text(x, y, name, **ABOVE)
     for row, name in enumerate(row_names):
         y = row * (height + top + gap) + top + height / 2
         ax.text(-gap - 0.5, y, name, ha="right", va="center", fontsize=8, color=INK)
@@ -96,7 +100,7 @@ def arranged(
 
 
 @dataclass(eq=False, repr=False)
-class CentroidDisplay:
+class CentroidDisplay(Display):
     """Show the centroid of each cluster as a picture.
 
     The centroid of cluster k is the mean of its samples in the learned subspace, lifted back to
@@ -198,7 +202,7 @@ class CentroidDisplay:
         self.image_ = draw_tiles(ax, *layout)
         what = {"volume": ", middle slices", "video": " over time", "channels": ", by channel"}
         ax.set_title(f"The mean of each cluster{what.get(kind, '')}", fontsize=9)
-        self.ax_, self.figure_ = ax, ax.figure
+        self._keep(ax)
         self.animation_ = self._animate(pictures, columns) if animate else None
         return self
 
@@ -219,13 +223,8 @@ class CentroidDisplay:
             self.image_.set_data(picture)
             return [self.image_]
 
-        return FuncAnimation(
-            self.figure_,
-            show,
-            frames=pictures.shape[1],
-            interval=STYLE.frame_milliseconds,
-            blit=True,
-        )
+        count, every = pictures.shape[1], STYLE.frame_milliseconds
+        return FuncAnimation(self.figure_, show, frames=count, interval=every, blit=True)
 
 
 @dataclass(eq=False, repr=False)
@@ -311,10 +310,8 @@ class MemberDisplay(Display):
         rows = []
         for cluster in range(len(centroids)):
             row = [middle[cluster : cluster + 1], blank]
-            for chosen, count in (
-                (self.typical[cluster], n_typical),
-                (self.doubtful[cluster], n_doubtful),
-            ):
+            members = (self.typical[cluster], self.doubtful[cluster])
+            for chosen, count in zip(members, (n_typical, n_doubtful), strict=True):
                 if len(chosen):
                     row.append(picture(chosen, self.kind, limits))
                 row.extend([blank] * (count - len(chosen) + 1))
@@ -331,15 +328,7 @@ class MemberDisplay(Display):
         if n_doubtful:
             heads.append(("most doubtful first", 3 + n_typical + n_doubtful / 2))
         for text, column in heads:
-            ax.text(
-                column * step,
-                -0.5 - 0.12 * height,
-                text,
-                ha="center",
-                va="bottom",
-                fontsize=8,
-                color=INK,
-            )
+            ax.text(column * step, -0.5 - 0.12 * height, text, **ABOVE)
         ax.set_title("Each cluster: its centroid, typical and doubtful members", fontsize=9, pad=18)
         return ax
 
@@ -467,13 +456,13 @@ class ComponentDisplay(Display):
         for mode, profile in enumerate(profiles):
             below = figure.add_subplot(grid[1, mode])
             for number, curve in enumerate(profile):
-                style = {"color": colour_of(number), "linestyle": line_of(number)}
+                style = look_of(number, "color", "linestyle")
                 below.plot(curve, label=str(number), linewidth=1, **style)
             below.set_ylim(0, highest)
             name = named[mode] if len(named) == n_modes else f"mode {mode}"
             below.set_xlabel(name, fontsize=8, color=INK)
             below.tick_params(labelsize=7, labelleft=mode == 0)
-            plain_axes(below)
+            below.spines[["top", "right"]].set_visible(False)
             self.profile_axes_.append(below)
         below.legend(fontsize=6, frameon=False)
         return top
@@ -630,6 +619,7 @@ class TreeDisplay(Display):
         if n_clusters == chosen:
             pictures = centroids_of(estimator, cls.__name__)
         elif X is not None:
+            X = as_fitted(estimator, X)
             pictures = to_numpy(cluster_means(X, tree.labels_at(n_clusters), n_clusters))
         return cls(tree, n_clusters, pictures=pictures, kind=kind).plot(ax)
 
@@ -660,7 +650,7 @@ class TreeDisplay(Display):
         parts = ("color_list", "icoord", "dcoord")
         for text, x, y in zip(*(layout[key] for key in parts), strict=True):
             row = int(text)
-            colour = colour_of(cluster[count + row]) if row < within else INK
+            colour = COLOURS[cluster[count + row] % len(COLOURS)] if row < within else INK
             self.lines_ += ax.plot(x, y, color=colour, linewidth=1.2)
             if steady[row]:
                 ax.plot([(x[1] + x[2]) / 2], [y[1]], ".", color=colour)
@@ -671,8 +661,7 @@ class TreeDisplay(Display):
         ax.set_yticks([count - level + 0.5 for level in shown], [str(level) for level in shown])
         ax.set_xticks(middle, [str(label) for label in self.order_], fontsize=7)
         ax.tick_params(axis="x", length=0, pad=2)
-        ax.set_title(f"{count} clusters and their merges, {tree.n_clusters} fitted", fontsize=9)
-        plain_axes(ax)
+        name_axes(ax, f"{count} clusters and their merges, {tree.n_clusters} fitted")
         self.picture_axes_ = []
         if self.pictures is None:
             return ax
