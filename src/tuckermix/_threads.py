@@ -28,6 +28,7 @@ from joblib.parallel import get_active_backend
 from threadpoolctl import ThreadpoolController
 
 from tuckermix._array_api import Array, device, get_namespace, is_numpy
+from tuckermix._estimators import explain_shortage
 
 Function = TypeVar("Function")
 
@@ -74,6 +75,11 @@ def one_blas_thread(function: Function, n_jobs: int | None = None) -> Function:
             _allowed.reset(before)
 
     return limited  # type: ignore[return-value]
+
+
+def on_samples(method: Function) -> Function:
+    """Decorate a function of samples: `one_blas_thread`, and `explain_shortage` of memory."""
+    return explain_shortage(one_blas_thread(method))
 
 
 class _Limit:

@@ -65,6 +65,17 @@ share = partial(check_real, below=1.0)
 inner_share = partial(check_real, strict=True, below=1.0)
 
 
+Rules = dict[str, Callable[[Any, str, str], Any]]
+"""Checks of parameters by name, called with the value, the name and the class of the estimator."""
+
+
+def check_rules(estimator: Any) -> None:
+    """Check all parameters of an estimator that its class and the bases have rules for."""
+    for base in reversed(type(estimator).__mro__):
+        for name, rule in vars(base).get("_rules", {}).items():
+            rule(getattr(estimator, name), name, type(estimator).__name__)
+
+
 def one_of(options: Collection[str]) -> Callable[[Any, str, str], str]:
     """Return the rule that a value is one of `options`."""
     return partial(check_option, options=options)
@@ -200,23 +211,23 @@ def check_same_library(array: Array, like: Array, name: str) -> None:
 
     The chunks of a Dask array are NumPy arrays, so it goes with a model in NumPy.
     """
+    ours = f"{_library_of(like)} arrays on {device(like)}"
     if is_dask(array):
-        if is_numpy(like):
-            return
+        same, came = is_numpy(like), "a Dask array"
+        remedy = "Pass X chunk by chunk, moved there, or fit again on a NumPy or Dask array."
+    else:
+        theirs = device(array)
+        same = get_namespace(like) is get_namespace(array) and device(like) == theirs
+        came, remedy = f"a {_library_of(array)} array on {theirs}", "Move X there, or fit again."
+    if not same:
         raise ValueError(
             f"Inputs passed to {name} must use the same namespace and device as those passed to "
-            f"fit: it was fitted on {get_namespace(like).__name__.rsplit('.', 1)[-1]} arrays on "
-            f"{device(like)}, but X is a Dask array. Pass X chunk by chunk, moved there, or fit "
-            "again on a NumPy or Dask array."
+            f"fit: it was fitted on {ours}, but X is {came}. {remedy}"
         )
-    ours, theirs = get_namespace(like), get_namespace(array)
-    if ours is not theirs or device(like) != device(array):
-        raise ValueError(
-            f"Inputs passed to {name} must use the same namespace and device as those passed to "
-            f"fit: it was fitted on {ours.__name__.rsplit('.', 1)[-1]} arrays on {device(like)}, "
-            f"but X is a {theirs.__name__.rsplit('.', 1)[-1]} array on {device(array)}. "
-            "Move X there, or fit again."
-        )
+
+
+def _library_of(array: Array) -> str:
+    return get_namespace(array).__name__.rsplit(".", 1)[-1]
 
 
 def check_tensor(

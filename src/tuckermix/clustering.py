@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial, wraps
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import array_api_compat
 import numpy as np
@@ -32,19 +32,25 @@ from tuckermix._array_api import (
     to_numpy,
 )
 from tuckermix._callbacks import CallbackSupportMixin, with_callbacks
-from tuckermix._estimators import Settings, all_or_nothing, declare, explain_shortage
+from tuckermix._estimators import Settings, all_or_nothing, declare
 from tuckermix._names import MISSING
 from tuckermix._records import StopReason
-from tuckermix._threads import count_threads, one_blas_thread
+from tuckermix._threads import count_threads, on_samples, one_blas_thread
 from tuckermix._validation import (
+    Rules,
     check_integer,
     check_option,
     check_random_state,
     check_ranks,
     check_real,
+    check_rules,
     check_same_library,
     check_stored,
     check_tensor,
+    none_or,
+    one_of,
+    positive,
+    share,
 )
 from tuckermix.decomposition import INITS, SOLVERS
 from tuckermix.decomposition.fit import decompose_source
@@ -360,6 +366,19 @@ class TuckerClustering(
     n_jobs: int | None = None
 
     _in_new_spelling = staticmethod(in_new_spelling)
+    _rules: ClassVar[Rules] = {
+        "n_clusters": check_integer,
+        "n_components": none_or(check_integer),
+        "solver": one_of(SOLVERS),
+        "init": one_of(INITS),
+        "memberships": one_of(SIMPLICES),
+        "outside": share,
+        "missing": none_or(one_of(MISSING)),
+        "memory": none_or(positive),
+        "n_init": check_integer,
+        "max_iter": check_integer,
+        "tol": check_real,
+    }
 
     @one_blas_thread
     @with_callbacks
@@ -494,8 +513,7 @@ class TuckerClustering(
         """
         return self.fit(X, y, **params).transform(X)
 
-    @explain_shortage
-    @one_blas_thread
+    @on_samples
     def predict(self, X: Any, n_clusters: int | None = None) -> Array:
         """Give each sample the label of the cluster that it resembles most.
 
@@ -524,8 +542,7 @@ class TuckerClustering(
         width, part = self.labelling.graph.n_neighbors, hasattr(self, "_summary_")
         return grow_tree([labeller], [width], nearest, every_landmark=part)
 
-    @explain_shortage
-    @one_blas_thread
+    @on_samples
     def predict_proba(self, X: Any) -> Array:
         """Give soft labels.
 
@@ -549,8 +566,7 @@ class TuckerClustering(
         """
         return self._samples(X, "predict_proba").map(self._model_.soft_labels)
 
-    @explain_shortage
-    @one_blas_thread
+    @on_samples
     def outlier_scores(self, X: Any) -> Array:
         """Say how unlike the fitted samples others are, or they themselves.
 
@@ -576,8 +592,7 @@ class TuckerClustering(
         _ = self._model_.reference
         return samples.map(self._model_.outlier_scores)
 
-    @explain_shortage
-    @one_blas_thread
+    @on_samples
     def transform(self, X: Any) -> Array:
         """Find the mixing weights of samples: the best convex mixture of the components.
 
@@ -593,8 +608,7 @@ class TuckerClustering(
         """
         return self._samples(X, "transform").map(self._model_.weigh)
 
-    @explain_shortage
-    @one_blas_thread
+    @on_samples
     def inverse_transform(self, memberships: Any) -> Array:
         """Rebuild samples from mixing weights.
 
@@ -622,8 +636,7 @@ class TuckerClustering(
             )
         return as_blocks(weights).map(self._model_.rebuild)
 
-    @explain_shortage
-    @one_blas_thread
+    @on_samples
     def fill_missing(self, X: Any) -> Array:
         """Fill the gaps of samples by the model.
 
@@ -643,8 +656,7 @@ class TuckerClustering(
             return samples.map(_unchanged)
         return samples.take(np.arange(samples.n_samples))
 
-    @explain_shortage
-    @one_blas_thread
+    @on_samples
     def place(self, X: Any) -> Array:
         """Find the points by which labels compare samples.
 
@@ -663,8 +675,7 @@ class TuckerClustering(
         """
         return self._samples(X, "place").map(self._model_.place)
 
-    @explain_shortage
-    @one_blas_thread
+    @on_samples
     def score(self, X: Any, y: Any = None) -> float:
         """Give minus the mean squared error with which the model rebuilds samples.
 
@@ -713,48 +724,29 @@ class TuckerClustering(
     def check_params(self) -> None:
         """Raise where a parameter is none that `fit` takes, before any data are read."""
         name, (way, graph) = type(self).__name__, self.labelling
-        check_integer(self.n_clusters, "n_clusters", name)
-        if self.n_components is not None:
-            check_integer(self.n_components, "n_components", name)
-        check_option(self.solver, "solver", name, SOLVERS)
-        check_option(self.init, "init", name, INITS)
-        check_option(self.memberships, "memberships", name, SIMPLICES)
+        check_rules(self)
+        check_option(way, "assign_labels", name, LABELLINGS)
+        check_rules(graph)
+        count_threads(self.n_jobs)
+        if self.outliers != "keep":
+            check_outliers(self.outliers, self.false_alarms, name)
         if self.memberships != "anchored" and SOLVERS[self.solver].gives != "subspace":
             raise ValueError(
                 f"memberships={self.memberships!r} needs a solver that leaves the choice open, "
                 f"such as 'exact'. Got solver={self.solver!r}, which determines the weights."
             )
-        if check_real(self.outside, "outside", name) >= 1.0 or (
-            self.outside and self.memberships != "min-volume"
-        ):
+        if self.outside and self.memberships != "min-volume":
             raise ValueError(
-                "outside must be a share in [0, 1), and 0 unless memberships='min-volume'. Got "
+                "outside must be 0 unless memberships='min-volume'. Got "
                 f"outside={self.outside!r} with memberships={self.memberships!r}."
             )
-        if self.missing is not None:
-            check_option(self.missing, "missing", name, MISSING)
-        if self.memory is not None:
-            check_real(self.memory, "memory", name, strict=True)
-        check_option(way, "assign_labels", name, LABELLINGS)
-        check_integer(graph.n_neighbors, "n_neighbors", "GraphLabels")
-        check_real(graph.ridge_edge, "ridge_edge", "GraphLabels")
-        check_real(graph.ridge_power, "ridge_power", "GraphLabels")
-        if self.calibrate and way != "graph":
-            raise ValueError(
-                "calibrate=True needs the votes of assign_labels='graph'. Got "
-                f"assign_labels={self.assign_labels!r}."
-            )
-        if self.outliers != "keep":
-            check_outliers(self.outliers, self.false_alarms, name)
-            if way != "graph":
+        of_graph = {"calibrate=True": self.calibrate, "outliers='label'": self.outliers == "label"}
+        for option, asked in of_graph.items():
+            if asked and way != "graph":
                 raise ValueError(
-                    "outliers='label' needs the landmarks of assign_labels='graph'. Got "
+                    f"{option} needs the landmarks of assign_labels='graph'. Got "
                     f"assign_labels={self.assign_labels!r}."
                 )
-        check_integer(self.n_init, "n_init", name)
-        check_integer(self.max_iter, "max_iter", name)
-        check_real(self.tol, "tol", name)
-        count_threads(self.n_jobs)
 
     def _check_state(self) -> None:
         """Raise where fitted attributes, which a file may have made up, do not fit together."""

@@ -93,6 +93,8 @@ OPTIONS = {"GraphLabels": "tuckermix.labels"}
 PIPELINE = "Pipeline"
 """How a header calls a pipeline of scikit-learn; its steps are described like estimators."""
 
+WHOLE = {**CLASSES, PIPELINE: "sklearn.pipeline"}
+
 AGAIN = "Save the model again"
 """The remedy for a file that is damaged."""
 
@@ -136,7 +138,7 @@ def write_model(model: Any, stream: IO[bytes]) -> None:
     header = {
         "format": FORMAT,
         "version": FORMAT_VERSION,
-        **_describe_whole(model, encoder),
+        **_describe(model, encoder, WHOLE),
         "arrays": {
             key: {"shape": list(array.shape), "dtype": array.dtype.str}
             for key, array in encoder.arrays.items()
@@ -215,32 +217,17 @@ def _explained(error: Exception) -> tuple[str, str]:
     return f"it is damaged ({type(error).__name__}: {error})", AGAIN
 
 
-def _is_pipeline(model: Any) -> bool:
-    """Tell whether a model is a pipeline of scikit-learn, and of no class derived from it."""
-    return type(model).__name__ == PIPELINE and type(model) is _class(PIPELINE)
-
-
 def _describe_inner(model: Any, encoder: Encoder) -> dict[str, Any]:
     """Describe an estimator that another one holds, fitted or not."""
     owner = encoder.owner
-    fitted = not _is_pipeline(model) and any(key.endswith("_") for key in vars(model))
-    if type(model).__name__ in OPTIONS:
-        described = _describe(model, encoder, OPTIONS, fitted=False)
-    else:
-        described = _describe_whole(model, encoder, fitted=fitted)
+    fitted = type(model).__name__ != PIPELINE and any(key.endswith("_") for key in vars(model))
+    described = _describe(model, encoder, {**WHOLE, **OPTIONS}, fitted=fitted)
     encoder.owner = owner
     return described
 
 
-def _describe_whole(model: Any, encoder: Encoder, *, fitted: bool = True) -> dict[str, Any]:
-    """Describe an estimator or a pipeline."""
-    if _is_pipeline(model):
-        return _describe_pipeline(model, encoder, fitted=fitted)
-    return _describe(model, encoder, CLASSES, fitted=fitted)
-
-
 def _describe(
-    model: Any, encoder: Encoder, classes: dict[str, str], *, fitted: bool
+    model: Any, encoder: Encoder, classes: dict[str, str], *, fitted: bool = True
 ) -> dict[str, Any]:
     """Describe an estimator: class, parameters and fitted values; its arrays go to the encoder."""
     name = type(model).__name__
@@ -248,40 +235,32 @@ def _describe(
         raise TypeError(
             f"save takes {', '.join(classes)}. Got {type(model).__module__}.{name} instead."
         )
-    if fitted:
-        check_is_fitted(model)
-    given = model.get_params(deep=False)
-    if hasattr(model, "_stored_parameters"):
-        given = model._stored_parameters()
+    steps = []
+    if name == PIPELINE:
+        for place, (label, step) in enumerate(model.steps):
+            if step is None or step == "passthrough":
+                continue
+            allowed = CLASSES if place == len(model.steps) - 1 else TRANSFORMERS
+            steps.append({"name": label, **_describe(step, encoder, allowed, fitted=fitted)})
+        given, state = {}, {key: value for key, value in vars(model).items() if key.endswith("_")}
+    else:
+        if fitted:
+            check_is_fitted(model)
+        given = model.get_params(deep=False)
+        if hasattr(model, "_stored_parameters"):
+            given = model._stored_parameters()
+        state = {key: value for key, value in vars(model).items() if key not in given}
+    encoder.owner = name
     return {
         "class": name,
         "parameters": {key: encoder.parameter(key, value) for key, value in given.items()},
-        "state": {
-            key: encoder.encode(value, key)
-            for key, value in vars(model).items()
-            if key not in given
-        },
+        "state": {key: encoder.encode(value, key) for key, value in state.items()},
+        **({"steps": steps} if steps else {}),
     }
 
 
-def _describe_pipeline(model: Any, encoder: Encoder, *, fitted: bool) -> dict[str, Any]:
-    """Describe a pipeline: its steps, and fitted values of its own."""
-    steps = []
-    for place, (label, step) in enumerate(model.steps):
-        if step is None or step == "passthrough":
-            continue
-        encoder.owner = type(step).__name__
-        allowed = CLASSES if place == len(model.steps) - 1 else TRANSFORMERS
-        steps.append({"name": label, **_describe(step, encoder, allowed, fitted=fitted)})
-    encoder.owner = PIPELINE
-    own = {key: value for key, value in vars(model).items() if key.endswith("_")}
-    state = {key: encoder.encode(value, key) for key, value in own.items()}
-    return {"class": PIPELINE, "parameters": {}, "state": state, "steps": steps}
-
-
 def _class(name: str) -> Any:
-    places = {**CLASSES, **TRANSFORMERS, **OPTIONS, PIPELINE: "sklearn.pipeline"}
-    return getattr(import_module(places[name]), name, None)
+    return getattr(import_module({**WHOLE, **TRANSFORMERS, **OPTIONS}[name]), name, None)
 
 
 def _read_header(

@@ -269,5 +269,7 @@ def test_stored_knots_are_checked(rng):
 
 
 def test_only_votes_are_calibrated():
-    with pytest.raises(ValueError, match="calibrate=True needs the votes of assign_labels='graph'"):
+    with pytest.raises(
+        ValueError, match="calibrate=True needs the landmarks of assign_labels='graph'"
+    ):
         TuckerClustering(3, calibrate=True, assign_labels="subspace").fit(np.eye(9)[:, :4])

@@ -22,9 +22,11 @@ from tuckermix._array_api import Array, asarray_like, get_namespace, is_numpy, t
 from tuckermix._estimators import declare
 from tuckermix._records import Record, StopReason
 from tuckermix._validation import (
+    Rules,
     check_integer,
     check_random_state,
     check_real,
+    check_rules,
     check_stored,
     check_tensor,
     one_of,
@@ -147,9 +149,6 @@ def relative_change(records: list[Step]) -> float:
     change = abs(before - after)
     return change / max(before, after) if change > 0 else 0.0
 
-
-Rules = dict[str, Callable[[Any, str, str], Any]]
-"""Checks of parameters by name, called with the value, the name and the class of the estimator."""
 
 LABEL_RULES = ("kmeans", "argmax")
 
@@ -286,9 +285,7 @@ class BaselineClustering(ClusterMixin, BaseEstimator):
 
     def _check_parameters(self, X: np.ndarray) -> None:
         """Check all parameters, against each other and against the data."""
-        for base in reversed(type(self).__mro__):
-            for name, rule in vars(base).get("_rules", {}).items():
-                rule(getattr(self, name), name, type(self).__name__)
+        check_rules(self)
         if X.shape[0] < self.n_clusters:
             raise ValueError(f"n_samples={X.shape[0]} must be >= n_clusters={self.n_clusters}.")
 

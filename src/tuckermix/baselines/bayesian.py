@@ -12,8 +12,8 @@ from scipy.special import erfc, erfcinv
 
 from tuckermix._estimators import declare
 from tuckermix._records import StopReason
-from tuckermix._validation import check_real, one_of, share
-from tuckermix.baselines._base import Rules, Run, Trace
+from tuckermix._validation import Rules, check_real, one_of, share
+from tuckermix.baselines._base import Run, Trace
 from tuckermix.baselines.nmf import (
     Factorization,
     NonnegativeFactorization,

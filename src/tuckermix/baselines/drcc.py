@@ -10,12 +10,11 @@ import scipy.sparse
 
 from tuckermix._estimators import declare
 from tuckermix._records import Record, StopReason
-from tuckermix._validation import check_integer, check_real, none_or, one_of
+from tuckermix._validation import Rules, check_integer, check_real, none_or, one_of
 from tuckermix.baselines._base import (
     KMEANS_STARTS,
     LABEL_RULES,
     IterativeClustering,
-    Rules,
     Run,
     Trace,
     lifted_indicator,

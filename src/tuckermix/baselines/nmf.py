@@ -11,8 +11,8 @@ import numpy as np
 
 from tuckermix._estimators import declare
 from tuckermix._records import Record, StopReason
-from tuckermix._validation import one_of
-from tuckermix.baselines._base import ComponentClustering, Rules, Run, Step, Trace, relative_change
+from tuckermix._validation import Rules, one_of
+from tuckermix.baselines._base import ComponentClustering, Run, Step, Trace, relative_change
 from tuckermix.baselines.nonnegative import (
     least_squares_cost,
     nonnegative_least_squares,

@@ -19,8 +19,16 @@ from sklearn.neighbors import kneighbors_graph
 from tuckermix._array_api import to_numpy
 from tuckermix._estimators import declare
 from tuckermix._records import Record, StopReason
-from tuckermix._validation import check_integer, check_real, inner_share, none_or, one_of, positive
-from tuckermix.baselines._base import PredictsClusters, Rules, Run, Trace
+from tuckermix._validation import (
+    Rules,
+    check_integer,
+    check_real,
+    inner_share,
+    none_or,
+    one_of,
+    positive,
+)
+from tuckermix.baselines._base import PredictsClusters, Run, Trace
 from tuckermix.baselines.nonnegative import scale_of, unit_rows
 from tuckermix.numerics.points import kmeans
 

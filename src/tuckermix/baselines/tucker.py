@@ -11,13 +11,12 @@ import numpy as np
 from tuckermix._array_api import to_numpy
 from tuckermix._estimators import declare
 from tuckermix._records import Record, StopReason
-from tuckermix._validation import check_ranks, one_of
+from tuckermix._validation import Rules, check_ranks, one_of
 from tuckermix.baselines._base import (
     KMEANS_STARTS,
     ComponentClustering,
     IterativeClustering,
     PredictsClusters,
-    Rules,
     Run,
     Step,
     Trace,

@@ -24,11 +24,11 @@ from tuckermix._array_api import (
     is_dask,
     to_numpy,
 )
-from tuckermix._estimators import Settings, explain_shortage
+from tuckermix._estimators import Settings
 from tuckermix._names import EXACT, INITS, JOINT, TRUST_REGION
 from tuckermix._optional import require
 from tuckermix._records import Record
-from tuckermix._threads import one_blas_thread
+from tuckermix._threads import on_samples
 from tuckermix._validation import (
     as_tensor,
     check_dask,
@@ -137,8 +137,7 @@ SOLVERS: dict[str, Solver] = {
 """The solvers by name. Another one is another entry."""
 
 
-@explain_shortage
-@one_blas_thread
+@on_samples
 def decompose(
     X: Any,
     n_components: int,

@@ -35,13 +35,14 @@ from tuckermix._array_api import (
 )
 from tuckermix._estimators import Settings
 from tuckermix._records import Record
+from tuckermix._validation import check_stored
 from tuckermix.decomposition.fit import hosvd
 from tuckermix.decomposition.result import Decomposition
 from tuckermix.numerics.linalg import leading_eigenvectors, random_basis
 from tuckermix.numerics.points import nearest_neighbors
 from tuckermix.numerics.tensor import multi_mode_dot, squared_norm
 from tuckermix.sources import Source
-from tuckermix.sources.source import scale_if_extreme
+from tuckermix.sources.source import peak_of, scale_if_extreme
 
 
 @dataclass(frozen=True)
@@ -174,17 +175,9 @@ class Filling(Record):
     def check(self, n_features: int) -> None:
         """Raise where the parts, which a file may have made up, do not fit together."""
         k = self.directions.shape[-1] if np.ndim(self.directions) else 0
-        shapes = {
-            "mean": (n_features,),
-            "directions": (n_features, k),
-            "ridge": (k,),
-            "weights": (k,),
-        }
-        for name, shape in shapes.items():
-            if np.shape(self[name]) != shape:
-                raise ValueError(f"the {name} that fill gaps have shape {np.shape(self[name])}")
-        if np.ndim(self.references) != 2 or np.shape(self.references)[1] != k:
-            raise ValueError("the references that fill gaps have another number of directions")
+        for name in ("mean", "directions", "ridge", "weights", "references"):
+            rows = {"mean": (n_features,), "directions": (n_features, k), "references": (None, k)}
+            check_stored(self[name], name, rows.get(name, (k,)))
         if not isinstance(self.own_share, float) or not 0.0 <= self.own_share <= 1.0:
             raise ValueError(f"own_share is {self.own_share!r}")
 
@@ -268,7 +261,7 @@ def impute(
     """
     use = MissingSettings.current()
     xp = get_namespace(X)
-    scale = scale_if_extreme(_peak(X), X)
+    scale = scale_if_extreme(peak_of(X), X)
     if scale != 1.0:
         filled, imputation, filling = impute(X * scale, observed, n_components, ranks, rng)
         errors = {
@@ -532,11 +525,6 @@ def _smallest(like: Array) -> float:
     return float(get_namespace(like).finfo(like.dtype).smallest_normal)
 
 
-def _peak(rows: Array) -> float:
-    xp = get_namespace(rows)
-    return float(xp.max(xp.abs(rows)))
-
-
 def _means(rows: Array, known: Array) -> Array:
     """Return the mean of the known entries in each place; of all, where nobody has one."""
     xp = get_namespace(rows)
@@ -636,7 +624,7 @@ def fill_gaps(X: Array, observed: Array, filling: Filling) -> Array:
     """
     use = MissingSettings.current()
     xp = get_namespace(X)
-    scale = scale_if_extreme(max(_peak(X), _peak(filling.mean)), X)
+    scale = scale_if_extreme(max(peak_of(X), peak_of(filling.mean)), X)
     if scale != 1.0:
         units = {"mean": filling.mean * scale, "references": filling.references * scale}
         return fill_gaps(X * scale, observed, replace(filling, **units)) / scale

@@ -33,7 +33,7 @@ from tuckermix._estimators import Settings, declare
 from tuckermix._names import ARGMAX, GRAPH, MEMBERSHIPS, SUBSPACE
 from tuckermix._records import Record
 from tuckermix._threads import in_threads, one_blas_thread
-from tuckermix._validation import check_integer, check_option, check_real, check_stored
+from tuckermix._validation import Rules, check_integer, check_option, check_real, check_stored
 from tuckermix.labels.graph import COPY_POWER, distinct_rows, graph_partition, rank_weights
 from tuckermix.numerics.points import MANY_QUERIES, NearestPoints, kmeans
 
@@ -93,6 +93,12 @@ class GraphLabels(BaseEstimator):
     n_neighbors: int = 15
     ridge_edge: float = 4.0
     ridge_power: float = 1.0
+
+    _rules: ClassVar[Rules] = {
+        "n_neighbors": check_integer,
+        "ridge_edge": check_real,
+        "ridge_power": check_real,
+    }
 
 
 class Labeller(Record, ABC):

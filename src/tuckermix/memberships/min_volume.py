@@ -165,11 +165,9 @@ def shrink(points: np.ndarray, vertices: np.ndarray) -> np.ndarray:
     use = VolumeSettings.current()
     n_points, n_vertices = points.shape[0], vertices.shape[0]
     ones = np.column_stack([np.ones(n_points), points])
-    Q = _inverse(vertices)
+    Q = to_weights(vertices)
     lowest = float(np.min(ones @ Q))
-    Q = _inverse(
-        _about_barycentre(vertices, use.start_growth * max(1.0, 1.0 - n_vertices * lowest))
-    )
+    Q = to_weights(grown(vertices, use.start_growth * max(1.0, 1.0 - n_vertices * lowest)))
     W = ones @ Q
     tau = n_vertices / n_points
     last = use.log_volume / (n_points * n_vertices)
@@ -219,7 +217,7 @@ def shrink_softly(points: np.ndarray, vertices: np.ndarray, n_outside: int) -> n
     n_vertices = vertices.shape[0]
     ones = np.column_stack([np.ones(points.shape[0]), points])
     price = n_vertices * (n_vertices - 1) / n_outside
-    Q = _inverse(vertices)
+    Q = to_weights(vertices)
     width = use.first_width
     while width > use.last_width:
         for _ in range(use.max_steps):
@@ -284,7 +282,9 @@ def _with_those_outside(rows: Blocks, points: np.ndarray, Q: np.ndarray, unit: f
     """Let samples outside join the search until none is left; each round reads all samples."""
     use = VolumeSettings.current()
     for _ in range(use.max_rounds):
-        joining = rows.reduce(partial(_farthest, inverse=_scaled(Q, unit)), _stacked)
+        joining = rows.reduce(
+            partial(_farthest, inverse=_scaled(Q, unit)), lambda *parts: np.vstack(parts)
+        )
         if joining.shape[0] == 0:
             break
         points = np.vstack([points, joining / unit])
@@ -302,10 +302,6 @@ def _farthest(block: Array, inverse: np.ndarray) -> np.ndarray:
     xp = get_namespace(block)
     taken = xp.take(block, asarray_like(chosen, block, dtype=xp.int64), axis=0)
     return to_numpy(taken).astype(np.float64)
-
-
-def _stacked(above: np.ndarray, below: np.ndarray) -> np.ndarray:
-    return np.vstack([above, below])
 
 
 def _first_points(rows: Blocks, rng: np.random.Generator) -> np.ndarray:
@@ -475,11 +471,11 @@ def _middle(points: np.ndarray, n_outside: int) -> np.ndarray:
 
 def _grown(rows: Blocks, vertices: np.ndarray, n_outside: int) -> np.ndarray:
     """Grow the simplex by the least factor that leaves no more samples outside."""
-    inverse = _inverse(vertices)
+    inverse = to_weights(vertices)
     lowest = to_numpy(rows.map(partial(_lowest_weight, inverse=inverse)))
     decisive = float(np.partition(lowest, n_outside)[n_outside])
     growth = max(1.0, 1.0 - vertices.shape[0] * decisive)
-    return _about_barycentre(vertices, growth)
+    return grown(vertices, growth)
 
 
 def _lowest_weight(block: Array, inverse: np.ndarray) -> Array:
@@ -491,12 +487,14 @@ def _weights(block: Array, inverse: np.ndarray) -> Array:
     return xp.matmul(block, asarray_like(inverse[1:], block)) + asarray_like(inverse[0], block)
 
 
-def _about_barycentre(vertices: np.ndarray, growth: float) -> np.ndarray:
+def grown(vertices: np.ndarray, growth: float) -> np.ndarray:
+    """Grow a simplex about its barycentre by a factor."""
     centre = vertices.mean(axis=0)
     return centre + growth * (vertices - centre)
 
 
-def _inverse(vertices: np.ndarray) -> np.ndarray:
+def to_weights(vertices: np.ndarray) -> np.ndarray:
+    """Return the matrix that turns points with a 1 in front into their weights."""
     return np.linalg.inv(np.column_stack([np.ones(vertices.shape[0]), vertices]))
 
 

@@ -34,9 +34,11 @@ from tuckermix._names import ANCHORED, ARCHETYPES, MIN_VOLUME
 from tuckermix._records import Record
 from tuckermix.memberships.min_volume import (
     extreme_samples,
+    grown,
     in_order,
     smallest_simplex,
     spread_samples,
+    to_weights,
 )
 from tuckermix.numerics.simplex import regular_simplex, simplex_least_squares
 from tuckermix.numerics.tensor import squared_norm
@@ -133,15 +135,14 @@ def anchored_simplex(coordinates: Array, rng: np.random.Generator, **_: Any) -> 
     # They lie nearly in a hyperplane where there are too few distinct samples.
     if not np.all(np.isfinite(spread)) or np.linalg.cond(spread) > use.worst_condition:
         anchors = regular_simplex(n_directions) * n_samples**-0.5
-    inverse = np.linalg.inv(np.column_stack([np.ones(n_components), anchors]))
+    inverse = to_weights(anchors)
     xp = get_namespace(rows.like)
     lowest = rows.reduce(lambda block: float(xp.min(_weights(block, inverse))), min)
     growth = MARGIN * max(1.0, 1.0 - n_components * lowest)
     # Weights in the grown simplex are the same affine function of the coordinates, shrunk.
     inverse = inverse / growth
     inverse[0, :] += (1.0 - 1.0 / growth) / n_components
-    centre = anchors.mean(axis=0)
-    vertices = centre + growth * (anchors - centre)
+    vertices = grown(anchors, growth)
     weights = rows.map(partial(_weights, inverse=inverse))
     return Simplex(asarray_like(vertices, double(rows.like)), weights)
 
@@ -174,9 +175,8 @@ def smallest_enclosing(
         return _projected(coordinates, vertices, scales)
     # A little room keeps the weights positive where rounding would not.
     growth = 1.0 + use.room * epsilon(rows.like) ** 0.5
-    centre = vertices.mean(axis=0)
-    vertices = centre + growth * (vertices - centre)
-    inverse = np.linalg.inv(np.column_stack([np.ones(vertices.shape[0]), vertices]))
+    vertices = grown(vertices, growth)
+    inverse = to_weights(vertices)
     weights = rows.map(partial(_weights, inverse=inverse))
     return Simplex(asarray_like(vertices, double(rows.like)), weights)
 
@@ -328,10 +328,8 @@ def find_archetypes(points: Array, rng: np.random.Generator) -> np.ndarray:
     for _ in range(use.starts):
         start = candidates[spread_samples(candidates, rng)]
         vertices, error = _improve(sample, candidates, start.copy())
-        if (
-            np.linalg.cond(np.column_stack([np.ones(n_directions + 1), vertices]))
-            > use.worst_condition
-        ):
+        lifted = np.column_stack([np.ones(n_directions + 1), vertices])
+        if np.linalg.cond(lifted) > use.worst_condition:
             vertices, error = start, np.inf
         if best is None or error < least:
             best, least = vertices, error

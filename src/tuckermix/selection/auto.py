@@ -17,8 +17,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from tuckermix._array_api import Array, blocks, to_numpy
 from tuckermix._callbacks import CallbackSupportMixin, with_callbacks
-from tuckermix._estimators import all_or_nothing, declare, explain_shortage
-from tuckermix._threads import one_blas_thread
+from tuckermix._estimators import all_or_nothing, declare
+from tuckermix._threads import on_samples, one_blas_thread
 from tuckermix._validation import (
     check_integer,
     check_option,
@@ -414,8 +414,7 @@ class AutoClustering(CallbackSupportMixin, ClusterMixin, BaseEstimator):
                 )
         return pairs
 
-    @one_blas_thread
-    @explain_shortage
+    @on_samples
     def select(self, X: Any) -> tuple[Any, Selection]:
         """Choose without fitting to all samples.
 

@@ -21,8 +21,8 @@ from tuckermix._array_api import (
     is_dask,
     to_numpy,
 )
-from tuckermix._estimators import all_or_nothing, declare, explain_shortage
-from tuckermix._threads import one_blas_thread
+from tuckermix._estimators import all_or_nothing, declare
+from tuckermix._threads import on_samples, one_blas_thread
 from tuckermix._validation import (
     check_integer,
     check_pairs,
@@ -195,8 +195,7 @@ class MultiViewClustering(TreeMixin, ClusterMixin, BaseEstimator):
         self.centroids_ = cluster_means(X, labels, self.n_clusters)
         return self
 
-    @explain_shortage
-    @one_blas_thread
+    @on_samples
     def predict(self, X: Any, n_clusters: int | None = None) -> Array:
         """Give each sample the label for which its neighbours in all views vote most.
 
@@ -227,8 +226,7 @@ class MultiViewClustering(TreeMixin, ClusterMixin, BaseEstimator):
         nearest = self._nearest_landmarks(self._voters_, lambda *landmarks: assign(*landmarks).T)
         return grow_tree(self._voters_, widths, nearest)
 
-    @explain_shortage
-    @one_blas_thread
+    @on_samples
     def predict_proba(self, X: Any) -> Array:
         """Give soft labels: the mean over the views of the shares of votes, or what it is worth.
 
@@ -245,8 +243,7 @@ class MultiViewClustering(TreeMixin, ClusterMixin, BaseEstimator):
         X = Features(self._samples(X, "predict_proba"))
         return self._proba(self._places(X), X)
 
-    @explain_shortage
-    @one_blas_thread
+    @on_samples
     def outlier_scores(self, X: Any) -> Array:
         """Say how unlike the fitted samples others are: the mean of the scores of the views.
 

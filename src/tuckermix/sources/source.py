@@ -429,14 +429,14 @@ class Source:
         limit = float(get_namespace(self.like).finfo(self.like.dtype).max)
         largest = min(limit ** (2 * use.safe_exponent), sys.float_info.max**use.safe_exponent)
         if not 1.0 / largest < total < largest:
-            self.scale = choose_scale(samples.reduce(_peak, _larger), self.like)
+            self.scale = choose_scale(samples.reduce(peak_of, _larger), self.like)
             samples = ScaledBlocks(samples, self.scale)
             total, summed = samples.reduce(_moments, add_parts)
         if total**0.5 / self.scale > limit:
             raise ValueError(
                 f"The norm of X must be within the range of {_type_name(self.like)}, whose largest "
                 f"number is {limit:.1e}. Got entries of up to "
-                f"{samples.reduce(_peak, _larger) / self.scale:.1e}: divide X by a constant, or "
+                f"{samples.reduce(peak_of, _larger) / self.scale:.1e}: divide X by a constant, or "
                 "pass float64."
             )
         self._samples = samples
@@ -803,7 +803,8 @@ def _type_name(like: Array) -> str:
     return "float64" if is_double(like) else "float32"
 
 
-def _peak(block: Array) -> float:
+def peak_of(block: Array) -> float:
+    """Return the largest absolute entry."""
     xp = get_namespace(block)
     return float(xp.max(xp.abs(block)))
 
