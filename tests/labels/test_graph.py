@@ -100,7 +100,8 @@ def test_the_first_embedding_is_the_normalised_cut(rng):
     values, vectors = eigh(A.toarray() * scale[:, None] * scale[None])
     second = vectors[:, -2] * scale
     pair = values[::-1], vectors[:, ::-1]
-    labels = graph._cut_connected(A, pair, 2, 10, rng, allowance=0.0)
+    with graph.GraphSettings(cut_allowance=0.0).use():
+        labels = cut_graph(A, 2, n_init=10, rng=rng, pair=pair)
     assert adjusted_rand_score(labels, second > 0) > 0.9
 
 
@@ -189,7 +190,8 @@ def test_a_second_embedding_is_taken_only_for_more_modularity_at_a_similar_cut(r
     pair = graph.graph_eigenvectors(N, 8)
 
     def cut(allowance):
-        labels = graph._cut_connected(A, pair, 5, 10, np.random.default_rng(0), allowance)
+        with graph.GraphSettings(cut_allowance=allowance).use():
+            labels = cut_graph(A, 5, n_init=10, rng=np.random.default_rng(0), pair=pair)
         return labels, *graph._cut_and_modularity(A, labels, 5)
 
     first, free, kept = cut(0.0), cut(np.inf), cut(1.1)

@@ -386,7 +386,6 @@ def _cut_connected(
     n_clusters: int,
     n_init: int,
     rng: np.random.Generator,
-    allowance: float | None = None,
 ) -> Array:
     """Cluster a connected graph by k-means on its eigenvectors, rows divided by their norms.
 
@@ -396,7 +395,6 @@ def _cut_connected(
     use = GraphSettings.current()
     values, vectors = pair
     xp, n_samples = get_namespace(vectors), len(vectors)
-    allowance = use.cut_allowance if allowance is None else allowance
     best, cut, modularity = None, math.inf, -math.inf
     # A set of one where there are too few samples for more eigenvectors.
     for n_vectors in sorted({n_clusters, _with_more(n_clusters, n_samples)}):
@@ -406,7 +404,7 @@ def _cut_connected(
         embedding = embedding / xp.where(lengths > 0, lengths, 1.0)
         labels = kmeans(embedding, n_clusters, n_init=n_init, rng=rng).labels
         its_cut, its_modularity = _cut_and_modularity(A, labels, n_clusters)
-        if best is None or (its_modularity > modularity and its_cut <= allowance * cut):
+        if best is None or (its_modularity > modularity and its_cut <= use.cut_allowance * cut):
             best, cut, modularity = labels, its_cut, its_modularity
     assert best is not None
     return best

@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -112,6 +112,8 @@ class Labeller(Record, ABC):
         The name under which it is stored.
     uses : {"points", "weights"}
         What it looks at: the points at which a model places samples, or their mixing weights.
+    by_label : tuple of str
+        Fields with one row for each label, which are renumbered with the labels.
     has_landmarks : bool
         Whether landmarks vote, so that outlier scores may compare samples with them.
     landmarks : array of shape (n_landmarks, n_features) or None
@@ -122,6 +124,7 @@ class Labeller(Record, ABC):
 
     kind: ClassVar[str]
     uses: str
+    by_label: ClassVar[tuple[str, ...]] = ()
     has_landmarks: ClassVar[bool] = False
     landmarks: Array | None
     landmark_labels: Array | None
@@ -141,9 +144,17 @@ class Labeller(Record, ABC):
             Rows that sum to 1; the label is the place of the largest entry.
         """
 
-    @abstractmethod
-    def renumbered(self, order: np.ndarray) -> Labeller:
+    def renumbered(self, order: np.ndarray) -> Self:
         """Return the same labeller with label k in place of the old label ``order[k]``."""
+        changed = {name: _taken(getattr(self, name), order) for name in self.by_label}
+        held = getattr(self, "landmark_labels", None)
+        if held is not None:
+            changed["landmark_labels"] = get_namespace(held).take(
+                asarray_like(np.argsort(order), held), held, axis=0
+            )
+        other: Any = replace(self, **changed)  # type: ignore[type-var]
+        vars(other).get("_known", {}).update(vars(self).get("_known", {}))
+        return other
 
     @abstractmethod
     def check(self, n_features: int, n_clusters: int) -> None:
@@ -323,14 +334,6 @@ class VoteLabels(Labeller):
         """
         return calibrated(votes, self.scores(votes), self.knots)
 
-    def renumbered(self, order: np.ndarray) -> VoteLabels:
-        """Return the same with other numbers, see `Labeller.renumbered`."""
-        held = self.landmark_labels
-        rank = asarray_like(np.argsort(order), held)
-        other = replace(self, landmark_labels=get_namespace(held).take(rank, held, axis=0))
-        other._known.update(self._known)  # landmarks do not depend on numbers
-        return other
-
     def check(self, n_features: int, n_clusters: int) -> None:
         """Raise where the fields do not fit together, see `Labeller.check`."""
         if self.landmarks is None:
@@ -502,6 +505,7 @@ class CenterLabels(Labeller):
     landmark_labels: Array | None = None
 
     kind = "center"
+    by_label = ("centers",)
 
     def predict_proba(self, rows: Array) -> Array:
         """Return the soft labels of rows, see `Labeller.predict_proba`."""
@@ -527,11 +531,6 @@ class CenterLabels(Labeller):
             shares = xp.where(nearest[:, None] == names[None, :], 1.0, shares)
             parts.append(xp.astype(shares / xp.sum(shares, axis=1, keepdims=True), rows.dtype))
         return xp.concat(parts, axis=0)
-
-    def renumbered(self, order: np.ndarray) -> CenterLabels:
-        """Return the same with other numbers, see `Labeller.renumbered`."""
-        held = _renamed(self.landmark_labels, order)
-        return replace(self, centers=_reordered(self.centers, order), landmark_labels=held)
 
     def check(self, n_features: int, n_clusters: int) -> None:
         """Raise where the fields do not fit together, see `Labeller.check`."""
@@ -576,6 +575,7 @@ class ArgmaxLabels(Labeller):
     landmark_labels: Array | None = None
 
     kind = "argmax"
+    by_label = ("order", "scale")
     uses = "weights"
 
     def predict_proba(self, rows: Array) -> Array:
@@ -583,12 +583,6 @@ class ArgmaxLabels(Labeller):
         xp = get_namespace(rows, self.order)
         shares = double(xp.take(rows, self.order, axis=1)) * self.scale[None, :]
         return xp.astype(shares / xp.sum(shares, axis=1, keepdims=True), rows.dtype)
-
-    def renumbered(self, order: np.ndarray) -> ArgmaxLabels:
-        """Return the same with other numbers, see `Labeller.renumbered`."""
-        new, scale = _reordered(self.order, order), _reordered(self.scale, order)
-        held = _renamed(self.landmark_labels, order)
-        return replace(self, order=new, scale=scale, landmark_labels=held)
 
     def check(self, n_features: int, n_clusters: int) -> None:
         """Raise where the fields do not fit together, see `Labeller.check`."""
@@ -602,16 +596,9 @@ class ArgmaxLabels(Labeller):
             raise ValueError("each component must be one label, with a scale above 0")
 
 
-def _reordered(values: Array, order: np.ndarray) -> Array:
+def _taken(values: Array, order: np.ndarray) -> Array:
     xp = get_namespace(values)
     return xp.take(values, asarray_like(order, values, dtype=xp.int64), axis=0)
-
-
-def _renamed(labels: Array | None, order: np.ndarray) -> Array | None:
-    """Return labels with k in place of the old label ``order[k]``."""
-    if labels is None:
-        return None
-    return get_namespace(labels).take(asarray_like(np.argsort(order), labels), labels, axis=0)
 
 
 def _check_landmarks(labeller: Labeller, n_features: int, n_clusters: int) -> None:
