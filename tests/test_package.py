@@ -76,7 +76,7 @@ FIRST_VERSION = TESTS / "golden" / "public_0_1_0.json"
 TAKEN_AWAY = {"plots.MemberDisplay(nearest=)", "plots.MemberDisplay(farthest=)"}
 
 # How long the way of one fit may become for whoever reads along.
-MOST_FUNCTIONS, MOST_FILES, MOST_SWITCHES = 115, 17, 53
+MOST_FUNCTIONS, MOST_FILES, MOST_SWITCHES = 113, 17, 53
 
 # Files that hold no behaviour of their own.
 WITHOUT_TESTS = {"_version.py"}

@@ -236,8 +236,10 @@ def decompose_source(
     module, name = choice.function.split(":")
     solve = getattr(importlib.import_module(module), name)
     n_components = min(n_components, source.n_samples)
-    spans = source.spans(ranks if isinstance(ranks, tuple) else None)
-    given, whole = source, source.within(spans.bases)
+    given, whole, spans, use_spans = source, source, None, SpanSettings.current()
+    if max(source.sample_shape) > min(use_spans.long_mode, use_spans.dense_side):
+        spans = source.spans(ranks if isinstance(ranks, tuple) else None)
+        whole = source.within(spans.bases)
     part = whole
     if whole.n_samples >= MANY_SAMPLES and n_components < PART // 2:
         part = whole.take(np.sort(rng.choice(whole.n_samples, size=PART, replace=False)))
@@ -247,7 +249,7 @@ def decompose_source(
         grams = part.mode_grams()
         ranks = ranks_from_energy(part, grams, ranks)
     source, bases = whole, None
-    if not whole.lazy and max(whole.sample_shape) > SpanSettings.current().many_entries:
+    if not whole.lazy and max(whole.sample_shape) > use_spans.many_entries:
         bases, grams = strongest_spans(part, ranks, grams, asked=asked)
         source = whole.within(bases)
         part = source if part is whole else part.within(bases)
@@ -280,7 +282,7 @@ def decompose_source(
         # The rows within the bases are those of the samples, and shorter.
         measured = replace(source.measure(best.factors, best.Q), contracted=whole.contract(best.Q))
         best = replace(lifted(best, bases), measured=measured)
-    if whole is given:
+    if spans is None or whole is given:
         return certify(given, best, n_components - 1)
     if spans.exact:  # then the samples within the bases tell as much, in less memory
         return lifted(certify(whole, best, n_components - 1), spans.bases)
@@ -558,7 +560,15 @@ def certify(source: Source, fit: Decomposition, n_directions: int) -> Decomposit
     possible = float(np.sum(sigma[:rank] ** 2))
     if possible == 0.0:  # samples that are equal up to rounding
         return replace(fit, gap=0.0, stationarity=0.0, measured=None)
-    reached = _explained(within, cross) if cross.shape[0] else 0.0
+    reached, xp = 0.0, get_namespace(within)
+    if cross.shape[0]:
+        values, vectors = leading_eigenvectors(within, within.shape[0])
+        keep = int(np.sum(to_numpy(values) > epsilon(values) * float(values[0])))
+        if keep == within.shape[0]:
+            reached = float(xp.sum(xp.linalg.solve(within, cross) * cross))
+        else:  # columns that depend on others, as rounding may leave them, tell nothing more
+            along = xp.matmul(vectors[:, :keep].T, cross)
+            reached = float(xp.sum(along * along / values[:keep, None]))
     slopes = []
     factors = [double(factor) for factor in fit.factors]
     for mode, factor in enumerate(factors):
@@ -567,18 +577,6 @@ def certify(source: Source, fit: Decomposition, n_directions: int) -> Decomposit
         slopes.append(_slope(B, factor, mode + 1))
     gap = max(0.0, possible - reached) / possible
     return replace(fit, gap=gap, stationarity=max(slopes) / possible, measured=None)
-
-
-def _explained(within: Array, cross: Array) -> float:
-    """Return the energy of rows within a subspace, from products with a basis of it."""
-    xp = get_namespace(within)
-    values, vectors = leading_eigenvectors(within, within.shape[0])
-    keep = int(np.sum(to_numpy(values) > epsilon(values) * float(values[0])))
-    if keep == within.shape[0]:
-        return float(xp.sum(xp.linalg.solve(within, cross) * cross))
-    # Columns that depend on others, as rounding may leave them, tell nothing more.
-    along = xp.matmul(vectors[:, :keep].T, cross)
-    return float(xp.sum(along * along / values[:keep, None]))
 
 
 def _slope(B: Array, factor: Array, mode: int) -> float:

@@ -135,14 +135,15 @@ def anchored_simplex(coordinates: Array, rng: np.random.Generator, **_: Any) -> 
     # They lie nearly in a hyperplane where there are too few distinct samples.
     if not np.all(np.isfinite(spread)) or np.linalg.cond(spread) > use.worst_condition:
         anchors = regular_simplex(n_directions) * n_samples**-0.5
-    inverse = to_weights(anchors)
+    inverse = np.linalg.inv(np.column_stack([np.ones(n_components), anchors]))
     xp = get_namespace(rows.like)
     lowest = rows.reduce(lambda block: float(xp.min(_weights(block, inverse))), min)
     growth = MARGIN * max(1.0, 1.0 - n_components * lowest)
     # Weights in the grown simplex are the same affine function of the coordinates, shrunk.
     inverse = inverse / growth
     inverse[0, :] += (1.0 - 1.0 / growth) / n_components
-    vertices = grown(anchors, growth)
+    centre = anchors.mean(axis=0)
+    vertices = centre + growth * (anchors - centre)
     weights = rows.map(partial(_weights, inverse=inverse))
     return Simplex(asarray_like(vertices, double(rows.like)), weights)
 

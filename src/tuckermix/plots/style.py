@@ -86,7 +86,7 @@ STYLE = Style()
 
 
 LOOKS = {"color": COLOURS, "marker": MARKERS, "hatch": HATCHES, "linestyle": LINES}
-"""What tells clusters apart, by the name of the argument of Matplotlib."""
+"""Marks that tell clusters apart, by the name of the argument of Matplotlib."""
 
 
 def look_of(cluster: int, *names: str) -> dict[str, Any]:
