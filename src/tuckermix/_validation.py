@@ -76,6 +76,20 @@ def check_rules(estimator: Any) -> None:
             rule(getattr(estimator, name), name, type(estimator).__name__)
 
 
+def check_text(value: Any, name: str, owner: str) -> str:
+    """Return `value` if it is a text, or raise."""
+    if not isinstance(value, str):
+        raise _reject(name, owner, "None or a name", value)
+    return value
+
+
+def check_switch(value: Any, name: str, owner: str) -> bool:
+    """Return `value` as a bool, or raise if it is neither true nor false."""
+    if not isinstance(value, bool | np.bool_):
+        raise _reject(name, owner, "True or False", value)
+    return bool(value)
+
+
 def one_of(options: Collection[str]) -> Callable[[Any, str, str], str]:
     """Return the rule that a value is one of `options`."""
     return partial(check_option, options=options)

@@ -186,7 +186,7 @@ def test_loading_says_what_to_install(lite0, photographs, tmp_path):
 def test_what_is_refused(small_network, rng):
     X = rng.random((3, 8, 8))
     for options, text in (
-        ({"layer": 3}, "'layer' parameter of Network must be None or the name"),
+        ({"layer": 3}, "'layer' parameter of Network must be None or a name"),
         ({"layer": "steam"}, "Network has no layer 'steam'. Near to it are 'stem'"),
         ({"size": -3}, "'size' parameter of Network"),
         ({"normalize": "mine"}, "'normalize' parameter of Network must be None, one of 'imagenet'"),

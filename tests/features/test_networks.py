@@ -110,4 +110,4 @@ def test_networks_that_are_refused(tmp_path):
 def test_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "efficientnet_lite_pytorch", None)
     with pytest.raises(ImportError, match=r"Network needs efficientnet_lite_.*tuckermix\[photos\]"):
-        _networks.KNOWN["efficientnet-lite0"].build()
+        _networks.KNOWN["efficientnet-lite0"][0]()

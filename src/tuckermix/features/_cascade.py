@@ -92,7 +92,7 @@ class Layout:
             np.stack([morlet(self.padded, j, angle, L) for angle in range(self.n_angles)])
             for j in range(J)
         ]
-        self._blocks: dict[tuple[int, int], np.ndarray] = {}
+        self.blocks = functools.cache(self._blocks)
 
     def averages(self, level: int) -> list[np.ndarray]:
         """Return the averaging matrices of maps subsampled by 2**level."""
@@ -106,18 +106,13 @@ class Layout:
         """Return the order of the frequencies of each axis of maps subsampled by 2**level."""
         return [order_frequencies(size >> level, self.J - 1 - level) for size in self.padded]
 
-    def blocks(self, level: int, j: int) -> np.ndarray:
+    def _blocks(self, level: int, j: int) -> np.ndarray:
         """Return the matrices that filter maps subsampled by 2**level with wavelets of scale j."""
-        if (level, j) not in self._blocks:
-            filters = self.wavelets(level, j)
-            self._blocks[level, j] = filter_blocks(filters, self.orders(level), 2 ** (j - level))
-        return self._blocks[level, j]
+        return filter_blocks(self.wavelets(level, j), self.orders(level), 2 ** (j - level))
 
 
-@functools.lru_cache(maxsize=8)
-def layout_for(shape: tuple[int, ...], J: int, L: int, order: int, border: str) -> Layout:
-    """Return the filters for a setting; the last few are kept, one set serves many blocks."""
-    return Layout(shape, J, L, order, border)
+layout_for = functools.lru_cache(maxsize=8)(Layout)
+"""The last few layouts are kept: one serves many blocks."""
 
 
 class Cascade:
@@ -360,7 +355,9 @@ class FourierWavelets:
     def analyse(self, maps: Array) -> Array:
         """Return the Fourier transform of maps."""
         maps = maps if self._pads is None else along_axes(self._pads, maps)
-        return get_namespace(maps).fft.fftn(complex_of(maps), axes=self._axes)
+        xp = get_namespace(maps)
+        kind = xp.complex128 if maps.dtype == xp.float64 else xp.complex64
+        return xp.fft.fftn(xp.astype(maps, kind), axes=self._axes)
 
     def modulus(self, spectrum: Array, j: int) -> Array:
         """Filter by the wavelets of scale j, subsample and take the modulus, filter by filter."""
@@ -385,9 +382,3 @@ def along_axes(matrices: list[Array], maps: Array) -> Array:
     tail = maps.shape[1:]
     maps = xp.reshape(first @ xp.reshape(maps, (maps.shape[0], -1)), (first.shape[0], *tail))
     return rest[0] @ maps if rest else maps
-
-
-def complex_of(maps: Array) -> Array:
-    """Return real maps in the complex type of the same precision."""
-    xp = get_namespace(maps)
-    return xp.astype(maps, xp.complex128 if maps.dtype == xp.float64 else xp.complex64)

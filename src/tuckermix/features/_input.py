@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
+from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from tuckermix._array_api import (
@@ -22,7 +25,14 @@ from tuckermix._array_api import (
     to_numpy,
 )
 from tuckermix._threads import gather_rows, one_blas_thread
-from tuckermix._validation import check_axes, check_same_library, check_sample_shape
+from tuckermix._validation import (
+    EVERY_TRANSFORMER,
+    Fields,
+    check_axes,
+    check_fields,
+    check_same_library,
+    check_sample_shape,
+)
 from tuckermix.sources import as_blocks
 
 EXACT_IN_SINGLE = ("bool", "int8", "uint8", "int16", "uint16", "float16", "bfloat16", "float32")
@@ -30,6 +40,126 @@ EXACT_IN_SINGLE = ("bool", "int8", "uint8", "int16", "uint16", "float16", "bfloa
 
 BLOCK_BYTES = 8 * 2**20
 """Work on samples by pieces of about this size, so that no second copy of them is made."""
+
+
+class ArrayTransformer(TransformerMixin, BaseEstimator):
+    """Base of the transformers of N-way arrays, which work on samples in memory of any library.
+
+    A transformer implements `_transformed`, and `_learn` where something depends on the samples.
+
+    Attributes
+    ----------
+    sample_shape_ : tuple of int
+        The shape of a sample.
+    n_features_in_ : int
+        ``X.shape[1]``, as scikit-learn sets it.
+    """
+
+    _rules: ClassVar[dict[str, Callable[..., Any]]] = {}
+    """The rules of parameters, called with the value, the name and the class."""
+
+    _fields: ClassVar[Fields] = {}
+    """The rules of fitted attributes that files may hold, beside those of every transformer."""
+
+    _takes_rows = True
+    """Whether samples may be rows."""
+
+    _gives: ClassVar[tuple[str, ...]] = ("float64", "float32")
+    """Floating types that the result has where samples have them."""
+
+    @one_blas_thread
+    def fit(self, X: Any, y: None = None) -> Self:
+        """Note the shape of a sample, and what else depends on the samples.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, d_1, ...)
+            The samples.
+        y : Ignored
+            Present for scikit-learn's sake.
+
+        Returns
+        -------
+        self : object
+            The fitted transformer.
+        """
+        self._check_params()
+        self._learn(check_samples(self, X, reset=True))
+        return self
+
+    @one_blas_thread
+    def transform(self, X: Any) -> Array:
+        """Return the features of samples.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, d_1, ...)
+            Samples of the shape on which the transformer was fitted.
+
+        Returns
+        -------
+        features : array of shape (n_samples, ...)
+            What the class describes; lazy for a Dask array.
+        """
+        X = check_samples(self, X, reset=False)
+        return over_chunks(X, copy(self)._transformed)  # a lazy result outlives later changes
+
+    @abstractmethod
+    def _transformed(self, X: Array) -> Array:
+        """Return the features of checked samples in memory."""
+
+    def _learn(self, X: Array) -> None:
+        """Set what depends on checked samples, which may be lazy."""
+
+    def _check_params(self) -> None:
+        """Raise where parameters break a rule."""
+        for name, rule in self._rules.items():
+            rule(getattr(self, name), name, type(self).__name__)
+
+    def _check_state(self) -> None:
+        """Raise if what a file gave cannot be what `fit` sets."""
+        self._check_params()
+        check_fields(self, {**EVERY_TRANSFORMER, **self._fields})
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = self._takes_rows
+        tags.input_tags.three_d_array = tags.array_api_support = True
+        tags.transformer_tags.preserves_dtype = list(self._gives)
+        return tags
+
+
+def space_axes(space: Any, ndim: int, counts: tuple[int, ...], owner: str) -> tuple[int, ...]:
+    """Return the axes of space, counted from the front, or raise if they are not valid.
+
+    Parameters
+    ----------
+    space : int or tuple of int
+        The axes as the user gave them.
+    ndim : int
+        The number of axes of the samples.
+    counts : tuple of int
+        How many axes there may be.
+    owner : str
+        Who asks, for messages.
+
+    Returns
+    -------
+    axes : tuple of int
+        Different axes from 1 on.
+    """
+    axes = tuple(space) if isinstance(space, tuple | list) else (space,)
+    wrong = f"The 'space' parameter of {owner} must {{}}. Got {space!r} instead."
+    if any(isinstance(axis, bool) or not isinstance(axis, int | np.integer) for axis in axes):
+        raise ValueError(wrong.format("be None, an axis or a tuple of axes"))
+    places = tuple(int(axis) % ndim if -ndim <= axis < ndim else 0 for axis in axes)
+    if 0 in places or len(set(places)) != len(places):
+        rule = f"name different axes of X from 1 to {ndim - 1}: axis 0 holds the samples"
+        raise ValueError(wrong.format(rule))
+    if len(places) not in counts:
+        counted = " or ".join(map(str, counts))
+        raise ValueError(wrong.format(f"name {counted} axes; volumes go slice by slice"))
+    return places
 
 
 def check_samples(estimator: Any, X: Any, *, reset: bool) -> Array:
@@ -58,8 +188,7 @@ def check_samples(estimator: Any, X: Any, *, reset: bool) -> Array:
         _check_axes(X, name)
         if is_dask(X):
             X = X.rechunk(dict.fromkeys(range(1, X.ndim), -1))
-        _check_numbers(X, name)
-        if not is_dask(X):
+        else:
             _check_finite(X, name)
     else:
         if is_numpy(X) and not reset:
@@ -67,13 +196,14 @@ def check_samples(estimator: Any, X: Any, *, reset: bool) -> Array:
         # Types stay: an 8-bit image is converted piece by piece, not as a whole.
         kind = None if is_numpy(X) and X.dtype.kind in "fbiu" else "numeric"
         X = validate_data(estimator, X, reset=reset, allow_nd=True, dtype=kind)
-        if X.dtype.kind not in "fbiu":
-            raise ValueError(f"{name} takes real numbers, but X has dtype {X.dtype}.")
         if 0 in X.shape[1:]:
             raise ValueError(
                 f"Found array with 0 feature(s) (shape={X.shape}) while a minimum of 1 is "
                 f"required by {name}."
             )
+    kind = str(X.dtype).rsplit(".", 1)[-1]
+    if not kind.startswith(("bool", "int", "uint", "float", "bfloat")):
+        raise ValueError(f"{name} takes real numbers, but X has dtype {X.dtype}.")
     check_sample_shape(estimator, X.shape, reset, named=is_numpy(X))
     if reset:
         # An empty array remembers the library and the device; chunks of Dask arrays are NumPy's.
@@ -162,12 +292,6 @@ def _check_axes(X: Array, name: str) -> None:
         raise ValueError(f"{name} needs at least one sample and feature. Got shape {X.shape}.")
 
 
-def _check_numbers(X: Array, name: str) -> None:
-    kind = str(X.dtype).rsplit(".", 1)[-1]
-    if not kind.startswith(("bool", "int", "uint", "float", "bfloat")):
-        raise ValueError(f"{name} takes real numbers, but X has dtype {X.dtype}.")
-
-
 def _check_finite(X: Array, name: str) -> None:
     xp = get_namespace(X)
     if not xp.isdtype(X.dtype, "real floating"):
@@ -247,7 +371,8 @@ def dataset_range(X: Array, percentiles: tuple[float, float] | None) -> tuple[fl
     brackets = [(low, high), (low, high)]
     for _ in range(PERCENTILES.n_rounds):
         edges = np.concatenate([np.linspace(*bracket, PERCENTILES.n_edges) for bracket in brackets])
-        below = samples.reduce(_Counter(edges), np.add).reshape(2, PERCENTILES.n_edges)
+        below = samples.reduce(partial(_count_below, edges), np.add)
+        below = below.reshape(2, PERCENTILES.n_edges)
         edges = edges.reshape(2, PERCENTILES.n_edges)
         for index, rank in enumerate(ranks):
             # The last edge with no more than `rank` values below it: the value lies behind it.
@@ -258,23 +383,12 @@ def dataset_range(X: Array, percentiles: tuple[float, float] | None) -> tuple[fl
     return float(brackets[0][0]), float(brackets[1][1])
 
 
-class _Counter:
-    """Count the values of a block below each edge.
-
-    Parameters
-    ----------
-    edges : ndarray of shape (n_edges,)
-        The edges, in any order.
-    """
-
-    def __init__(self, edges: np.ndarray) -> None:
-        self.edges = edges
-
-    def __call__(self, block: Array) -> np.ndarray:
-        xp = get_namespace(block)
-        # In float64 an edge between two values stays between them.
-        ordered = xp.sort(xp.reshape(xp.astype(block, xp.float64), (-1,)))
-        return to_numpy(xp.searchsorted(ordered, asarray_like(self.edges, ordered)))
+def _count_below(edges: np.ndarray, block: Array) -> np.ndarray:
+    """Count the values of a block below each edge."""
+    xp = get_namespace(block)
+    # In float64 an edge between two values stays between them.
+    ordered = xp.sort(xp.reshape(xp.astype(block, xp.float64), (-1,)))
+    return to_numpy(xp.searchsorted(ordered, asarray_like(edges, ordered)))
 
 
 def _extremes(block: Array) -> tuple[float, float]:

@@ -9,11 +9,10 @@ import os
 import threading
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -44,25 +43,6 @@ class Reached(Exception):
     """All wanted layers have been computed: the rest of the network need not run."""
 
 
-@dataclass(frozen=True)
-class KnownNetwork:
-    """A network whose weights come in a package.
-
-    Attributes
-    ----------
-    build : callable
-        Returns the module, with its weights, from installed packages.
-    extra : str
-        The extra of tuckermix that installs them.
-    normalization : tuple
-        Mean and deviation of each channel that it was trained with.
-    """
-
-    build: Callable[[], Any]
-    extra: str
-    normalization: Normalization
-
-
 def _efficientnet_lite0() -> Any:
     """Build EfficientNet-Lite0 with its weights, as a sequence of stages with names."""
     torch = require("torch", OWNER, "photos")
@@ -77,8 +57,11 @@ def _efficientnet_lite0() -> Any:
     return torch.nn.Sequential(OrderedDict(stages))
 
 
-KNOWN = {"efficientnet-lite0": KnownNetwork(_efficientnet_lite0, "photos", SYMMETRIC)}
-"""Networks by name."""
+KNOWN: dict[str, tuple[Callable[[], Any], Normalization]] = {
+    "efficientnet-lite0": (_efficientnet_lite0, SYMMETRIC)
+}
+"""Networks by name: what returns the module, with its weights, from installed packages, and mean
+and deviation of each channel that it was trained with."""
 
 
 class TorchEngine:
@@ -111,18 +94,19 @@ class TorchEngine:
         )
         module = copy.deepcopy(module).eval().requires_grad_(False)
         self._host = module.to("cpu", torch.float32, memory_format=torch.channels_last)
-        self._on_devices: dict[str, Any] = {}
-        self._counts: Counter[str] | None = None
+        self._on_device = lru_cache(lambda device: copy.deepcopy(self._host).to(device))
+        self._counts: Counter[str] = Counter()
         config = getattr(module, "pretrained_cfg", None) or getattr(module, "default_cfg", None)
         own: Normalization = IMAGENET
         if isinstance(config, dict) and {"mean", "std"} <= set(config):  # as timm has it
             own = tuple(config["mean"]), tuple(config["std"])
-        self.normalization = own if normalization is None else normalization
+        self.normalization = normalization or own
         first = next((p for p in module.parameters() if p.ndim == MAP_AXES), None)
         self.n_channels = 3 if first is None else int(first.shape[1])
-        self._wanted = threading.local()
-        self._lock = threading.Lock()
-        self._watch(self._host)
+        self._local = threading.local()
+        for name, part in self._host.named_modules():
+            if name:
+                part.register_forward_hook(lambda _m, _i, out, name=name: self._note(name, out))
 
     def __call__(self, pictures: Array, layers: Iterable[str]) -> list[Array]:
         """Return the outputs of layers, in float32.
@@ -139,17 +123,26 @@ class TorchEngine:
         outputs : list of arrays
             One for each layer, of the library of the pictures.
         """
-        torch, on_host = self._torch, is_numpy(pictures)
         layers = list(layers)
-        if self._counts is None:
+        if not self._counts:
             self._completed(pictures[:1, ...])
-        x = torch.from_numpy(np.ascontiguousarray(pictures)) if on_host else pictures
-        x = x.contiguous(memory_format=torch.channels_last)
-        counts = self._counts or Counter()
         # A module that runs several times in a pass is asked for its last output.
-        found = self._run(x, Counter({name: max(1, counts[name]) for name in layers}))
+        left = {name: max(1, self._counts[name]) for name in layers}
+        found: dict[str, Any] = {}
+
+        def keep(name: str, output: Any) -> None:
+            if name not in left:
+                return
+            left[name] -= 1
+            if left[name] == 0:
+                del left[name]
+                found[name] = output.clone() if left else output  # what follows may work in place
+                if not left:
+                    raise Reached
+
+        self._run(pictures, keep)
         outputs = [found[name] for name in layers]
-        return [output.contiguous().numpy() for output in outputs] if on_host else outputs
+        return [each.contiguous().numpy() for each in outputs] if is_numpy(pictures) else outputs
 
     def resolve(self, layer: str | None, pictures: Array) -> str:
         """Return the name of a layer.
@@ -168,75 +161,33 @@ class TorchEngine:
         """
         seen = self._completed(pictures[:1, ...])
         if layer is not None:
-            if not dict(seen).get(layer):
-                _no_layer(layer, [name for name, shape in seen if shape])
-            return layer
-        maps = [name for name, shape in seen if len(shape) == MAP_AXES]
-        spatial = [name for name, shape in seen if len(shape) == MAP_AXES and max(shape[2:]) > 1]
-        if not maps:
-            raise ValueError(
-                f"{OWNER} finds no maps of shape (n, channels, height, width) in "
-                f"{type(self._host).__name__}: name a layer, such as {seen[-1][0]!r}."
-            )
-        return (spatial or maps)[-1]
+            return _checked(layer, [name for name, shape in seen if shape])
+        return _last_map(reversed(seen), type(self._host).__name__)
 
-    def _run(self, x: Any, left: Counter[str]) -> dict[str, Any]:
-        """Run the network until the layers in `left` are done; return their outputs."""
-        local, on_host = self._wanted, x.device.type == "cpu"
-        local.left, local.found = left, {}
+    def _run(self, pictures: Array, note: Callable[[str, Any], None]) -> None:
+        """Run the network until `note`, which sees names and outputs of modules, has enough."""
+        x = pictures
+        if is_numpy(pictures):
+            x = self._torch.from_numpy(np.ascontiguousarray(pictures))
+        x = x.contiguous(memory_format=self._torch.channels_last)
+        on_host = x.device.type == "cpu"
+        self._local.note = note
         try:
-            with self._torch.no_grad(), self._settings(on_host):
-                self._module(x.device)(x)
-        except Reached:
-            pass
+            with suppress(Reached), self._torch.no_grad(), self._settings(on_host):
+                (self._host if on_host else self._on_device(x.device))(x)
         finally:
-            found, local.found, local.left = local.found, {}, Counter()
-        return found
+            del self._local.note
+
+    def _note(self, name: str, output: Any) -> None:
+        """Hand the output of a module over to the thread that runs it."""
+        self._local.note(name, output)
 
     def _completed(self, pictures: Array) -> list[tuple[str, tuple[int, ...]]]:
         """Run all modules on one picture and return names and shapes as they complete."""
-        torch = self._torch
-        x = torch.from_numpy(np.ascontiguousarray(pictures)) if is_numpy(pictures) else pictures
         seen: list[tuple[str, tuple[int, ...]]] = []
-        self._wanted.seen = seen
-        try:
-            self._run(x, Counter())
-        finally:
-            del self._wanted.seen
+        self._run(pictures, lambda name, out: seen.append((name, tuple(getattr(out, "shape", ())))))
         self._counts = Counter(name for name, _ in seen)
         return seen
-
-    def _watch(self, module: Any) -> None:
-        """Let every module hand its output over where it is wanted."""
-        for name, part in module.named_modules():
-            if name:
-                part.register_forward_hook(lambda _m, _i, out, name=name: self._note(name, out))
-
-    def _note(self, name: str, output: Any) -> None:
-        """Keep the output of a module of this name, and stop where nothing else is wanted."""
-        local = self._wanted
-        if hasattr(local, "seen"):
-            local.seen.append((name, tuple(getattr(output, "shape", ()))))
-            return
-        if local.left[name] == 0:
-            return
-        local.left[name] -= 1
-        if local.left[name] == 0:
-            del local.left[name]
-            done = not local.left
-            # What follows may work in place.
-            local.found[name] = output if done else output.clone()
-            if done:
-                raise Reached
-
-    def _module(self, device: Any) -> Any:
-        """Return the module on a device."""
-        if device.type == "cpu":
-            return self._host
-        with self._lock:
-            if str(device) not in self._on_devices:
-                self._on_devices[str(device)] = copy.deepcopy(self._host).to(device)
-            return self._on_devices[str(device)]
 
     def _settings(self, on_host: bool) -> AbstractContextManager[Any]:
         """Return a context with one thread on the host, and float32 throughout on a device."""
@@ -278,17 +229,11 @@ class OnnxEngine:
         folder = Path(path).parent
         files = [Path(path), *sorted(folder / name for name in beside if (folder / name).is_file())]
         self.digest = _digest((file.name, file.read_bytes()) for file in files)
-        self.normalization = IMAGENET if normalization is None else normalization
+        self.normalization = normalization or IMAGENET
         initial = {one.name for one in self._model.graph.initializer}
         inputs = [one for one in self._model.graph.input if one.name not in initial]
-        sizes = (
-            [
-                axis.dim_value if axis.HasField("dim_value") else None
-                for axis in inputs[0].type.tensor_type.shape.dim
-            ]
-            if len(inputs) == 1
-            else []
-        )
+        axes = inputs[0].type.tensor_type.shape.dim if len(inputs) == 1 else ()
+        sizes = [axis.dim_value or None for axis in axes]
         if len(sizes) != MAP_AXES or sizes[1] not in (None, 1, 3):
             raise ValueError(
                 f"{OWNER} takes ONNX files with one input of shape (n, 1 or 3, height, width). "
@@ -302,71 +247,54 @@ class OnnxEngine:
 
     def __call__(self, pictures: Array, layers: Iterable[str]) -> list[Array]:
         """Return the outputs of layers, in float32; see `TorchEngine`."""
-        host = to_numpy(pictures)
-        names = tuple(layers)
-        session = self._sessions(names)
+        host, names = to_numpy(pictures), tuple(layers)
         step = self._batch or len(host)
-        parts = []
-        for start in range(0, len(host), step):
-            part = host[start : start + step]
-            outputs = session.run(list(names), {self._input: self._filled(part)})
-            parts.append([output[: len(part)] for output in outputs])
+        parts = [
+            self._run(self._sessions(names), names, host[start : start + step])
+            for start in range(0, len(host), step)
+        ]
         return [np.concatenate(found).astype(np.float32) for found in zip(*parts, strict=True)]
 
     def resolve(self, layer: str | None, pictures: Array) -> str:
         """Return the name of a layer, see `TorchEngine`."""
-        outputs = list(self._model.graph.output)
         names = [name for node in self._model.graph.node for name in node.output if name]
         if layer is not None:
-            if layer not in names:
-                _no_layer(layer, names)
-            return layer
-        for one in outputs:
+            return _checked(layer, names)
+        for one in self._model.graph.output:
             if len(one.type.tensor_type.shape.dim) == MAP_AXES:
                 return one.name
-        small = None
-        for name in reversed(names):
-            shape = self._shape(name, pictures)
-            if len(shape) == MAP_AXES and max(shape[2:]) > 1:
-                return name
-            small = name if small is None and len(shape) == MAP_AXES else small
-        if small is None:
-            raise ValueError(
-                f"{OWNER} finds no maps of shape (n, channels, height, width) in the ONNX file: "
-                f"name a tensor, such as {outputs[0].name!r}."
-            )
-        return small
+        return _last_map(
+            ((name, self._shape(name, pictures)) for name in reversed(names)), "the file"
+        )
 
     def _shape(self, name: str, pictures: Array) -> tuple[int, ...]:
         """Return the shape of a tensor for one picture; () where it holds no floats."""
         try:
-            output = self._session((name,)).run([name], {self._input: self._filled(pictures[:1])})
+            (output,) = self._run(self._session((name,)), (name,), pictures[:1])
         except Exception:  # the runtime has errors of its own for tensors that cannot be an output
             return ()
-        return output[0].shape if getattr(output[0], "dtype", None) == np.float32 else ()
+        return output.shape if getattr(output, "dtype", None) == np.float32 else ()
 
-    def _filled(self, part: np.ndarray) -> np.ndarray:
-        """Complete a batch for networks that take batches of one size."""
+    def _run(self, session: Any, names: tuple[str, ...], part: np.ndarray) -> list[Any]:
+        """Run a batch, which networks that take batches of one size get completed."""
         n_missing = (self._batch or len(part)) - len(part)
-        blank = np.zeros((n_missing, *part.shape[1:]), dtype=np.float32)
-        return np.concatenate([part, blank])
+        filled = np.pad(part, [(0, n_missing), *[(0, 0)] * (MAP_AXES - 1)])
+        return [output[: len(part)] for output in session.run(list(names), {self._input: filled})]
 
     def _session(self, names: tuple[str, ...]) -> Any:
         """Return a session of a copy of the network in which these tensors are outputs."""
         model = type(self._model)()
         model.CopyFrom(self._model)
-        known = {one.name for one in model.graph.output}
-        for name in names:
-            if name not in known:
-                model.graph.output.add().name = name
+        for name in set(names) - {one.name for one in model.graph.output}:
+            model.graph.output.add().name = name
         options = self._runtime.SessionOptions()
         options.intra_op_num_threads = 1  # blocks of samples have threads
         options.log_severity_level = 3
         wanted = ("CUDAExecutionProvider", "CPUExecutionProvider")
-        known_providers = self._runtime.get_available_providers()
-        providers = [one for one in wanted if one in known_providers]
-        content = model.SerializeToString()
-        return self._runtime.InferenceSession(content, options, providers=providers)
+        providers = [one for one in wanted if one in self._runtime.get_available_providers()]
+        return self._runtime.InferenceSession(
+            model.SerializeToString(), options, providers=providers
+        )
 
 
 Engine = TorchEngine | OnnxEngine
@@ -392,44 +320,35 @@ def engine_for(model: Any, normalization: Normalization | None, *, again: bool =
     engine : TorchEngine or OnnxEngine
         One for all transformers that use this network.
     """
-    if isinstance(model, str) and model in KNOWN:
-        with _building:
-            return _known_engine(model, normalization)
-    if isinstance(model, str | os.PathLike):
-        path = os.fspath(model)
-        if not path.lower().endswith(".onnx"):
-            raise ValueError(
-                f"The 'model' parameter of {OWNER} must be one of {', '.join(map(repr, KNOWN))}, a "
-                f"torch.nn.Module or the path of an ONNX file. Got {model!r} instead."
-            )
-        if not os.path.isfile(path):
-            raise FileNotFoundError(f"{OWNER} cannot read {path}: it does not exist.")
-        status = os.stat(path)
-        with _building:
-            return _onnx_engine(path, status.st_mtime_ns, status.st_size, normalization)
-    if not hasattr(model, "named_modules"):
+    path = os.fspath(model) if isinstance(model, str | os.PathLike) else ""
+    if not (path in KNOWN or path.lower().endswith(".onnx") or hasattr(model, "named_modules")):
         raise ValueError(
             f"The 'model' parameter of {OWNER} must be one of {', '.join(map(repr, KNOWN))}, a "
             f"torch.nn.Module or the path of an ONNX file. Got {model!r} instead."
         )
+    if path and path not in KNOWN and not os.path.isfile(path):
+        raise FileNotFoundError(f"{OWNER} cannot read {path}: it does not exist.")
     with _building:
+        if path in KNOWN:
+            return _stored_engine(path, None, normalization)
+        if path:
+            status = os.stat(path)
+            return _stored_engine(path, (status.st_mtime_ns, status.st_size), normalization)
         known = _of_modules.setdefault(model, {})
         if again or normalization not in known:
             known[normalization] = TorchEngine(model, normalization)
         return known[normalization]
 
 
-@lru_cache(maxsize=2)
-def _known_engine(name: str, normalization: Normalization | None) -> TorchEngine:
-    known = KNOWN[name]
-    return TorchEngine(known.build(), normalization or known.normalization)
-
-
-@lru_cache(maxsize=2)
-def _onnx_engine(
-    path: str, modified: int, size: int, normalization: Normalization | None
-) -> OnnxEngine:
-    return OnnxEngine(path, normalization)
+@lru_cache(maxsize=4)
+def _stored_engine(
+    name: str, state: tuple[int, int] | None, normalization: Normalization | None
+) -> Engine:
+    """Return the engine of a known network, or of an ONNX file in the state that it is in."""
+    if state is not None:
+        return OnnxEngine(name, normalization)
+    build, own = KNOWN[name]
+    return TorchEngine(build(), normalization or own)
 
 
 @cache
@@ -451,9 +370,26 @@ def _digest(parts: Iterable[tuple[str, bytes]]) -> str:
     return found.hexdigest()
 
 
-def _no_layer(name: str, names: list[str]) -> NoReturn:
-    near = difflib.get_close_matches(name, names, n=3, cutoff=0.3) or names[-3:]
-    raise ValueError(
-        f"{OWNER} has no layer {name!r}. Near to it are {', '.join(map(repr, near))}; "
-        f"'pooled' is the mean of the last map."
-    )
+def _checked(layer: str, names: list[str]) -> str:
+    """Return the name of a layer that is among those with an output."""
+    if layer not in names:
+        near = difflib.get_close_matches(layer, names, n=3, cutoff=0.3) or names[-3:]
+        raise ValueError(
+            f"{OWNER} has no layer {layer!r}. Near to it are {', '.join(map(repr, near))}; "
+            f"'pooled' is the mean of the last map."
+        )
+    return layer
+
+
+def _last_map(seen: Iterable[tuple[str, tuple[int, ...]]], owner: str) -> str:
+    """Return the first layer with a map of more than one place, else the first with any map."""
+    small = ""
+    for name, shape in seen:
+        if len(shape) == MAP_AXES and max(shape[2:]) > 1:
+            return name
+        small = small or (name if len(shape) == MAP_AXES else "")
+    if not small:
+        raise ValueError(
+            f"{OWNER} finds no maps of shape (n, channels, height, width) in {owner}: name a layer."
+        )
+    return small

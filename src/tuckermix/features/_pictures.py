@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from tuckermix._array_api import Array, asarray_like, get_namespace
+from tuckermix.features._input import space_axes
 
 GREY, COLOUR, ALPHA = 1, 3, 4
 """Sizes of an axis of channels."""
@@ -59,22 +60,11 @@ class Layout:
                 f"{owner} takes images, (n_samples, height, width[, channels]). Got an array of "
                 f"shape {shape}: reshape rows to images first."
             )
-        axes = (1, 2) if space is None else space
-        if not isinstance(axes, tuple | list) or not all(type(axis) is int for axis in axes):
-            raise ValueError(
-                f"The 'space' parameter of {owner} must be None or a tuple of two axes. "
-                f"Got {space!r} instead."
-            )
-        places = tuple(axis % ndim if -ndim <= axis < ndim else 0 for axis in axes)
-        if len(places) != 2 or 0 in places or places[0] == places[1]:
-            raise ValueError(
-                f"The 'space' parameter of {owner} must name two different axes of X from 1 to "
-                f"{ndim - 1}: axis 0 holds the samples. Got {space!r} instead."
-            )
-        others = [axis for axis in range(1, ndim) if axis not in places]
-        coloured = bool(others) and others[-1] == ndim - 1 and shape[-1] in (GREY, COLOUR, ALPHA)
+        height, width = space_axes((1, 2) if space is None else space, ndim, (2,), owner)
+        others = [axis for axis in range(1, ndim) if axis not in (height, width)]
+        coloured = others[-1:] == [ndim - 1] and shape[-1] in (GREY, COLOUR, ALPHA)
         channel = others.pop() if coloured else None
-        return cls((places[0], places[1]), channel, tuple(others))
+        return cls((height, width), channel, tuple(others))
 
     def thinned(self, X: Array, most: int | None) -> Array:
         """Return samples with at most `most` frames, evenly spaced, of their last axis."""

@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import partial
-from typing import Any
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any, ClassVar
 
 import numpy as np
 from array_api_compat import is_torch_array
-from sklearn.base import BaseEstimator, TransformerMixin
 
 from tuckermix._array_api import (
     Array,
@@ -22,15 +21,10 @@ from tuckermix._array_api import (
     is_numpy,
     to_numpy,
 )
+from tuckermix._estimators import declare
 from tuckermix._threads import one_blas_thread
-from tuckermix._validation import (
-    EVERY_TRANSFORMER,
-    check_fields,
-    check_integer,
-    is_text,
-    pair_of,
-)
-from tuckermix.features._input import check_samples, dataset_range, map_rows, over_chunks
+from tuckermix._validation import check_integer, check_text, is_text, none_or, pair_of
+from tuckermix.features._input import ArrayTransformer, check_samples, dataset_range, map_rows
 from tuckermix.features._networks import (
     KNOWN,
     NORMALIZATIONS,
@@ -87,16 +81,9 @@ class NetworkSettings:
 
 SETTINGS = NetworkSettings()
 
-FITTED = {
-    **EVERY_TRANSFORMER,
-    "range_": pair_of(float),
-    "size_": pair_of(int),
-    **dict.fromkeys(("layer_", "network_", "digest_"), is_text),
-}
-"""Fitted attributes, with the rule of each."""
 
-
-class Network(TransformerMixin, BaseEstimator):
+@declare
+class Network(ArrayTransformer):
     r"""Describe photographs by the feature maps of a pretrained network.
 
     A map is an array of channels by height by width, which `tuckermix.TuckerClustering` takes as it
@@ -154,9 +141,10 @@ class Network(TransformerMixin, BaseEstimator):
     -----
     The last axis of `X` is colour where it has 1, 3 or 4 entries; the fourth, transparency, is left
     out. All other axes beside height and width are frames or slices: the network sees one at a
-    time, and the axis is kept at the end. Integers of 8 and 16 bits without sign are scaled by the
-    largest value of their type, all other numbers by the range seen in `fit`. The result is float32
-    and lies where `X` does; that of a Dask array is lazy.
+    time, and the axis is kept at the end: the result has the shape (n_samples, channels, height,
+    width, ...), or (n_samples, channels, ...) for ``layer="pooled"``. Integers of 8 and 16 bits
+    without sign are scaled by the largest value of their type, all other numbers by the range seen
+    in `fit`. The result is float32 and lies where `X` does; that of a Dask array is lazy.
 
     Examples
     --------
@@ -167,73 +155,36 @@ class Network(TransformerMixin, BaseEstimator):
     (4, 112, 8, 8)
     """
 
-    def __init__(
-        self,
-        model: Any = "efficientnet-lite0",
-        layer: str | None = None,
-        size: Any = None,
-        *,
-        normalize: Any = None,
-        space: Any = None,
-        frames: int | None = None,
-        n_jobs: int | None = None,
-    ):
-        self.model = model
-        self.layer = layer
-        self.size = size
-        self.normalize = normalize
-        self.space = space
-        self.frames = frames
-        self.n_jobs = n_jobs
+    model: Any = field(default="efficientnet-lite0", kw_only=False)
+    layer: str | None = field(default=None, kw_only=False)
+    size: Any = field(default=None, kw_only=False)
+    normalize: Any = None
+    space: Any = None
+    frames: int | None = None
+    n_jobs: int | None = None
 
-    def fit(self, X: Any, y: Any = None) -> Network:
-        """Note the shape of a sample, the range of intensities and the layer.
+    _takes_rows = False
+    _gives = ("float32",)
 
-        Parameters
-        ----------
-        X : array of shape (n_samples, height, width[, ...][, channels])
-            The images.
-        y : Ignored
-            Present for scikit-learn's sake.
+    _rules: ClassVar = {"layer": none_or(check_text), "frames": none_or(check_integer)}
+    _fields: ClassVar = {
+        "range_": pair_of(float),
+        "size_": pair_of(int),
+        **dict.fromkeys(("layer_", "network_", "digest_"), is_text),
+    }
 
-        Returns
-        -------
-        self : Network
-            The fitted transformer.
-        """
-        self._check_params()
-        engine = self._engine(again=True)
-        X = check_samples(self, X, reset=True)
-        layout = self._layout()
-        kind = str(X.dtype).rsplit(".", 1)[-1]
-        top = PLAIN_TYPES.get(kind)
+    def _learn(self, X: Array) -> None:
+        engine, layout = self._engine(again=True), self._layout()
+        top = PLAIN_TYPES.get(str(X.dtype).rsplit(".", 1)[-1])
         self.range_ = dataset_range(X, None) if top is None else (0.0, float(top))
-        shape = (X.shape[layout.space[0]], X.shape[layout.space[1]])
         size = engine.fixed_size if self.size is None and engine.fixed_size else self.size
-        self.size_ = fitting_size(size, shape, SETTINGS.sides, type(self).__name__)
-        blank = np.zeros((1, engine.n_channels, *self.size_), dtype=np.float32)
-        self.layer_ = engine.resolve(None if self.layer in (None, POOLED) else self.layer, blank)
-        self.network_ = _name_of(self.model)
+        self.size_ = self._fitting(size, layout, X.shape)
+        (self.layer_,) = self._resolved([self.layer])
+        self.network_ = self.model if _is_known(self.model) else _name_of(self.model)
         self.digest_ = engine.digest
-        return self
 
-    @one_blas_thread
-    def transform(self, X: Any) -> Array:
-        """Return the maps of images.
-
-        Parameters
-        ----------
-        X : array of shape (n_samples, height, width[, ...][, channels])
-            Images of the shape on which the transformer was fitted.
-
-        Returns
-        -------
-        maps : array of shape (n_samples, channels, height, width, ...)
-            Maps in float32; (n_samples, channels, ...) for ``layer="pooled"``. Further axes of `X`
-            are the last ones.
-        """
-        X = check_samples(self, X, reset=False)
-        return over_chunks(X, partial(_maps, self, self.layer_, self.layer == POOLED))
+    def _transformed(self, X: Array) -> Array:
+        return self._all_maps(X, [(self.layer_, self.layer == POOLED)])[0]
 
     @one_blas_thread
     def maps(self, X: Any, layers: Sequence[str]) -> dict[str, Array]:
@@ -254,20 +205,16 @@ class Network(TransformerMixin, BaseEstimator):
         X = check_samples(self, X, reset=False)
         if is_dask(X):
             raise TypeError("Network.maps takes arrays in memory. Got a Dask array: use transform.")
-        blank = np.zeros((1, self._engine().n_channels, *self.size_), dtype=np.float32)
-        named = [None if layer == POOLED else layer for layer in layers]
-        resolved = [self._engine().resolve(layer, blank) for layer in named]
         pooled = [layer == POOLED for layer in layers]
-        found = self._all_maps(X, tuple(zip(resolved, pooled, strict=True)))
+        found = self._all_maps(X, list(zip(self._resolved(layers), pooled, strict=True)))
         return dict(zip(layers, found, strict=True))
 
     def plain(self) -> LayersOfNetwork:
         """Return what computes the maps of all layers worth comparing, see `from_plain`."""
         own = POOLED if self.layer == POOLED else self.layer_
-        if isinstance(self.model, str) and self.model in KNOWN:
+        worth: tuple[str, ...] = (self.layer_, POOLED) if self.layer in (None, POOLED) else ()
+        if _is_known(self.model):
             worth = tuple(NETWORK_LAYERS)
-        else:
-            worth = (self.layer_, POOLED) if self.layer in (None, POOLED) else ()
         return LayersOfNetwork(self, tuple(dict.fromkeys((*worth, own))))
 
     def shared_bytes(self, n_samples: int) -> int:
@@ -302,20 +249,31 @@ class Network(TransformerMixin, BaseEstimator):
         self.model = model
         return self
 
-    def _all_maps(self, X: Array, layers: tuple[tuple[str, bool], ...]) -> list[Array]:
+    def _resolved(self, layers: Sequence[str | None]) -> list[str]:
+        """Return the layers of the network by their names."""
+        engine = self._engine()
+        blank = np.zeros((1, engine.n_channels, *self.size_), dtype=np.float32)
+        return [engine.resolve(None if layer == POOLED else layer, blank) for layer in layers]
+
+    def _all_maps(self, X: Array, layers: list[tuple[str, bool]]) -> list[Array]:
         """Return the outputs of layers for samples in memory, pooled where asked for."""
         engine, layout = self._engine(), self._layout()
         X = layout.thinned(X, self.frames)
-        stays = _on_accelerator(X) and isinstance(engine, TorchEngine)
+        stays = is_torch_array(X) and device(X).type != "cpu" and isinstance(engine, TorchEngine)
         work = X if stays else to_numpy(X)
         shape = tuple(int(size) for size in X.shape)
         batch = SETTINGS.batch(math.prod(self.size_), is_numpy(work))
+        names = list(dict.fromkeys(name for name, _ in layers))
         shapes: list[tuple[int, ...]] = []
+
+        def outputs(pictures: Array) -> list[Array]:
+            found = dict(zip(names, engine(self._prepared(pictures, engine), names), strict=True))
+            return [_pooled(found[name]) if pooled else found[name] for name, pooled in layers]
 
         def rows(block: Array) -> Array:
             pictures = layout.pictures(block)
             starts = range(0, int(pictures.shape[0]), batch)
-            parts = [self._outputs(pictures[at : at + batch, ...], engine, layers) for at in starts]
+            parts = [outputs(pictures[start : start + batch, ...]) for start in starts]
             xp = get_namespace(parts[0][0])
             found = [layout.samples(xp.concat(each), shape) for each in zip(*parts, strict=True)]
             shapes[:] = [tuple(int(size) for size in each.shape[1:]) for each in found]
@@ -324,22 +282,13 @@ class Network(TransformerMixin, BaseEstimator):
 
         n_frames = math.prod(shape[axis] for axis in layout.others)
         together = map_rows(work, rows, max(1, batch // n_frames))
-        xp, results, start = get_namespace(together), [], 0
-        for one in shapes:
-            stop = start + math.prod(one)
-            results.append(xp.reshape(together[:, start:stop], (shape[0], *one)))
-            start = stop
-        like = get_namespace(X)
+        xp, like = get_namespace(together), get_namespace(X)
+        stops = np.cumsum([0, *map(math.prod, shapes)]).tolist()
+        results = [
+            xp.reshape(together[:, start:stop], (shape[0], *one))
+            for one, (start, stop) in zip(shapes, pairwise(stops), strict=True)
+        ]
         return [each if work is X else asarray_like(each, X, like.float32) for each in results]
-
-    def _outputs(
-        self, pictures: Array, engine: Engine, layers: tuple[tuple[str, bool], ...]
-    ) -> list[Array]:
-        """Return the outputs of layers for a batch of pictures."""
-        prepared = self._prepared(pictures, engine)
-        names = dict.fromkeys(name for name, _ in layers)
-        found = dict(zip(names, engine(prepared, names), strict=True))
-        return [_pooled(found[name]) if pooled else found[name] for name, pooled in layers]
 
     def _prepared(self, pictures: Array, engine: Engine) -> Array:
         """Return pictures as the network takes them: (n, channels, height, width) in float32."""
@@ -369,10 +318,8 @@ class Network(TransformerMixin, BaseEstimator):
 
     def _normalization(self) -> Normalization | None:
         given = self.normalize
-        if given is None:
-            return None
-        if isinstance(given, str) and given in NORMALIZATIONS:
-            return NORMALIZATIONS[given]
+        if given is None or (isinstance(given, str) and given in NORMALIZATIONS):
+            return None if given is None else NORMALIZATIONS[given]
         try:
             mean, deviation = (tuple(float(value) for value in each) for each in given)
         except (TypeError, ValueError):
@@ -386,29 +333,24 @@ class Network(TransformerMixin, BaseEstimator):
             )
         return mean, deviation
 
+    def _fitting(self, size: Any, layout: Layout, shape: tuple[int, ...]) -> tuple[int, int]:
+        """Return height and width that pictures of samples of this shape are resized to."""
+        sides = (int(shape[layout.space[0]]), int(shape[layout.space[1]]))
+        return fitting_size(size, sides, SETTINGS.sides, type(self).__name__)
+
     def _check_params(self) -> None:
-        if self.layer is not None and not isinstance(self.layer, str):
-            raise ValueError(
-                f"The 'layer' parameter of {type(self).__name__} must be None or the name of a "
-                f"layer. Got {self.layer!r} instead."
-            )
-        if self.frames is not None:
-            check_integer(self.frames, "frames", type(self).__name__)
+        super()._check_params()
         self._normalization()
         fitting_size(self.size, (1, 1), SETTINGS.sides, type(self).__name__)
 
     def _check_state(self) -> None:
         """Raise if what a file gave cannot be what `fit` sets. No file is opened for it."""
-        if not (self.model is None or (isinstance(self.model, str) and self.model in KNOWN)):
+        if not (self.model is None or _is_known(self.model)):
             raise ValueError(f"its network {self.model!r} is not a known name")
-        self._check_params()
-        check_fields(self, FITTED)
-        size = self.size_
-        layout, shape = self._layout(), (1, *self.sample_shape_)
-        sides = (shape[layout.space[0]], shape[layout.space[1]])
-        fits = fitting_size(self.size, sides, SETTINGS.sides, type(self).__name__) == size
-        if min(size) < 1 or (self.model is not None and not fits):
-            raise ValueError(f"size_ is {size!r}")
+        super()._check_state()
+        fits = self._fitting(self.size, self._layout(), (1, *self.sample_shape_)) == self.size_
+        if min(self.size_) < 1 or (self.model is not None and not fits):
+            raise ValueError(f"size_ is {self.size_!r}")
         if self.model is not None and self._engine().digest != self.digest_:
             raise ValueError(
                 f"the installed weights of {self.model!r} have the digest "
@@ -418,20 +360,11 @@ class Network(TransformerMixin, BaseEstimator):
     def _stored_parameters(self) -> dict[str, Any]:
         """Return parameters as a file may have them: the name of a known network, or none."""
         given = self.get_params(deep=False)
-        known = isinstance(self.model, str) and self.model in KNOWN
-        return given if known else {**given, "model": None}
+        return given if _is_known(self.model) else {**given, "model": None}
 
     def __sklearn_clone__(self) -> Network:
         """Return a copy that is not fitted, of the same network and not of a copy of it."""
         return type(self)(**self.get_params(deep=False))
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.two_d_array = False
-        tags.input_tags.three_d_array = True
-        tags.array_api_support = True
-        tags.transformer_tags.preserves_dtype = ["float32"]
-        return tags
 
 
 class LayersOfNetwork:
@@ -460,24 +393,17 @@ class LayersOfNetwork:
         return f"{type(self).__name__}({self.layers}, {given})"
 
 
-def _maps(network: Network, layer: str, pooled: bool, X: Array) -> Array:
-    """Return the maps of samples in memory."""
-    return network._all_maps(X, ((layer, pooled),))[0]
-
-
 def _pooled(output: Array) -> Array:
     """Return the mean over height and width, the axes from 2 on."""
     axes = tuple(range(2, output.ndim))
     return get_namespace(output).mean(output, axis=axes) if axes else output
 
 
-def _on_accelerator(X: Array) -> bool:
-    """Tell whether an array of PyTorch lies on a device."""
-    return is_torch_array(X) and device(X).type != "cpu"
+def _is_known(model: Any) -> bool:
+    """Tell whether a network is known by its name, so that files may name it."""
+    return isinstance(model, str) and model in KNOWN
 
 
 def _name_of(model: Any) -> str:
-    """Return what people call a network."""
-    if isinstance(model, str) and model in KNOWN:
-        return model
+    """Return what people call a network of their own."""
     return os.path.basename(model) if isinstance(model, str | os.PathLike) else type(model).__name__

@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 import numbers
+from dataclasses import field
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import BaseEstimator, TransformerMixin
 
 from tuckermix._array_api import Array, asarray_like, get_namespace
+from tuckermix._estimators import declare
 from tuckermix._names import SCALES
-from tuckermix._validation import EVERY_TRANSFORMER, check_fields, check_option, pair_of
+from tuckermix._validation import EVERY_TRANSFORMER, check_fields, one_of, pair_of
 from tuckermix.features._input import (
-    check_samples,
+    ArrayTransformer,
     dataset_range,
     map_rows,
-    over_chunks,
     sample_ranges,
 )
 
 
-class Scale(TransformerMixin, BaseEstimator):
+@declare
+class Scale(ArrayTransformer):
     r"""Bring the intensities of samples to one range.
 
     A sample :math:`x` becomes :math:`(x - a) / (b - a)`, where :math:`[a, b]` is its own range or
@@ -68,54 +69,27 @@ class Scale(TransformerMixin, BaseEstimator):
     True
     """
 
-    def __init__(self, mode: str = "sample", *, percentiles: Any = None):
-        self.mode = mode
-        self.percentiles = percentiles
+    mode: str = field(default="sample", kw_only=False)
+    percentiles: Any = None
 
-    def fit(self, X: Any, y: Any = None) -> Scale:
-        """Note the shape of a sample and, for ``mode="dataset"``, the range of intensities.
+    _rules: ClassVar = {"mode": one_of(SCALES)}
 
-        Parameters
-        ----------
-        X : array of shape (n_samples, d_1, ...)
-            The samples.
-        y : Ignored
-            Present for scikit-learn's sake.
+    def _learn(self, X: Array) -> None:
+        dataset = self.mode == "dataset"
+        self.range_ = dataset_range(X, self._percentiles()) if dataset else None
 
-        Returns
-        -------
-        self : Scale
-            The fitted transformer.
-        """
-        check_option(self.mode, "mode", type(self).__name__, SCALES)
-        percentiles = self._percentiles()
-        X = check_samples(self, X, reset=True)
-        self.range_ = dataset_range(X, percentiles) if self.mode == "dataset" else None
-        return self
-
-    def transform(self, X: Any) -> Array:
-        """Return scaled samples.
-
-        Parameters
-        ----------
-        X : array of shape (n_samples, d_1, ...)
-            Samples of the shape on which the transformer was fitted.
-
-        Returns
-        -------
-        scaled : array of shape (n_samples, d_1, ...)
-            The samples in float32 or float64.
-        """
-        X = check_samples(self, X, reset=False)
+    def _transformed(self, X: Array) -> Array:
         percentiles = self._percentiles()
         if self.mode == "unit":
-            return over_chunks(X, partial(_unit, percentiles=percentiles))
-        return over_chunks(X, partial(_ranged, percentiles=percentiles, fixed=self.range_))
+            return map_rows(X, partial(_unit, percentiles=percentiles))
+        return map_rows(X, partial(_ranged, percentiles=percentiles, fixed=self.range_))
+
+    def _check_params(self) -> None:
+        super()._check_params()
+        self._percentiles()
 
     def _check_state(self) -> None:
-        """Raise if what a file gave cannot be what `fit` sets."""
-        check_option(self.mode, "mode", type(self).__name__, SCALES)
-        self._percentiles()
+        super()._check_state()
         rule = pair_of(float) if self.mode == "dataset" else (lambda value: value is None)
         check_fields(self, {**EVERY_TRANSFORMER, "range_": rule})
 
@@ -135,51 +109,36 @@ class Scale(TransformerMixin, BaseEstimator):
             )
         return float(given[0]), float(given[1])
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.three_d_array = True
-        tags.array_api_support = True
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags
-
 
 def _ranged(
-    X: Array, *, percentiles: tuple[float, float] | None, fixed: tuple[float, float] | None
+    block: Array, *, percentiles: tuple[float, float] | None, fixed: tuple[float, float] | None
 ) -> Array:
     """Map a range to [0, 1]: the one given, or that of each sample."""
-
-    def scale(block: Array) -> Array:
-        xp = get_namespace(block)
-        if fixed is None:
-            low, high = sample_ranges(block, percentiles)
-        else:
-            low, high = (asarray_like([value] * block.shape[0], block) for value in fixed)
-        low, high = (_beside(each, block) for each in (low, high))
-        # Halves: the difference of two numbers of a type need not be one of that type.
-        width = high / 2 - low / 2
-        width = xp.where(width > 0, width, xp.full_like(width, xp.inf))
-        scaled = (block / 2 - low / 2) / width
-        return scaled if percentiles is None else xp.clip(scaled, 0.0, 1.0)
-
-    return map_rows(X, scale)
+    xp = get_namespace(block)
+    if fixed is None:
+        low, high = sample_ranges(block, percentiles)
+    else:
+        low, high = (asarray_like([value] * block.shape[0], block) for value in fixed)
+    low, high = (_beside(each, block) for each in (low, high))
+    # Halves: the difference of two numbers of a type need not be one of that type.
+    width = high / 2 - low / 2
+    width = xp.where(width > 0, width, xp.full_like(width, xp.inf))
+    scaled = (block / 2 - low / 2) / width
+    return scaled if percentiles is None else xp.clip(scaled, 0.0, 1.0)
 
 
-def _unit(X: Array, *, percentiles: tuple[float, float] | None) -> Array:
+def _unit(block: Array, *, percentiles: tuple[float, float] | None) -> Array:
     """Divide each sample by its norm."""
-
-    def scale(block: Array) -> Array:
-        xp = get_namespace(block)
-        if percentiles is not None:
-            low, high = (_beside(each, block) for each in sample_ranges(block, percentiles))
-            block = xp.clip(block, low, high)
-        axes = tuple(range(1, block.ndim))
-        # Divided by the peak first: squares of very large and very small numbers leave their range.
-        peak = xp.max(xp.abs(block), axis=axes, keepdims=True)
-        block = block / xp.where(peak > 0, peak, xp.ones_like(peak))
-        norm = xp.sqrt(xp.sum(block * block, axis=axes, keepdims=True))
-        return block / xp.where(norm > 0, norm, xp.ones_like(norm))
-
-    return map_rows(X, scale)
+    xp = get_namespace(block)
+    if percentiles is not None:
+        low, high = (_beside(each, block) for each in sample_ranges(block, percentiles))
+        block = xp.clip(block, low, high)
+    axes = tuple(range(1, block.ndim))
+    # Divided by the peak first: squares of very large and very small numbers leave their range.
+    peak = xp.max(xp.abs(block), axis=axes, keepdims=True)
+    block = block / xp.where(peak > 0, peak, xp.ones_like(peak))
+    norm = xp.sqrt(xp.sum(block * block, axis=axes, keepdims=True))
+    return block / xp.where(norm > 0, norm, xp.ones_like(norm))
 
 
 def _beside(values: Array, block: Array) -> Array:

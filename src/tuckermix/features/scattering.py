@@ -3,52 +3,30 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from functools import partial
-from typing import Any
+from dataclasses import field
+from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.base import clone
 
 from tuckermix._array_api import Array, get_namespace, is_dask, to_numpy
-from tuckermix._threads import one_blas_thread
-from tuckermix._validation import (
-    EVERY_TRANSFORMER,
-    check_fields,
-    check_integer,
-    check_option,
-    is_positive,
-)
+from tuckermix._estimators import declare
+from tuckermix._validation import check_integer, check_switch, is_positive, one_of
 from tuckermix.features._cascade import Cascade
 from tuckermix.features._input import (
+    ArrayTransformer,
     as_float,
-    check_samples,
     map_rows,
     over_chunks,
+    space_axes,
 )
 from tuckermix.features._wavelets import BORDERS
 
 ORDERS = (1, 2)
 
 
-@dataclass(frozen=True)
-class ScatteringSettings:
-    """Constants of the transform.
-
-    Attributes
-    ----------
-    log_floor : float
-        Added before the logarithm, in units of the mean intensity: coefficients a thousand times
-        smaller are noise of the pixels, which a logarithm would enlarge.
-    """
-
-    log_floor: float = 1e-3
-
-
-SETTINGS = ScatteringSettings()
-
-
-class Scattering(TransformerMixin, BaseEstimator):
+@declare
+class Scattering(ArrayTransformer):
     r"""Describe images by averages of the moduli of their wavelet coefficients.
 
     .. math::
@@ -102,7 +80,9 @@ class Scattering(TransformerMixin, BaseEstimator):
     -----
     Images of any size are completed to a multiple of 2**J pixels and framed by a cell on each side,
     which is left out of the result. Integers of up to 16 bits and half floats are taken as float32,
-    wider integers as float64. The result of a Dask array is lazy.
+    wider integers as float64. The result of a Dask array is lazy. It has the shape
+    (n_samples, n_paths, c_1[, c_2], ...): for each path an array of cells, then the channels. Paths
+    go by the first wavelet (scale, then angle), then by the second.
 
     References
     ----------
@@ -118,71 +98,72 @@ class Scattering(TransformerMixin, BaseEstimator):
     (5, 217, 4, 4)
     """
 
-    def __init__(
-        self,
-        J: int = 3,
-        L: int = 8,
-        order: int = 2,
-        log: bool = False,
-        *,
-        relative: bool = False,
-        border: str = "mirror",
-        space: Any = None,
-        n_jobs: int | None = None,
-    ):
-        self.J = J
-        self.L = L
-        self.order = order
-        self.log = log
-        self.relative = relative
-        self.border = border
-        self.space = space
-        self.n_jobs = n_jobs
+    J: int = field(default=3, kw_only=False)
+    L: int = field(default=8, kw_only=False)
+    order: int = field(default=2, kw_only=False)
+    log: bool = field(default=False, kw_only=False)
+    relative: bool = False
+    border: str = "mirror"
+    space: Any = None
+    n_jobs: int | None = None
 
-    @one_blas_thread
-    def fit(self, X: Any, y: Any = None) -> Scattering:
-        """Note the shape of a sample and, for `log`, the scale of the coefficients.
+    _rules: ClassVar = {
+        **dict.fromkeys(("J", "L", "order"), check_integer),
+        **dict.fromkeys(("log", "relative"), check_switch),
+        "border": one_of(BORDERS),
+    }
+    _fields: ClassVar = {"scale_": is_positive}
 
-        Parameters
-        ----------
-        X : array of shape (n_samples, d_1, ...)
-            The samples.
-        y : Ignored
-            Present for scikit-learn's sake.
-
-        Returns
-        -------
-        self : Scattering
-            The fitted transformer.
-        """
-        self._check_params()
-        X = check_samples(self, X, reset=True)
+    def _learn(self, X: Array) -> None:
         self._space(X.ndim)
         self.scale_ = 1.0
         if self.log:
-            means = over_chunks(X, partial(_mean_intensity, **self._setting(X.ndim)))
-            self.scale_ = typical(to_numpy(means.compute() if is_dask(means) else means))
-        return self
+            means = over_chunks(X, self._mean_intensity)
+            means = to_numpy(means.compute() if is_dask(means) else means)
+            # The mean where half of the samples are blank.
+            self.scale_ = float(np.median(means)) or float(np.mean(means)) or 1.0
 
-    @one_blas_thread
-    def transform(self, X: Any) -> Array:
-        """Return the coefficients of samples.
+    def _transformed(self, X: Array) -> Array:
+        """Return the coefficients of samples in memory, (n, n_paths, c_1[, c_2], channels ...)."""
+        space = self._space(X.ndim)
+        cascade = self._cascade(X, space)
 
-        Parameters
-        ----------
-        X : array of shape (n_samples, d_1, ...)
-            Samples of the shape on which the transformer was fitted.
+        def transform(block: Array) -> Array:
+            xp = get_namespace(block)
+            x, channels = _columns(block, space)
+            # The transform follows the size of the numbers; at size one no square leaves their
+            # range.
+            peak = xp.max(xp.abs(x), axis=tuple(range(x.ndim - 1)))
+            peak = xp.where(peak > 0, peak, xp.ones_like(peak))
+            S = cascade(x / peak)
+            S = self.from_plain(S * xp.reshape(peak, (-1, *(1,) * (S.ndim - 1))))
+            if not channels:
+                return S
+            S = xp.reshape(S, (block.shape[0], *channels, *S.shape[1:]))
+            n = len(channels)
+            return xp.permute_dims(S, (0, *range(n + 1, S.ndim), *range(1, n + 1)))
 
-        Returns
-        -------
-        coefficients : array of shape (n_samples, n_paths, c_1[, c_2], ...)
-            For each path an array of cells, then the channels. Paths go by the first wavelet
-            (scale, then angle), then by the second.
-        """
-        X = check_samples(self, X, reset=False)
-        setting = self._setting(X.ndim) | {"relative": bool(self.relative)}
-        log_scale = self.scale_ if self.log else None
-        return over_chunks(X, partial(_coefficients, log_scale=log_scale, **setting))
+        n_channels = math.prod(X.shape[1:]) // math.prod(X.shape[axis] for axis in space)
+        return map_rows(X, transform, cascade.block_size // n_channels)
+
+    def _mean_intensity(self, X: Array) -> Array:
+        """Return the mean absolute low-pass coefficient of each sample."""
+        space = self._space(X.ndim)
+        cascade = self._cascade(X, space)
+
+        def means(block: Array) -> Array:
+            xp = get_namespace(block)
+            x, _ = _columns(block, space)
+            averages = xp.abs(cascade.averages(x))
+            columns = xp.mean(averages, axis=tuple(range(averages.ndim - 1)))
+            return xp.mean(xp.reshape(columns, (block.shape[0], -1)), axis=1)
+
+        return map_rows(X, means)
+
+    def _cascade(self, X: Array, space: tuple[int, ...]) -> Cascade:
+        sizes = tuple(int(X.shape[axis]) for axis in space)
+        setting = (int(self.J), int(self.L), int(self.order), self.border)
+        return Cascade(sizes, *setting, like=as_float(X[:1, ...]))
 
     def logarithm(self, coefficients: Array) -> Array:
         """Return what `transform` returns with `log`, from what it returns without.
@@ -197,7 +178,9 @@ class Scattering(TransformerMixin, BaseEstimator):
         logarithms : array of the same shape
             ``log(|S| / m + 0.001)`` with m the `scale_` of this transformer.
         """
-        return _logarithm(coefficients, self.scale_)
+        xp = get_namespace(coefficients)
+        # In units of the mean intensity: what is far smaller is noise of the pixels.
+        return xp.log(xp.abs(coefficients) / self.scale_ + 1e-3)
 
     def plain(self) -> Scattering:
         """Return the transformer, not fitted, from whose result `from_plain` makes this one's."""
@@ -225,72 +208,26 @@ class Scattering(TransformerMixin, BaseEstimator):
         return self.logarithm(coefficients) if self.log else coefficients
 
     def _check_params(self) -> None:
-        name = type(self).__name__
-        for size in ("J", "L", "order"):
-            check_integer(getattr(self, size), size, name)
+        super()._check_params()
         if self.order not in ORDERS:
             raise ValueError(
-                f"The 'order' parameter of {name} must be 1 or 2. Got {self.order!r} instead."
+                f"The 'order' parameter of {type(self).__name__} must be 1 or 2. "
+                f"Got {self.order!r} instead."
             )
-        for switch in ("log", "relative"):
-            value = getattr(self, switch)
-            if not isinstance(value, bool | np.bool_):
-                raise ValueError(
-                    f"The {switch!r} parameter of {name} must be True or False. Got {value!r} "
-                    "instead."
-                )
         if self.log and self.relative:
-            raise ValueError(f"{name} takes logarithms or relative coefficients: not both.")
-        check_option(self.border, "border", name, BORDERS)
+            raise ValueError(
+                f"{type(self).__name__} takes logarithms or relative coefficients: not both."
+            )
 
     def _check_state(self) -> None:
-        """Raise if what a file gave cannot be what `fit` sets."""
-        self._check_params()
-        check_fields(self, {**EVERY_TRANSFORMER, "scale_": is_positive})
+        super()._check_state()
         self._space(len(self.sample_shape_) + 1)
 
     def _space(self, ndim: int) -> tuple[int, ...]:
         """Return the axes of space, counted from the front, or raise if they are not valid."""
-        space = self.space
-        if space is None:
+        if self.space is None:
             return (1,) if ndim == 2 else (1, 2)
-        axes = tuple(space) if isinstance(space, tuple | list) else (space,)
-        name = type(self).__name__
-        for axis in axes:
-            if isinstance(axis, bool) or not isinstance(axis, int | np.integer):
-                raise ValueError(
-                    f"The 'space' parameter of {name} must be None, an axis or a tuple of axes. "
-                    f"Got {space!r} instead."
-                )
-        places = tuple(int(axis) % ndim if -ndim <= axis < ndim else -1 for axis in axes)
-        if -1 in places or 0 in places or len(set(places)) != len(places):
-            raise ValueError(
-                f"The 'space' parameter of {name} must name different axes of X from 1 to "
-                f"{ndim - 1}: axis 0 holds the samples. Got {space!r} instead."
-            )
-        if len(places) not in (1, 2):
-            raise ValueError(
-                f"The 'space' parameter of {name} must name one or two axes. Got {space!r}: there "
-                "are no wavelets for volumes; name two axes, and the slices along the third are "
-                "transformed one by one."
-            )
-        return places
-
-    def _setting(self, ndim: int) -> dict[str, Any]:
-        return {
-            "space": self._space(ndim),
-            "J": int(self.J),
-            "L": int(self.L),
-            "order": int(self.order),
-            "border": self.border,
-        }
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.three_d_array = True
-        tags.array_api_support = True
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags
+        return space_axes(self.space, ndim, (1, 2), type(self).__name__)
 
 
 def _columns(X: Array, space: tuple[int, ...]) -> tuple[Array, tuple[int, ...]]:
@@ -302,73 +239,8 @@ def _columns(X: Array, space: tuple[int, ...]) -> tuple[Array, tuple[int, ...]]:
     return xp.reshape(moved, (*sizes, -1)), tuple(int(X.shape[axis]) for axis in others)
 
 
-def typical(means: np.ndarray) -> float:
-    """Return the median of numbers >= 0, or the mean where half of them are zero."""
-    for value in (float(np.median(means)), float(np.mean(means))):
-        if value > 0:
-            return value
-    return 1.0
-
-
-def _logarithm(S: Array, scale: float) -> Array:
-    xp = get_namespace(S)
-    return xp.log(xp.abs(S) / scale + SETTINGS.log_floor)
-
-
 def _relative(S: Array, n_space: int) -> Array:
     """Divide each path of each channel by its largest cell; the cells are the axes from 2 on."""
     xp = get_namespace(S)
     largest = xp.max(xp.abs(S), axis=tuple(range(2, 2 + n_space)), keepdims=True)
     return S / xp.where(largest > 0, largest, xp.ones_like(largest))
-
-
-def _mean_intensity(X: Array, *, space: tuple[int, ...], **setting: Any) -> Array:
-    """Return the mean absolute low-pass coefficient of each sample."""
-    cascade = _cascade(X, space, setting)
-
-    def means(block: Array) -> Array:
-        xp = get_namespace(block)
-        x, _ = _columns(block, space)
-        averages = xp.abs(cascade.averages(x))
-        columns = xp.mean(averages, axis=tuple(range(averages.ndim - 1)))
-        return xp.mean(xp.reshape(columns, (block.shape[0], -1)), axis=1)
-
-    return map_rows(X, means)
-
-
-def _coefficients(
-    X: Array,
-    *,
-    space: tuple[int, ...],
-    log_scale: float | None,
-    relative: bool,
-    **setting: Any,
-) -> Array:
-    """Return the coefficients of samples in memory, (n, n_paths, c_1[, c_2], channels ...)."""
-    cascade = _cascade(X, space, setting)
-
-    def transform(block: Array) -> Array:
-        xp = get_namespace(block)
-        x, channels = _columns(block, space)
-        # The transform follows the size of the numbers; at size one no square leaves their range.
-        peak = xp.max(xp.abs(x), axis=tuple(range(x.ndim - 1)))
-        peak = xp.where(peak > 0, peak, xp.ones_like(peak))
-        S = cascade(x / peak)
-        S = S * xp.reshape(peak, (-1, *(1,) * (S.ndim - 1)))
-        if log_scale is not None:
-            S = _logarithm(S, log_scale)
-        elif relative:
-            S = _relative(S, len(space))
-        if not channels:
-            return S
-        S = xp.reshape(S, (block.shape[0], *channels, *S.shape[1:]))
-        n = len(channels)
-        return xp.permute_dims(S, (0, *range(n + 1, S.ndim), *range(1, n + 1)))
-
-    n_channels = math.prod(X.shape[1:]) // math.prod(X.shape[axis] for axis in space)
-    return map_rows(X, transform, cascade.block_size // n_channels)
-
-
-def _cascade(X: Array, space: tuple[int, ...], setting: dict[str, Any]) -> Cascade:
-    sizes = tuple(int(X.shape[axis]) for axis in space)
-    return Cascade(sizes, like=as_float(X[:1, ...]), **setting)

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from sklearn.base import BaseEstimator, TransformerMixin
-
 from tuckermix._array_api import Array, get_namespace
-from tuckermix._threads import one_blas_thread
-from tuckermix._validation import EVERY_TRANSFORMER, check_fields
-from tuckermix.features._input import check_samples, map_rows, over_chunks
+from tuckermix._estimators import declare
+from tuckermix.features._input import ArrayTransformer, map_rows
 
 MAP_AXES = 4
 """Axes of maps of pictures: samples, channels, height and width."""
 
 
-class Texture(TransformerMixin, BaseEstimator):
+@declare
+class Texture(ArrayTransformer):
     r"""Describe feature maps by the mean of each channel and by how much it changes.
 
     .. math::
@@ -25,7 +21,9 @@ class Texture(TransformerMixin, BaseEstimator):
 
     for places u and frames t; the change of pictures without frames is that over places. For
     water, smoke, grass and other textures, which look alike everywhere. It does not say where
-    something is, so it is wrong for things. It stands behind `Network` or `Scattering`.
+    something is, so it is wrong for things. It stands behind `Network` or `Scattering`. Maps of
+    shape (n_samples, n_channels, height, width[, ..., n_frames]) become (n_samples, n_channels, 2),
+    the mean, then the change.
 
     Parameters
     ----------
@@ -54,43 +52,15 @@ class Texture(TransformerMixin, BaseEstimator):
     (5, 61, 2)
     """
 
-    def __init__(self, *, n_jobs: int | None = None):
-        self.n_jobs = n_jobs
+    n_jobs: int | None = None
 
-    def fit(self, X: Any, y: Any = None) -> Texture:
-        """Note the shape of a sample.
+    _takes_rows = False
 
-        Parameters
-        ----------
-        X : array of shape (n_samples, n_channels, height, width[, ..., n_frames])
-            Feature maps.
-        y : Ignored
-            Present for scikit-learn's sake.
-
-        Returns
-        -------
-        self : Texture
-            The fitted transformer.
-        """
-        X = check_samples(self, X, reset=True)
+    def _learn(self, X: Array) -> None:
         self._check_axes(X.ndim)
-        return self
 
-    @one_blas_thread
-    def transform(self, X: Any) -> Array:
-        """Return the mean and the change of each channel.
-
-        Parameters
-        ----------
-        X : array of shape (n_samples, n_channels, height, width[, ..., n_frames])
-            Feature maps of the shape on which the transformer was fitted.
-
-        Returns
-        -------
-        texture : array of shape (n_samples, n_channels, 2)
-            The mean, then the change.
-        """
-        return over_chunks(check_samples(self, X, reset=False), _mean_and_change)
+    def _transformed(self, X: Array) -> Array:
+        return map_rows(X, _mean_and_change)
 
     def _check_axes(self, ndim: int) -> None:
         if ndim < MAP_AXES:
@@ -100,28 +70,15 @@ class Texture(TransformerMixin, BaseEstimator):
             )
 
     def _check_state(self) -> None:
-        """Raise if what a file gave cannot be what `fit` sets."""
-        check_fields(self, EVERY_TRANSFORMER)
+        super()._check_state()
         self._check_axes(len(self.sample_shape_) + 1)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.two_d_array = False
-        tags.input_tags.three_d_array = True
-        tags.array_api_support = True
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags
 
 
 def _mean_and_change(X: Array) -> Array:
-    """Return mean and change of each channel of maps in memory."""
-
-    def rows(block: Array) -> Array:
-        xp = get_namespace(block)
-        if block.ndim == MAP_AXES:  # no frames: the change is that over places
-            block = xp.reshape(block, (*block.shape[:2], 1, -1))
-        change = xp.std(block, axis=-1)
-        places = tuple(range(2, block.ndim))
-        return xp.stack([xp.mean(block, axis=places), xp.mean(change, axis=places[:-1])], axis=2)
-
-    return map_rows(X, rows)
+    """Return mean and change of each channel of maps."""
+    xp = get_namespace(X)
+    if X.ndim == MAP_AXES:  # no frames: the change is that over places
+        X = xp.reshape(X, (*X.shape[:2], 1, -1))
+    change = xp.std(X, axis=-1)
+    places = tuple(range(2, X.ndim))
+    return xp.stack([xp.mean(X, axis=places), xp.mean(change, axis=places[:-1])], axis=2)
