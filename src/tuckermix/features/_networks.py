@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import difflib
 import hashlib
+import math
 import os
 import threading
 from collections import Counter, OrderedDict
@@ -303,15 +304,33 @@ _of_modules: WeakKeyDictionary[Any, dict[Any, TorchEngine]] = WeakKeyDictionary(
 _building = threading.Lock()
 
 
-def engine_for(model: Any, normalization: Normalization | None, *, again: bool = False) -> Engine:
+def normalization_of(given: Any) -> Normalization | None:
+    """Return mean and deviation of each channel, from what a user gave; None stays."""
+    if given is None or (isinstance(given, str) and given in NORMALIZATIONS):
+        return None if given is None else NORMALIZATIONS[given]
+    try:
+        mean, deviation = (tuple(float(value) for value in each) for each in given)
+    except (TypeError, ValueError):
+        mean, deviation = (), ()
+    finite = all(map(math.isfinite, mean + deviation)) and all(each > 0 for each in deviation)
+    if isinstance(given, str) or len(mean) != len(deviation) or not mean or not finite:
+        raise ValueError(
+            f"The 'normalize' parameter of {OWNER} must be None, one of "
+            f"{', '.join(map(repr, NORMALIZATIONS))}, or means and positive deviations of the "
+            f"channels. Got {given!r} instead."
+        )
+    return mean, deviation
+
+
+def engine_for(model: Any, normalize: Any = None, *, again: bool = False) -> Engine:
     """Return the engine of a network.
 
     Parameters
     ----------
     model : str, path or torch.nn.Module
         A known name, the path of an ONNX file, or a module.
-    normalization : tuple or None
-        Mean and deviation of each channel; None means those of the network.
+    normalize : None, str or tuple, default=None
+        Mean and deviation of each channel, see `Network`; None means those of the network.
     again : bool, default=False
         Whether to look again at the weights of a module that was seen before.
 
@@ -320,6 +339,7 @@ def engine_for(model: Any, normalization: Normalization | None, *, again: bool =
     engine : TorchEngine or OnnxEngine
         One for all transformers that use this network.
     """
+    normalization = normalization_of(normalize)
     path = os.fspath(model) if isinstance(model, str | os.PathLike) else ""
     if not (path in KNOWN or path.lower().endswith(".onnx") or hasattr(model, "named_modules")):
         raise ValueError(
@@ -358,8 +378,7 @@ def _openmp() -> ThreadpoolController:
 
 
 def _bytes(value: Any, torch: Any) -> bytes:
-    flat = value.detach().cpu().contiguous().reshape(-1)
-    return flat.view(torch.uint8).numpy().tobytes()
+    return value.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes()
 
 
 def _digest(parts: Iterable[tuple[str, bytes]]) -> str:

@@ -158,17 +158,11 @@ def fitting_size(
     """
     least, most, longest = sides
     short = min(shape)
-    if isinstance(size, tuple | list):
-        wanted: Any = tuple(size)
-    else:
-        side = min(max(short, least), most) if size is None else size
-        valid = type(side) is int and 0 < side <= MOST_SIDE
-        limit = max(side, longest) if valid else 0
-        wanted = (
-            tuple(min(max(1, math.floor(n * side / short + 0.5)), limit) for n in shape)
-            if valid
-            else ()
-        )
+    wanted: Any = tuple(size) if isinstance(size, tuple | list) else ()
+    side = min(max(short, least), most) if size is None else size
+    if type(side) is int and 0 < side <= MOST_SIDE:
+        limit = max(side, longest)
+        wanted = tuple(min(max(1, math.floor(n * side / short + 0.5)), limit) for n in shape)
     if len(wanted) != 2 or not all(type(n) is int and 0 < n <= MOST_SIDE for n in wanted):
         raise ValueError(
             f"The 'size' parameter of {owner} must be None, an int from 1 to {MOST_SIDE} or "

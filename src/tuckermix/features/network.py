@@ -12,27 +12,12 @@ from typing import Any, ClassVar
 import numpy as np
 from array_api_compat import is_torch_array
 
-from tuckermix._array_api import (
-    Array,
-    asarray_like,
-    device,
-    get_namespace,
-    is_dask,
-    is_numpy,
-    to_numpy,
-)
+from tuckermix._array_api import Array, asarray_like, get_namespace, is_dask, is_numpy, to_numpy
 from tuckermix._estimators import declare
 from tuckermix._threads import one_blas_thread
 from tuckermix._validation import check_integer, check_text, is_text, none_or, pair_of
 from tuckermix.features._input import ArrayTransformer, check_samples, dataset_range, map_rows
-from tuckermix.features._networks import (
-    KNOWN,
-    NORMALIZATIONS,
-    Engine,
-    Normalization,
-    TorchEngine,
-    engine_for,
-)
+from tuckermix.features._networks import KNOWN, Engine, TorchEngine, engine_for, normalization_of
 from tuckermix.features._pictures import Layout, fitting_size, in_channels, resized
 from tuckermix.features.registry import NETWORK_LAYERS
 
@@ -48,11 +33,10 @@ class NetworkSettings:
 
     Attributes
     ----------
-    least_side, most_side : int
-        Pictures with a shorter side outside these are resized: trained on 224 pixels, a network
-        sees little in a picture of 32, and takes long for one of 1,000.
-    longest_side : int
-        The longer side of a long strip is not enlarged beyond this.
+    sides : tuple of three int
+        Pictures with a shorter side outside the first two are resized: trained on 224 pixels, a
+        network sees little in a picture of 32, and takes long for one of 1,000. The longer side of
+        a long strip is not enlarged beyond the third.
     values_per_pixel : int
         Values that a network holds at a time for each pixel: some 60 in EfficientNet-Lite0.
     host_bytes : int
@@ -61,17 +45,10 @@ class NetworkSettings:
         The same on an accelerator, where a launch should be worth its while.
     """
 
-    least_side: int = 128
-    most_side: int = 224
-    longest_side: int = 1024
+    sides: tuple[int, int, int] = (128, 224, 1024)
     values_per_pixel: int = 64
     host_bytes: int = 64 * 2**20
     device_bytes: int = 4 * 2**30
-
-    @property
-    def sides(self) -> tuple[int, int, int]:
-        """The limits of the sides."""
-        return self.least_side, self.most_side, self.longest_side
 
     def batch(self, n_pixels: int, on_host: bool) -> int:
         """Return how many pictures the network takes at a time."""
@@ -240,7 +217,7 @@ class Network(ArrayTransformer):
         self : Network
             The transformer, ready to transform.
         """
-        engine = engine_for(model, self._normalization(), again=True)
+        engine = engine_for(model, self.normalize, again=True)
         if engine.digest != self.digest_:
             raise ValueError(
                 f"This {type(self).__name__} was fitted with {self.network_}, whose weights have "
@@ -259,7 +236,7 @@ class Network(ArrayTransformer):
         """Return the outputs of layers for samples in memory, pooled where asked for."""
         engine, layout = self._engine(), self._layout()
         X = layout.thinned(X, self.frames)
-        stays = is_torch_array(X) and device(X).type != "cpu" and isinstance(engine, TorchEngine)
+        stays = is_torch_array(X) and X.device.type != "cpu" and isinstance(engine, TorchEngine)
         work = X if stays else to_numpy(X)
         shape = tuple(int(size) for size in X.shape)
         batch = SETTINGS.batch(math.prod(self.size_), is_numpy(work))
@@ -311,27 +288,10 @@ class Network(ArrayTransformer):
                 f"This {type(self).__name__} has no network, because weights are never stored: "
                 f"give it {which} by use()."
             )
-        return engine_for(self.model, self._normalization(), again=again)
+        return engine_for(self.model, self.normalize, again=again)
 
     def _layout(self) -> Layout:
         return Layout.of((1, *self.sample_shape_), self.space, type(self).__name__)
-
-    def _normalization(self) -> Normalization | None:
-        given = self.normalize
-        if given is None or (isinstance(given, str) and given in NORMALIZATIONS):
-            return None if given is None else NORMALIZATIONS[given]
-        try:
-            mean, deviation = (tuple(float(value) for value in each) for each in given)
-        except (TypeError, ValueError):
-            mean, deviation = (), ()
-        finite = all(map(math.isfinite, mean + deviation)) and all(each > 0 for each in deviation)
-        if isinstance(given, str) or len(mean) != len(deviation) or not mean or not finite:
-            raise ValueError(
-                f"The 'normalize' parameter of {type(self).__name__} must be None, one of "
-                f"{', '.join(map(repr, NORMALIZATIONS))}, or means and positive deviations of the "
-                f"channels. Got {given!r} instead."
-            )
-        return mean, deviation
 
     def _fitting(self, size: Any, layout: Layout, shape: tuple[int, ...]) -> tuple[int, int]:
         """Return height and width that pictures of samples of this shape are resized to."""
@@ -340,7 +300,7 @@ class Network(ArrayTransformer):
 
     def _check_params(self) -> None:
         super()._check_params()
-        self._normalization()
+        normalization_of(self.normalize)
         fitting_size(self.size, (1, 1), SETTINGS.sides, type(self).__name__)
 
     def _check_state(self) -> None:
