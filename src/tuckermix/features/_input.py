@@ -28,8 +28,10 @@ from tuckermix._threads import gather_rows, one_blas_thread
 from tuckermix._validation import (
     EVERY_TRANSFORMER,
     Fields,
+    Rules,
     check_axes,
     check_fields,
+    check_rules,
     check_same_library,
     check_sample_shape,
 )
@@ -55,7 +57,7 @@ class ArrayTransformer(TransformerMixin, BaseEstimator):
         ``X.shape[1]``, as scikit-learn sets it.
     """
 
-    _rules: ClassVar[dict[str, Callable[..., Any]]] = {}
+    _rules: ClassVar[Rules] = {}
     """The rules of parameters, called with the value, the name and the class."""
 
     _fields: ClassVar[Fields] = {}
@@ -113,8 +115,7 @@ class ArrayTransformer(TransformerMixin, BaseEstimator):
 
     def _check_params(self) -> None:
         """Raise where parameters break a rule."""
-        for name, rule in self._rules.items():
-            rule(getattr(self, name), name, type(self).__name__)
+        check_rules(self)
 
     def _check_state(self) -> None:
         """Raise if what a file gave cannot be what `fit` sets."""
