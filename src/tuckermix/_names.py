@@ -16,8 +16,11 @@ OUTLIERS = ("keep", "label")
 (IMPUTE,) = MISSING = ("impute",)
 """What is done with gaps, where they are not refused."""
 
-SCALES = ("sample", "dataset", "unit")
+SAMPLE, DATASET, UNIT = SCALES = ("sample", "dataset", "unit")
 """Over what intensities are brought to one range."""
+
+AS_STORED, COLUMNS = "none", "columns"
+"""What else is done with values while they are read: nothing, or standardise the columns."""
 
 PIXELS, SCATTERING, LOG_SCATTERING = FEATURES = ("pixels", "scattering", "log-scattering")
 """The views that are words of ``--features``; `tuckermix.features.registry` says what they are."""
@@ -27,6 +30,9 @@ VIEWS = ("auto", "tensors", "pixels", "scattering")
 
 STOP, SKIP = ON_ERROR = ("stop", "skip")
 """Ways to go on at a file of a folder that cannot be read."""
+
+CROP, PAD, STRETCH = FITS = ("crop", "pad", "stretch")
+"""Ways to give pictures of other proportions one size."""
 
 KINDS = ("auto", "signal", "image", "colour", "channels", "volume", "video")
 """Ways to draw a sample; "auto" goes by its shape."""

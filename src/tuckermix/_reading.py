@@ -34,22 +34,17 @@ SAVE_AGAIN = "Get the file again, or open it in the program that made it and sav
 """The remedy for a file that a parser does not take."""
 
 Path = str | os.PathLike[str]
-Shape = tuple[int, ...]
 
 
 class ReadError(ValueError):
     """A file that cannot be read as samples; the message names the file and the remedy."""
 
-    shapes: tuple[Shape, ...] = ()
-    """The shapes of two samples, where the problem is that they differ."""
-
 
 class Refusal(ReadError):
     """Something that is not read: problem and remedy. `reading` puts the name of the file to it."""
 
-    def __init__(self, problem: str, remedy: str = AGAIN, shapes: tuple[Shape, ...] = ()) -> None:
+    def __init__(self, problem: str, remedy: str = AGAIN) -> None:
         super().__init__(problem, remedy)
-        self.shapes = shapes
 
     def __str__(self) -> str:
         return "{}. {}.".format(*self.args)
@@ -181,6 +176,4 @@ def reading(path: Path) -> Iterator[None]:
             raise
         full = isinstance(error, MemoryError) or getattr(error, "errno", None) == errno.ENOMEM
         found = _no_memory(path) if full else explained(error)
-        named = read_error(path, *found.args)
-        named.shapes = found.shapes
-        raise named from error
+        raise read_error(path, *found.args) from error

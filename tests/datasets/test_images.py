@@ -1,3 +1,4 @@
+import importlib.util
 import io
 
 import numpy as np
@@ -52,12 +53,12 @@ def test_colour(tmp_path):
     expected = np.rint(colour @ [0.299, 0.587, 0.114])
     assert np.abs(read(tmp_path, grey=True).X[0] - expected).max() <= 1
     save(tmp_path / "b.png", grey)
-    with pytest.raises(
-        ReadError,
-        match=r"'a.png' has shape \(6, 5, 3\) and 'b.png' has shape "
-        r"\(6, 5\). Pass grey=True .* or grey=False",
-    ):
-        read(tmp_path)
+    data = read(tmp_path)
+    assert np.array_equal(data.X, read(tmp_path, grey=False).X)
+    assert data.extra["reading"]["grey"] is False
+    assert data.extra["notes"] == [
+        "1 of 2 files are in colour: the others got three equal colours. To change this: grey=True."
+    ]
     assert read(tmp_path, grey=True).X.shape == (2, 6, 5)
     assert np.array_equal(read(tmp_path, grey=True).X[1], grey)
     assert np.array_equal(read(tmp_path, grey=False).X[1], np.repeat(grey[..., None], 3, 2))
@@ -66,12 +67,15 @@ def test_colour(tmp_path):
 def test_sizes(tmp_path):
     save(tmp_path / "a.png", np.full((6, 5), 40, np.uint8))
     save(tmp_path / "b.png", np.full((4, 5), 90, np.uint8))
-    with pytest.raises(
-        ReadError,
-        match=r"'a.png' has shape \(6, 5\) and 'b.png' has shape \(4, 5\)"
-        r". Pass size=\(height, width\)",
-    ):
-        read(tmp_path)
+    data = read(tmp_path)
+    assert data.X.shape == (2, 5, 6)  # the mean of the proportions, and the usual longest side
+    (note,) = data.extra["notes"]
+    assert note == (
+        "Pictures of 4 × 5 to 6 × 5 were scaled and cropped to 5 × 6. To change this: "
+        "size=(height, width), fit='pad'."
+    )
+    with pytest.raises(ReadError, match=r"'a.png' has shape \(6, 5\) and 'b.png' has shape"):
+        read(tmp_path, size="original")
     assert np.array_equal(read(tmp_path, size=(3, 4)).X, np.full((2, 3, 4), [[[40]], [[90]]]))
     assert read(tmp_path, size=7).X.shape == (2, 7, 7)
 
@@ -79,7 +83,7 @@ def test_sizes(tmp_path):
 def test_resizing_averages(tmp_path):
     fine = picture(0, (64, 64), np.uint16)
     Image.fromarray(fine).save(tmp_path / "a.png")
-    coarse = read(tmp_path, size=8).X[0]
+    coarse = read(tmp_path, size=8, fit="stretch").X[0]
     assert coarse.dtype == np.uint16
     assert coarse.mean() == pytest.approx(fine.mean(), rel=0.02)
     assert coarse.std() < 0.3 * fine.std()  # averages of noise, not samples of it
@@ -103,7 +107,10 @@ def test_other_modes(tmp_path):
     assert np.array_equal(read(tmp_path / "0").X[0], 255 * (grey > 100))
     assert np.array_equal(read(tmp_path / "1").X[0], grey)
     assert np.array_equal(read(tmp_path / "2").X[0], grey)
-    assert np.array_equal(read(tmp_path / "3").X[0], picture(0, (6, 5, 4))[..., :3])
+    *colours, alpha = np.moveaxis(picture(0, (6, 5, 4)).astype(float), 2, 0)
+    on_white = 255 - (255 - np.stack(colours, 2)) * alpha[..., None] / 255
+    assert np.abs(read(tmp_path / "3").X[0] - on_white).max() <= 1
+    assert "are white" in read(tmp_path / "3").extra["notes"][0]
     assert read(tmp_path / "4").X.shape == (1, 6, 5, 3)
     assert np.array_equal(read(tmp_path / "5").X[0], picture(1, (6, 5), np.uint16))
 
@@ -115,13 +122,19 @@ def test_pictures_are_turned_upright(tmp_path):
     assert np.array_equal(read(tmp_path).X[0], np.rot90(picture(0), -1))
 
 
-def test_mixed_depths_take_the_larger(tmp_path):
+def test_mixed_depths_are_scaled_one_by_one(tmp_path):
     save(tmp_path / "a.png", picture(0))
-    save(tmp_path / "b.png", picture(1, dtype=np.uint16))
+    save(tmp_path / "b.png", picture(0).astype(np.uint16) * 100 + 7)
+    save(tmp_path / "c.png", np.full((6, 5), 9, np.uint8))
     data = read(tmp_path)
-    assert data.X.dtype == np.uint16
-    assert np.array_equal(data.X[0], picture(0))
-    assert np.array_equal(data.X[1], picture(1, dtype=np.uint16))
+    assert data.X.dtype == np.uint8
+    assert np.array_equal(data.X[0], data.X[1])
+    assert (data.X[0].min(), data.X[0].max(), data.X[2].max()) == (0, 255, 0)
+    assert data.extra["reading"]["scale"] == "sample"
+    assert "values of type uint16 and uint8: each" in data.extra["notes"][0]
+    stored = read(tmp_path, scale="none")
+    assert stored.X.dtype == np.uint16
+    assert np.array_equal(stored.X[:2], [picture(0), picture(0).astype(np.uint16) * 100 + 7])
 
 
 @pytest.mark.parametrize("compression", [None, "zlib", "lzw"])
@@ -212,7 +225,10 @@ def test_limits(tmp_path):
     with pytest.raises(
         ReadError, match=r"13 samples of shape \(100, 100\) would take 130000 bytes"
     ):
-        read(tmp_path, max_bytes=129_999)
+        read(tmp_path, size="original", max_bytes=129_999)
+    data = read(tmp_path, max_bytes=129_999)
+    assert 4 * data.X.size <= 129_999 / 2
+    assert "which fits into memory" in data.extra["notes"][0]
 
 
 def test_long_files(tmp_path):
@@ -223,12 +239,80 @@ def test_long_files(tmp_path):
         read(tmp_path, max_bytes=99_999)
 
 
-def test_other_refusals(tmp_path):
-    frames = [Image.fromarray(picture(index)) for index in range(3)]
-    frames[0].save(tmp_path / "a.gif", save_all=True, append_images=frames[1:])
-    with pytest.raises(ReadError, match=r"a.gif: it is an animation of 3 frames. Convert it"):
+def animation(path, n_frames, seed=0):
+    frames = [Image.fromarray(picture(seed + index, (6, 5, 3))) for index in range(n_frames)]
+    frames[0].save(path, save_all=True, append_images=frames[1:])
+    with Image.open(path) as stored:
+        found = []
+        for index in range(n_frames):
+            stored.seek(index)
+            found.append(np.asarray(stored.convert("RGB")))
+    return np.array(found)
+
+
+def test_animations(tmp_path):
+    """Among pictures one frame of them is taken; a folder of them holds videos of one length."""
+    frames = [animation(tmp_path / f"{name}.gif", count) for name, count in (("a", 3), ("b", 5))]
+    animation(tmp_path / "c.gif", 3)
+    data = read(tmp_path)
+    assert (data.X.shape, data.extra["kind"]) == ((3, 3, 6, 5, 3), "video")
+    assert np.array_equal(data.X[:2], [frames[0], frames[1][[0, 2, 4]]])
+    assert data.extra["notes"] == [
+        "Files have 3 to 5 frames: 3 of each were taken, evenly spaced. To change this: frames=..."
+    ]
+    assert np.array_equal(read(tmp_path, frames=1).X, [frames[0][0], frames[1][0], frames[0][0]])
+    for name in "defg":
+        save(tmp_path / f"{name}.png", picture(9))
+    data = read(tmp_path)
+    assert np.array_equal(data.X[:2], [frames[0][0], frames[1][0]])
+    assert "3 of 7 files have several frames or pages: one picture" in data.extra["notes"][0]
+    assert data.extra["reading"]["frames"] == 1
+    for name in "efg":
+        (tmp_path / f"{name}.png").unlink()
+    assert read(tmp_path).extra["skipped"] == [
+        ("d.png", "it is a single picture among videos or stacks: frames=1 takes pictures only")
+    ]
+
+
+def test_proportions_are_kept_unless_asked_for(tmp_path):
+    wide = np.zeros((40, 80), np.uint8)
+    wide[:, 20:60] = 200
+    save(tmp_path / "a.png", wide)
+    assert read(tmp_path, size=40).X.min() == 200  # the middle
+    padded = read(tmp_path, size=80, fit="pad").X[0]
+    assert np.array_equal(padded[20:60], wide)
+    assert np.ptp(padded[:20]) == 0  # bars of one value
+    assert (read(tmp_path, size=40, fit="stretch").X == 0).mean() == pytest.approx(0.5, abs=0.1)
+    with pytest.raises(ValueError, match="The 'fit' parameter of read must be one of"):
+        read(tmp_path, fit="fold")
+
+
+def test_the_longest_side_is_limited(tmp_path):
+    """Large photographs are decoded in small, upright, with the same values up to resampling."""
+    y, x = np.mgrid[:600, :800]
+    shown = np.stack([x / 4, y / 4, (x + y) / 8], axis=2).astype(np.uint8)
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    Image.fromarray(np.rot90(shown)).save(tmp_path / "a.jpg", exif=exif, quality=95)
+    Image.fromarray(shown).save(tmp_path / "b.png")
+    Image.fromarray(shown).save(tmp_path / "c.jpg", format="MPO", save_all=True, append_images=[
+        Image.fromarray(shown[::4, ::4])])  # fmt: skip
+    data = read(tmp_path)
+    assert data.X.shape == (3, 96, 128, 3)
+    expected = np.asarray(Image.fromarray(shown).resize((128, 96), Image.Resampling.BILINEAR))
+    assert np.abs(data.X.astype(float) - expected).max() < 6
+    assert "Pictures of 600 × 800 were scaled to 96 × 128" in data.extra["notes"][0]
+    again = read(tmp_path, **data.extra["reading"])
+    assert np.array_equal(again.X, data.X)
+    assert again.extra["notes"] == []
+
+
+def test_heic_names_what_it_needs(tmp_path):
+    if importlib.util.find_spec("pillow_heif") is not None:
+        pytest.skip("pillow-heif is installed")
+    (tmp_path / "a.heic").write_bytes(b"\0\0\0\x18ftypheic" + bytes(40))
+    with pytest.raises(ReadError, match=r"a.heic: it is HEIC.* Install pillow-heif, or convert"):
         read(tmp_path)
-    (tmp_path / "a.gif").unlink()
 
 
 def test_files_beside_subfolders_give_no_classes(tmp_path):
@@ -255,29 +339,42 @@ def test_one_broken_image_need_not_stop_a_folder(tmp_path):
     whole = (tmp_path / "x" / "0.png").read_bytes()
     (tmp_path / "x" / "0.png").write_bytes(whole[: len(whole) // 2])
     (tmp_path / "y" / "3.png").write_bytes(b"text")
-    with pytest.raises(ReadError, match=r"x/0\.png"):
+    with pytest.raises(ReadError, match=r"y/3\.png"):  # headers come first
         read(tmp_path)
     data = read(tmp_path, on_error="skip")
     assert np.array_equal(data.X, [picture(1), picture(2)])
     assert (data.names, data.class_names) == (["x/1.png", "y/2.png"], ["x", "y"])
-    (first, why), (second, other) = data.extra["skipped"]
-    assert (first, second) == ("x/0.png", "y/3.png")
-    assert why.startswith("it is damaged or not what its name says")
-    assert other.startswith("it is not an image")
+    skipped = dict(data.extra["skipped"])
+    assert list(skipped) == ["x/0.png", "y/3.png"]
+    assert skipped["x/0.png"].startswith("it is damaged or not what its name says")
+    assert skipped["y/3.png"].startswith("it is not an image")
     for name in data.names:
         (tmp_path / name).write_bytes(b"text")
     with pytest.raises(
-        ReadError, match=r"none of its 4 images can be read, neither 'x/0.png': it is damaged"
+        ReadError, match=r"none of its 4 images can be read, neither 'x/1.png': it is not an image"
     ):
         read(tmp_path, on_error="skip")
 
 
-def test_pages_among_images_are_told(tmp_path):
+def test_pages_among_images_give_the_middle_one(tmp_path):
     save(tmp_path / "a.png", picture(0))
-    tifffile.imwrite(tmp_path / "b.tif", picture(0, (4, 6, 5)), photometric="minisblack")
-    for grey in (None, True):
-        with pytest.raises(ReadError, match=r"Take 'b\.tif' out of the folder, or save its pages"):
-            read(tmp_path, grey=grey)
+    pages = picture(0, (5, 6, 5))
+    tifffile.imwrite(tmp_path / "b.tif", pages, photometric="minisblack")
+    assert np.array_equal(read(tmp_path).X, [picture(0), pages[2]])
+    tifffile.imwrite(tmp_path / "c.tif", picture(0, (2, 4, 6, 5)), photometric="minisblack")
+    tifffile.imwrite(tmp_path / "d.tif", picture(0, (2, 6, 5)), photometric="minisblack",
+                     metadata={"axes": "CYX"})  # fmt: skip
+    data = read(tmp_path)
+    assert data.names == ["a.png", "b.tif"]
+    assert [name for name, _ in data.extra["skipped"]] == ["c.tif", "d.tif"]
+
+
+def test_stacks_of_unequal_length(tmp_path):
+    pages = picture(0, (9, 6, 5))
+    for name, count in (("a", 9), ("b", 5), ("c", 5)):
+        tifffile.imwrite(tmp_path / f"{name}.tif", pages[:count], photometric="minisblack")
+    data = read(tmp_path)
+    assert np.array_equal(data.X, [pages[::2], pages[:5], pages[:5]])
 
 
 def test_channels_of_images(tmp_path):

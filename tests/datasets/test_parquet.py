@@ -42,6 +42,28 @@ def test_a_column_for_each_pixel(save):
     assert data.class_names == ["u", "v"]
 
 
+@pytest.mark.parametrize("kind", [np.uint8, np.float32, np.float64])
+def test_tables_of_all_forms_give_the_same(save, tmp_path, kind):
+    X = (100 * np.random.default_rng(0).random((20, 3)) * [1, 2, 0.01]).astype(kind)
+    path = save(**dict(zip("abc", X.T, strict=True)))
+    flat = read(path)
+    nested = read(save(image=list(X)))
+    lines = [",".join(str(float(value)) for value in row) for row in X]
+    (tmp_path / "t.csv").write_text("\n".join(["a,b,c", *lines]))
+    text = read(tmp_path / "t.csv")
+    for other in (flat, nested):
+        assert np.array_equal(text.X, other.X)
+        assert (text.X.dtype, text.extra) == (other.X.dtype, other.extra)
+
+
+def test_dates_and_texts_are_refused_by_name(save):
+    day = pa.array([0, 1], pa.timestamp("s"))
+    path = save(a=[1.0, 2.0], day=day, city=["Rome", "Oslo"])
+    with pytest.raises(ReadError, match=r"'day' \(dates\), 'city' \(texts\)\. .* drop='day,city'"):
+        read(path)
+    assert read(path, drop="day,city").X.tolist() == [[1], [2]]
+
+
 def test_a_column_of_paths(save, tmp_path):
     X = np.random.default_rng(0).random((4, 3, 2))
     for index, sample in enumerate(X):

@@ -85,7 +85,11 @@ def test_names_beside_pixels(tmp_path):
         ("a,a\n1,2\n", {}, "two of its columns have one name"),
         ("a,b\n", {}, "it has a heading and no rows"),
         ("a,b\n1\n", {}, "row 2 has 1 cells, and the first has 2"),
-        ("a,b\n1,2\n1,x\n", {}, "row 3 holds a text where the rows above it hold numbers"),
+        (
+            "a,b\n1,2\n1,x\n",
+            {},
+            "row 3 holds a text in the column 'b', where .* leave the column out with drop='b'",
+        ),
         ("a,b\nx,y\n", {}, "neither a column of paths nor one of numbers"),
         ("a,b\n1,2\n", {"key": "c"}, "it has no column 'c'. Set key to one of these: a, b"),
         ("a,b\n1,2\n", {"label_key": "c"}, "it has no column 'c'. Set label_key to one of"),
@@ -95,6 +99,12 @@ def test_names_beside_pixels(tmp_path):
         ("path,b\nx.txt,1\n", {"key": "path"}, "files like 'x.txt' hold no samples"),
         ("path,b\nx.png,1\ny.npy,2\n", {"key": "path"}, "it holds images, like 'x.png', and arr"),
         ("path,b\nx.png,1\n", {"key": "path"}, "it does not exist"),
+        ("a,b\n1,2\n", {"drop": "c"}, "it has no column 'c'. Set drop to one of these: a, b"),
+        (
+            "a,city,day\n1,Rome,2020-02-01\n2,Oslo,2020-02-03\n",
+            {},
+            r"'city' \(texts such as 'Rome'\), 'day' \(dates such .* drop='city,day', ",
+        ),
         ("a,b\n" + 99 * "1,2\n", {"max_bytes": 200}, "rows take 224 bytes in memory"),
     ],
 )
@@ -102,6 +112,51 @@ def test_tables_refused(tmp_path, text, options, message):
     (tmp_path / "t.csv").write_text(text)
     with pytest.raises(ReadError, match=message):
         read(tmp_path / "t.csv", **options)
+
+
+def test_columns_that_are_left_out(tmp_path):
+    (tmp_path / "t.csv").write_text("a,city,day,b\n1,Rome,2020-02-01,4\n2,Oslo,2020-02-03,5\n")
+    for drop in ("city,day", ["day", "city"]):
+        data = read(tmp_path / "t.csv", drop=drop)
+        assert data.X.tolist() == [[1, 4], [2, 5]]
+        assert read(tmp_path / "t.csv", **data.extra["reading"]).X.tolist() == data.X.tolist()
+
+
+def test_columns_of_different_scales_are_standardised(tmp_path):
+    X = np.random.default_rng(0).normal(size=(30, 3)) * [1, 100, 5] + [0, 9, 3]
+    lines = [",".join(map(repr, map(float, row))) for row in X]
+    (tmp_path / "t.csv").write_text("\n".join(["a,b,c", *lines]))
+    data = read(tmp_path / "t.csv")
+    np.testing.assert_allclose(data.X, (X - X.mean(axis=0)) / X.std(axis=0), atol=1e-9)
+    assert "each was brought to mean 0 and deviation 1. To keep" in data.extra["notes"][0]
+    assert np.array_equal(read(tmp_path / "t.csv", scale="none").X, X)
+    # New rows are brought to the scale of the first ones.
+    (tmp_path / "new.csv").write_text("\n".join(["a,b,c", *lines[:4]]))
+    new = read(tmp_path / "new.csv", **data.extra["reading"])
+    assert np.array_equal(new.X, data.X[:4])
+    (tmp_path / "less.csv").write_text("a,b\n1,2\n")
+    with pytest.raises(ReadError, match="the scale is that of 3 columns"):
+        read(tmp_path / "less.csv", **data.extra["reading"])
+    plain = read(tmp_path / "t.csv", drop="b")  # one scale, up to a factor of ten
+    assert np.array_equal(plain.X, X[:, [0, 2]])
+    assert np.allclose(read(tmp_path / "t.csv", drop="b", scale="columns").X.std(axis=0), 1)
+
+
+def test_pixels_keep_their_values_and_may_be_pictures(tmp_path):
+    X = np.random.default_rng(0).integers(-256, 256, (30, 64)).clip(0)
+    X[:, :8] = 0
+    X[0, 0] = 1  # the border varies less
+    names = ",".join(f"p{index}" for index in range(64))
+    lines = [",".join(map(str, [row, *pixels])) for row, pixels in enumerate(X.tolist())]
+    (tmp_path / "t.csv").write_text("\n".join([f",{names}", *lines]))  # as pandas writes it
+    data = read(tmp_path / "t.csv")
+    assert np.array_equal(data.X, X)
+    assert data.X.dtype == np.uint8
+    assert data.extra["notes"] == [
+        "The column that numbers the rows was left out.",
+        "64 columns may be pictures of 8 × 8. To see them so: sample_shape=(8, 8).",
+    ]
+    assert np.array_equal(read(tmp_path / "t.csv", sample_shape=(8, 8)).X, X.reshape(30, 8, 8))
 
 
 def test_a_key_that_holds_numbers():

@@ -320,7 +320,7 @@ class Parquet(Parser):
             texts = [value or "" for value in column.to_pylist()]
             yield {}, _as_text(texts, name, self.limit)
             return
-        if kind == "other":
+        if kind in ("date", "other"):
             raise Refusal(f"the column {name!r} holds neither numbers nor texts", "Leave it out")
         shape = [len(column)]
         while isinstance(column.type, _lists()):
@@ -345,12 +345,14 @@ def _lists() -> Any:
 
 
 def _kind_of_column(type_: Any) -> str:
-    """Return "number", "text", "list" (of numbers) or "other"."""
+    """Return "number", "text", "list" (of numbers), "date" or "other"."""
     from pyarrow import types
 
     inner = type_.value_type if types.is_dictionary(type_) else type_
     if types.is_string(inner) or types.is_large_string(inner):
         return "text"
+    if types.is_temporal(inner):
+        return "date"
     while isinstance(inner, _lists()):
         inner = inner.value_type
     number = types.is_integer(inner) or types.is_floating(inner) or types.is_boolean(inner)

@@ -6,20 +6,27 @@ import io
 import itertools
 import math
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from importlib import import_module
 from typing import Any, BinaryIO
 
 import numpy as np
 
 from tuckermix._axes import arrange, chosen_axes, kind_of
+from tuckermix._names import CROP, SAMPLE, STRETCH
 from tuckermix._optional import require
-from tuckermix._pixels import fitted, match, resize
+from tuckermix._pixels import eight_bits, fitted, match, resize
 from tuckermix._reading import Refusal, check_fits, open_regular
 from tuckermix._sandbox.arrays import Answers, Parser, Region, in_pieces, part
 
-FORMATS = ("PNG", "JPEG", "BMP", "PPM", "GIF", "WEBP")
+FORMATS = ("PNG", "JPEG", "MPO", "BMP", "PPM", "GIF", "WEBP", "AVIF", "HEIF")
+PLUGINS = ("PIL.WebPImagePlugin", "PIL.AvifImagePlugin")
 # Left to itself, Pillow also tries formats that start other programs, such as PostScript.
 CONTAINERS = "avi,mov,matroska,webm,mpeg,mpegvideo,mpegts,ogg,m4v"
 # FFmpeg also knows playlists, which name other files and hosts.
+STILL = ("MPO", "HEIF")  # formats of cameras, whose further frames are previews and the like
+ORIENTATION, TURNED = 0x0112, (5, 6, 7, 8)  # the tag of EXIF, and its values for upright pictures
+DEEP_MODES = {"I;16": "<u2", "I;16B": "<u2", "I": "<i4", "F": "<f4"}
 TIFF_STARTS = (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")
 MAX_CHANNELS = 4
 COPIES = 3  # of an image: decoded, handed over, turned upright
@@ -32,11 +39,18 @@ class Picture(Parser):
     """One image of a folder: by Pillow, or by tifffile."""
 
     needs = ("PIL.Image", "Reading images", "io", "pillow")
+    formats: Sequence[str] = ()
 
     @classmethod
     def load(cls) -> None:
         super().load()
         cls.library.preinit()
+        for name in PLUGINS:
+            with suppress(ImportError):
+                import_module(name)
+        with suppress(ImportError):
+            import_module("pillow_heif").register_heif_opener()
+        cls.formats = [name for name in FORMATS if name in cls.library.OPEN]
 
     def _opened(self, stream: BinaryIO) -> Any:
         Image = self.library
@@ -44,13 +58,18 @@ class Picture(Parser):
         stream.seek(0)
         check_fits("the file itself", length, self.limit)
         try:
-            image = Image.open(stream, formats=FORMATS)
+            image = Image.open(stream, formats=self.formats)
         except Image.DecompressionBombError as error:
             raise Refusal(
                 f"it has more than {2 * (Image.MAX_IMAGE_PIXELS or 0)} pixels, where Pillow stops",
                 "Make it smaller",
             ) from error
         except Image.UnidentifiedImageError as error:
+            if self.path.lower().endswith((".heic", ".heif")) and "HEIF" not in self.formats:
+                raise Refusal(
+                    "it is HEIC, which needs one more package",
+                    "Install pillow-heif, or convert it to JPEG",
+                ) from error
             raise Refusal(
                 "it is not an image, or of a kind that is not read here",
                 "Remove it from the folder, or convert it to PNG",
@@ -60,14 +79,45 @@ class Picture(Parser):
         check_fits(f"its {width} x {height} pixels", declared, self.limit)
         return image
 
+    def answer_look(self) -> Answers:
+        """Say what the header says: axes, their lengths, whether it is in colour, and its type."""
+        with open_regular(self.path) as stream:
+            if stream.read(4) in TIFF_STARTS:
+                tiff = Tiff(self.path, self.limit)
+                said = {"axes": tiff.axes, "shape": tiff.shape, "type": tiff.dtype.str}
+                yield {**said, "colour": tiff.colour}, None
+                return
+            image = self._opened(stream)
+            n_frames, colour = _n_frames(image), _in_colour(image)
+            # Without the test, Pillow decodes a PNG to look for EXIF at its end.
+            known = image.format != "PNG" or "exif" in image.info
+            turned = known and image.getexif().get(ORIENTATION) in TURNED
+            shape = (*((n_frames,) if n_frames > 1 else ()), *image.size[:: 1 if turned else -1])
+            yield (
+                {
+                    "axes": "T" * (n_frames > 1) + "YX" + "C" * colour,
+                    "shape": (*shape, 3) if colour else shape,
+                    "colour": colour,
+                    "type": DEEP_MODES.get(image.mode, "|u1"),
+                    "clear": bool(image.has_transparency_data),
+                },
+                None,
+            )
+
     def answer_read(
         self,
         axes: str | None,
         channels: Sequence[int | str] | None,
         grey: bool | None,
         size: tuple[int, int] | None,
+        fit: str,
+        scale: str | None,
+        places: int | list[int] | None,
     ) -> Answers:
-        """Read it: (height, width), colours in a last axis of 3, pages of a volume first."""
+        """Read it: (height, width), colours in a last axis of 3, pages of a volume first.
+
+        `places` are entries of the first axis: one loses the axis.
+        """
         with open_regular(self.path) as stream:
             if stream.read(4) in TIFF_STARTS:
                 tiff = Tiff(self.path, self.limit)
@@ -76,8 +126,8 @@ class Picture(Parser):
                 image = tiff[tuple(slice(0, size) for size in tiff.shape)]
                 found, colour, names = tiff.axes, tiff.colour, tiff.channels
             else:
-                image, names = self._decoded(stream), []
-                found, colour = ("YXC", True) if image.ndim == 3 else ("YX", False)
+                (image, found), names = self._decoded(stream, places, size, fit), []
+                colour, places = image.ndim > 2, None
                 if axes not in (None, found):
                     raise Refusal(
                         f"its axes are {found}, and axes={axes!r} was asked for",
@@ -86,7 +136,12 @@ class Picture(Parser):
         image, letters = arrange(
             image, chosen_axes(axes, found, image.shape), None, channels, names
         )
-        image, letters = fitted(image, letters, colour, grey, size)
+        if places is not None:
+            image = image[places]
+            letters = letters[1:] if isinstance(places, int) else letters
+        image, letters = fitted(image, letters, colour, grey, size, fit)
+        if scale == SAMPLE:
+            image = eight_bits(image)
         yield {"kind": kind_of(letters, image.shape)}, image
 
     def answer_small(self, side: int) -> Answers:
@@ -102,7 +157,8 @@ class Picture(Parser):
                 image = tiff[(*middle, *(slice(0, n) for n in tiff.plane))].reshape(tiff.plane)
                 if image.ndim > 2 and not tiff.colour:
                     image = image[..., 0]
-                image = Image.fromarray(_eight_bits(image))
+                image = image if image.dtype == np.uint8 else eight_bits(image)
+                image = Image.fromarray(image)
             else:
                 image = self._opened(stream)
                 if image.mode not in ("L", "RGB"):
@@ -112,56 +168,97 @@ class Picture(Parser):
             ImageOps.exif_transpose(image, in_place=True)
             yield {}, np.ascontiguousarray(image)
 
-    def _decoded(self, stream: BinaryIO) -> np.ndarray:
+    def _decoded(
+        self, stream: BinaryIO, places: Any, size: tuple[int, int] | None, fit: str
+    ) -> tuple[np.ndarray, str]:
+        """Return a still picture, or the frames of an animation, and the axes."""
         from PIL import ImageOps
 
         image = self._opened(stream)
-        n_frames = getattr(image, "n_frames", 1)
-        if n_frames > 1:
-            raise Refusal(
-                f"it is an animation of {n_frames} frames",
-                "Convert it to a video file, or keep one frame",
-            )
-        ImageOps.exif_transpose(image, in_place=True)
-        return _as_array(image)
+        n_frames = _n_frames(image)
+        if n_frames == 1 or isinstance(places, int):
+            image = _reduced(image, size, fit)
+            ImageOps.exif_transpose(image, in_place=True)
+            pixels = _as_array(image)
+            return pixels, "YXC"[: pixels.ndim]
+        wanted = range(n_frames) if places is None else places
+        declared = len(wanted) * image.width * image.height * MAX_CHANNELS
+        check_fits(f"its {len(wanted)} frames", declared, self.limit)
+        frames = []
+        for number in wanted:
+            image.seek(number)
+            shown = _on_white(image) if image.has_transparency_data else image.convert("RGB")
+            frames.append(np.asarray(shown.convert("RGB")))
+        return np.stack(frames), "TYXC"
+
+
+def _n_frames(image: Any) -> int:
+    return 1 if image.format in STILL else int(getattr(image, "n_frames", 1))
+
+
+def _in_colour(image: Any) -> bool:
+    """Tell whether an image that is not decoded has colours, by its mode or its palette."""
+    if image.mode in ("P", "PA"):
+        colours = np.array(image.getpalette("RGB") or [0, 0, 0]).reshape(-1, 3)
+        return bool((colours != colours[:, :1]).any())
+    return image.mode not in ("1", "L", "LA", "La") and image.mode not in DEEP_MODES
+
+
+def _reduced(image: Any, size: tuple[int, int] | None, fit: str) -> Any:
+    """Decode an image at about twice the size that is wanted, which takes a fraction of the time.
+
+    Pictures that are stretched keep each pixel: the tables of the paper depend on them.
+    """
+    if size is None or fit == STRETCH or image.mode not in ("L", "RGB", "CMYK"):
+        return image
+    height, width = size[:: -1 if image.getexif().get(ORIENTATION) in TURNED else 1]
+    nearest = min if fit == CROP else max
+    factor = nearest(image.height / height, image.width / width)
+    if factor < 2:
+        return image
+    before = image.width
+    image.draft(None, (int(2 * before / factor), int(2 * image.height / factor)))
+    steps = int(factor * image.width / before / 2)
+    return image.reduce(steps) if steps > 1 else image
+
+
+def _on_white(image: Any) -> Any:
+    """Return an image with transparent parts, on white."""
+    from PIL import Image
+
+    shown = Image.alpha_composite(
+        Image.new("RGBA", image.size, "white"), image.convert("RGBA")
+    ).convert("RGB")
+    return shown.convert("L") if image.mode[0] in "1L" else shown
 
 
 def _plain(image: Any) -> Any:
     """Return a Pillow image of any mode with 8 bits, on white where it is transparent."""
     from PIL import Image
 
-    if image.mode in ("I", "F") or image.mode.startswith("I;16"):
-        plain = Image.fromarray(_eight_bits(np.asarray(image)))
+    if image.mode in DEEP_MODES:
+        plain = Image.fromarray(eight_bits(np.asarray(image)))
     elif image.has_transparency_data:
-        image = image.convert("RGBA")
-        plain = Image.alpha_composite(Image.new("RGBA", image.size, "white"), image).convert("RGB")
+        plain = _on_white(image)
     else:
         return image.convert("L" if image.mode == "1" else "RGB")
     plain.getexif().update(image.getexif())
     return plain
 
 
-def _eight_bits(values: np.ndarray) -> np.ndarray:
-    """Return grey values or colours of any type as bytes, by their own range."""
-    if values.dtype == np.uint8:
-        return values
-    low, high = np.percentile(values[np.isfinite(values)].astype(np.float64), [0.5, 99.5])
-    shares = (values.astype(np.float64) - low) / (high - low if high > low else 1.0)
-    return np.rint(255 * np.clip(np.nan_to_num(shares), 0, 1)).astype(np.uint8)
-
-
 def _as_array(image: Any) -> np.ndarray:
     """Return a Pillow image as an array: grey without, colour with a last axis of 3."""
-    if image.mode in ("1", "LA", "La"):
-        image = image.convert("L")
-    elif image.mode in ("P", "PA"):
-        image = image.convert("RGB")
-        colours = np.asarray(image)
-        if (colours == colours[..., :1]).all():
-            image = image.convert("L")  # a palette of greys
-    elif image.mode not in ("L", "RGB", "I", "F") and not image.mode.startswith("I;16"):
-        image = image.convert("RGB")
-    return np.asarray(image)
+    palette = image.mode in ("P", "PA")
+    if image.mode in DEEP_MODES:
+        return np.asarray(image)
+    if image.has_transparency_data:
+        image = _on_white(image)
+    elif image.mode not in ("L", "RGB"):
+        image = image.convert("L" if image.mode == "1" else "RGB")
+    pixels = np.asarray(image)
+    if palette and (pixels == pixels[..., :1]).all():
+        return pixels[..., 0]  # a palette of greys
+    return pixels
 
 
 class _Stream(io.BufferedReader):
@@ -319,15 +416,56 @@ class Video(Parser):
 
     needs = ("av", "Reading videos", "io")
 
+    def answer_look(self) -> Answers:
+        """Say what the header and the first frame say."""
+        with self._opened() as (container, stream):
+            count = stream.frames or sum(packet.size > 0 for packet in container.demux(stream))
+        first = next(self._frames(None), None)
+        if first is None:
+            raise Refusal("it has no frames")
+        axes = "TYXC"[: first.ndim + 1]
+        said = {"axes": axes, "shape": (max(1, count), *first.shape), "colour": first.ndim == 3}
+        yield {**said, "type": first.dtype.str}, None
+
+    def answer_read(
+        self,
+        grey: bool | None,
+        size: tuple[int, int] | None,
+        fit: str,
+        scale: str | None,
+        places: int | list[int] | None,
+    ) -> Answers:
+        """Read some of its frames; a file that has fewer than its header says repeats the last."""
+        wanted = None if places is None else np.atleast_1d(places).tolist()
+        found: dict[int, np.ndarray] = {}
+        for number, frame in enumerate(self._frames(grey)):
+            if wanted is None or number in wanted:
+                found[number] = resize(match(frame, grey), size, fit)
+                most = (len(found) if wanted is None else len(wanted)) * found[number].nbytes
+                check_fits("its frames", most, self.limit)
+            if wanted is not None and number >= wanted[-1]:
+                break
+        if not found:
+            raise Refusal("it has no frames")
+        last = max(found)
+        video = np.stack([found.get(one, found[last]) for one in wanted or found])
+        if isinstance(places, int):
+            video = video[0]
+        if scale == SAMPLE:
+            video = eight_bits(video)
+        letters = "TYXC"[isinstance(places, int) :][: video.ndim]
+        yield {"kind": kind_of(letters, video.shape)}, video
+
     def answer_frames(
-        self, grey: bool | None, size: tuple[int, int] | None, most: int | None
+        self, grey: bool | None, size: tuple[int, int] | None, fit: str, most: int | None
     ) -> Answers:
         """Send frames one by one, then an answer without values."""
         for frame in itertools.islice(self._frames(grey), most):
-            yield {"more": True}, resize(match(frame, grey), size)
+            yield {"more": True}, resize(match(frame, grey), size, fit)
         yield {}, None
 
-    def _frames(self, grey: bool | None) -> Iterator[np.ndarray]:
+    @contextmanager
+    def _opened(self) -> Iterator[tuple[Any, Any]]:
         # The stream is handed over open: no name that the file contains is ever opened.
         options = {"format_whitelist": CONTAINERS, "protocol_whitelist": ""}
         with (
@@ -336,7 +474,10 @@ class Video(Parser):
         ):
             if not container.streams.video:
                 raise Refusal("it has no pictures", "Name a file that holds a video")
-            stream = container.streams.video[0]
+            yield container, container.streams.video[0]
+
+    def _frames(self, grey: bool | None) -> Iterator[np.ndarray]:
+        with self._opened() as (container, stream):
             plain = grey or stream.codec_context.pix_fmt in GREY_FORMATS
             self._check(stream.codec_context)
             # The head may say less than the frames have: the decoder must know the limit too.
@@ -344,7 +485,8 @@ class Video(Parser):
             stream.codec_context.options = {"max_pixels": str(most)}
             for frame in container.decode(stream):
                 self._check(frame)
-                yield frame.to_ndarray(format="gray" if plain else "rgb24")
+                pixels = frame.to_ndarray(format="gray" if plain else "rgb24")
+                yield np.rot90(pixels, frame.rotation // 90) if frame.rotation else pixels
 
     def _check(self, one: Any) -> None:
         check_fits("one of its frames", 3 * one.width * one.height, self.limit)

@@ -27,6 +27,9 @@ NETWORK, ALL = "network", "all"
 WORDS = (AUTO, *_names.FEATURES, NETWORK, ALL)
 """The values of --features."""
 
+SCALES = (AUTO, NONE, *_names.SCALES, _names.COLUMNS)
+"""The values of --scale: `read` sees to the first two and to the last."""
+
 FOR_PHOTOS = (
     'Photographs are understood better with a network: pip install "tuckermix[photos]", and give '
     "the same command again."
@@ -81,7 +84,7 @@ def estimator(
     own: dict[str, Any] = {} if network is None else {"network": str(network)}
     if own and features not in (NETWORK, ALL):
         raise UsageError(f"--network needs --features {NETWORK} or {ALL}. Got {features!r}.")
-    check("--scale", scale, (NONE, *_names.SCALES))
+    check("--scale", scale, SCALES)
     usual = {name: getattr(type(settings), name, None) for name in settings}
     given = {name: value for name, value in settings.items() if value != usual[name]}
     shared = {name: given.pop(name) for name in OF_ANY if name in given}
@@ -109,7 +112,7 @@ def estimator(
         steps = []
         model = AutoClustering(number, features=features, random_state=seed, **own, **shared)
         model.check_params()
-    if scale != NONE:
+    if scale in _names.SCALES:
         steps = [Scale(scale), *steps]
     return (make_pipeline(*steps, model) if steps else model), note
 
@@ -165,6 +168,8 @@ def reading_as_before(model: Any, source: str, options: dict[str, Any]) -> dict[
     """Complete the options for reading by those with which the model's own input was read."""
     known = dict(getattr(model, "reading_", None) or {})
     same = known.pop("suffix", None) == Path(source).suffix.lower()
+    if known and "fit" not in known and Path(source).is_dir():  # of a version before plans
+        known = {"size": "original", "fit": _names.STRETCH, "scale": NONE, **known}
     if not Path(source).exists():
         return options  # a dataset by name
     before = {key: value for key, value in known.items() if same or key not in SAME_KIND}

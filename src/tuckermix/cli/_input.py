@@ -61,14 +61,11 @@ def read_input(
             raise UsageError(f"Cannot read {source}: no such file, folder or dataset.") from error
     given = {name: value for name, value in options.items() if value is not None}
     reader = partial(read, source, label_key=label_key, remember=remember, **given)
-    try:
-        data = reader(lazy=True if on_disk else "auto", chunks=chunk)
-        if isinstance(data.X, np.memmap):
-            # A map counts as an array in memory, and integers in it would be converted as a whole.
-            data = reader(chunks=_chunk_of(data.X))
-        return data
-    except ReadError as error:
-        raise with_sizes(error) from error.__cause__
+    data = reader(lazy=True if on_disk else "auto", chunks=chunk)
+    if isinstance(data.X, np.memmap):
+        # A map counts as an array in memory, and integers in it would be converted as a whole.
+        data = reader(chunks=_chunk_of(data.X))
+    return data
 
 
 def _in_chunks(data: Dataset, chunks: int | None) -> Dataset:
@@ -84,17 +81,6 @@ def _in_chunks(data: Dataset, chunks: int | None) -> Dataset:
 def _chunk_of(X: np.ndarray) -> int:
     """Return how many samples make a chunk of the usual size."""
     return max(1, BLOCK_BYTES // max(1, X.nbytes // X.shape[0]))
-
-
-def with_sizes(error: ReadError) -> ReadError:
-    """Complete the remedy for images that differ: a size, and both where colours differ too."""
-    images = [shape[:2] for shape in error.shapes if len(shape) == 2 or shape[2:] == (3,)]
-    if len(images) < 2 or images[0] == images[1]:
-        return error
-    said, size = str(error), f"--size {images[0][0]}x{images[0][1]}"
-    if "grey=True" in said:
-        return ReadError(f"{said} Their sizes differ too: add {size}, or another.")
-    return ReadError(said.replace("size=(height, width)", f"{size}, or another,"))
 
 
 def label_key_of(truth: str | None) -> str | None:

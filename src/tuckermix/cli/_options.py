@@ -13,7 +13,7 @@ from typing import Annotated, Any, get_type_hints
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from tuckermix._names import ON_ERROR
+from tuckermix._names import FITS, ON_ERROR
 from tuckermix.cli._console import UsageError
 
 AUTO, NONE = "auto", "none"
@@ -105,11 +105,24 @@ class Reading(Group):
     sample_shape: Annotated[
         str | None, reads(metavar="SHAPE", help="Unfold flat samples, e.g. 32x32.")
     ]
-    size: Annotated[str | None, reads(metavar="SIZE", help="Resize images, e.g. 64 or 48x64.")]
+    size: Annotated[
+        str | None,
+        reads(
+            metavar="SIZE",
+            help="Bring pictures to this size, e.g. 64 or 48x64, or leave them: original. By "
+            "default the longest side has at most 128 pixels.",
+        ),
+    ]
+    fit: Annotated[
+        str | None,
+        reads(
+            help="Pictures of other proportions: crop (the default), pad or stretch.", words=FITS
+        ),
+    ]
     grey: Annotated[
         bool | None, reads("--grey/--colour", help="Make all images grey, or all colour.")
     ]
-    frames: Annotated[int | None, reads(help="Frames to take of each video.")]
+    frames: Annotated[int | None, reads(help="Frames to take of each video, evenly spaced.")]
     channels: Annotated[
         str | None,
         reads(metavar="LIST", help="Channels to keep, by number or name, e.g. 0,2 or DAPI."),
@@ -121,6 +134,9 @@ class Reading(Group):
             help="What the axes of a stored array mean: N samples, T time, Z depth, Y height, X "
             "width, C channels; e.g. NTYX.",
         ),
+    ]
+    drop: Annotated[
+        str | None, reads(metavar="COLUMNS", help="Columns of a table to leave out, e.g. id,day.")
     ]
     on_error: Annotated[
         str,
@@ -247,9 +263,13 @@ class GroupedTargets(Grouped, TyperGroup):
 def reading(given: Reading) -> dict[str, Any]:
     """Return the options for reading as arguments of `tuckermix.datasets.read`."""
     check("--on-error", given["on_error"], ON_ERROR)
+    if given["fit"] is not None:
+        check("--fit", given["fit"], FITS)
+    size = given["size"]
     return given | {
+        "scale": None,
         "sample_shape": sizes(given["sample_shape"], "--sample-shape"),
-        "size": sizes(given["size"], "--size"),
+        "size": size if size == "original" else sizes(size, "--size"),
         "channels": parse_channels(given["channels"]),
     }
 

@@ -38,7 +38,10 @@ from tuckermix.summary import versions
 DAMAGED = (ValueError, TypeError, KeyError, RecursionError)
 """Errors of records that an older version wrote; they are then computed again."""
 
-READING = ("key", "sample_axis", "sample_shape", "size", "grey", "frames", "channels", "axes")
+READING = (
+    *("key", "sample_axis", "sample_shape", "size", "fit", "grey", "frames", "channels", "axes"),
+    "scale",
+)
 """Options on which it depends what is read of one file."""
 
 

@@ -14,8 +14,8 @@ import typer
 
 from tuckermix import _names
 from tuckermix.cli import _options as options
-from tuckermix.cli._console import EXIT_DONE, EXIT_NOT_WHOLE, Console, UsageError, in_options
-from tuckermix.cli._features import WORDS
+from tuckermix.cli._console import EXIT_DONE, EXIT_NOT_WHOLE, Console, in_options
+from tuckermix.cli._features import SCALES, WORDS
 from tuckermix.features.registry import last_step
 
 if TYPE_CHECKING:
@@ -135,11 +135,12 @@ def cluster(
     scale: Annotated[
         str,
         models(
-            help="Intensities first: none (as they are), sample (each from 0 to 1), dataset (all "
-            "from 0 to 1) or unit (norm one).",
-            words=(options.NONE, *_names.SCALES),
+            help="Values first: none (as they are), sample (each from 0 to 1), dataset (all from 0 "
+            "to 1), unit (norm one), columns (of a table: mean 0, deviation 1) or auto (columns "
+            "of different scales, and pictures of different bit depths).",
+            words=SCALES,
         ),
-    ] = "none",
+    ] = "auto",
     settings: Model,
     seed: Annotated[int, computes(min=0, help="Makes runs repeat.")] = 0,
     device: Annotated[
@@ -186,6 +187,8 @@ def cluster(
 
     settings["ranks"] = options.parse_ranks(settings["ranks"])
     reading = options.reading(given)
+    if scale != options.AUTO:
+        reading["scale"] = scale if scale == _names.COLUMNS else options.NONE
     # All that can be wrong with options is said before minutes of reading.
     model, note = _features.estimator(n_clusters, features, scale, settings, seed, elsewhere)
     options.check("--kind", kind, _names.KINDS)
@@ -211,9 +214,6 @@ def cluster(
             scene = None
             if pixels:
                 data, scene = _input.pixels_of(data)
-            kinds = data.extra.get("dtypes") or {}
-            if len(kinds) > 1 and scale not in ("sample", "unit"):
-                raise UsageError("The images differ in bit depth: add --scale sample.")
             classes = _input.known_classes(truth, data)
         shape = sizes_text(data.sample_shape)
         where = ", left on disk" if is_dask(data.X) else ""

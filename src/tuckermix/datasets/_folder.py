@@ -15,9 +15,6 @@ from tuckermix._reading import ReadError, Refusal, check_fits, reading
 from tuckermix.datasets._dataset import Dataset
 from tuckermix.datasets._options import OneReader, Options
 
-N_COLOURS = 3
-"""The length of the last axis of a colour image."""
-
 LOGGED = 100
 """How often the progress through a folder is logged: once a percent."""
 
@@ -59,7 +56,12 @@ def _walk(folder: Path, prefix: str, suffixes: tuple[str, ...], seen: set[str]) 
 
 
 def stack_files(
-    folder: Path, names: Sequence[str], read_one: OneReader, options: Options, kind: str
+    folder: Path,
+    names: Sequence[str],
+    read_one: OneReader,
+    options: Options,
+    kind: str,
+    skipped: Sequence[tuple[str, str]] = (),
 ) -> Dataset:
     """Read every file and stack them; the first folder of a name is the class.
 
@@ -75,6 +77,8 @@ def stack_files(
         What the caller asked for.
     kind : str
         What the files are called in messages, in the plural.
+    skipped : sequence of (str, str), default=()
+        Files that were left out before, and why.
 
     Returns
     -------
@@ -82,10 +86,9 @@ def stack_files(
         The samples, their names, and labels where there are two subfolders or more.
     """
     X: np.ndarray | None = None
-    dtypes: dict[str, str] = {}
     drawn: set[str] = set()
     read: list[str] = []
-    skipped: list[tuple[str, str]] = []
+    left_out = list(skipped)
     if options.remember is not None:
         read_one = options.remember(read_one)
     for index, name in enumerate(names):
@@ -99,27 +102,25 @@ def stack_files(
         except ReadError as error:
             if options.on_error != SKIP:
                 raise
-            skipped.append((name, str(error).removeprefix(f"Cannot read {path}: ")))
+            left_out.append((name, reason(error, path)))
             continue
         if X is None:
             total = f"{len(names)} samples of shape {sample.shape}"
             check_fits(total, len(names) * sample.nbytes, options.max_bytes, TOTAL_REMEDY)
             X = np.empty((len(names), *sample.shape), dtype=sample.dtype)
         if sample.shape != X.shape[1:]:
-            raise _mismatch(read[0], X.shape[1:], name, sample.shape)
+            shapes = f"{read[0]!r} has shape {X.shape[1:]} and {name!r} has shape {sample.shape}"
+            raise Refusal(
+                f"its files differ: {shapes}",
+                "Bring them to one shape in the program that made them; of pictures, size does so",
+            )
         if not np.can_cast(sample.dtype, X.dtype, "safe"):
             X = X.astype(np.result_type(sample.dtype, X.dtype))
         X[len(read)] = sample
         read.append(name)
         drawn.add(as_what)
-        dtypes.setdefault(str(sample.dtype), name)
     if X is None:
-        first, problem = skipped[0]
-        raise Refusal(
-            f"none of its {len(names)} {kind} can be read, neither {first!r}: "
-            f"{problem.partition('. ')[0]}",
-            problem.partition(". ")[2].rstrip("."),
-        )
+        raise none_read(left_out, kind)
     labels, class_names, notes = _classes(read, kind)
     return Dataset(
         X=X[: len(read)],
@@ -127,11 +128,8 @@ def stack_files(
         names=read,
         class_names=class_names,
         name=folder.resolve().name,
-        # Which types of numbers there were, each with the first file that has it: values of files
-        # with 8 and with 16 bits cannot be compared as they are.
         extra={
-            "dtypes": dtypes,
-            "skipped": skipped,
+            "skipped": left_out,
             "notes": notes,
             "kind": drawn.pop() if len(drawn) == 1 else "auto",
         },
@@ -163,18 +161,16 @@ def numbered(names: Sequence[str]) -> tuple[np.ndarray, list[str]]:
     return np.array([number[name] for name in names], dtype=np.int64), classes
 
 
-def _mismatch(first: str, shape: tuple[int, ...], name: str, other: tuple[int, ...]) -> ValueError:
-    """Explain how two files differ, and which option makes them alike."""
-    colours = {len(shape), len(other)} == {2, 3} and max(shape, other, key=len)[-1] == N_COLOURS
-    remedy = (
-        "Pass grey=True to make all grey, or grey=False to give all three colours"
-        if colours
-        else "Pass size=(height, width) to resize all to one size"
+def reason(error: Exception, path: Path) -> str:
+    """Return why a file is left out, without its name."""
+    return str(error).removeprefix(f"Cannot read {path}: ")
+
+
+def none_read(skipped: Sequence[tuple[str, str]], kind: str) -> Refusal:
+    """Build the refusal of a folder whose files are all left out."""
+    first, problem = skipped[0]
+    problem, _, remedy = problem.partition(". ")
+    return Refusal(
+        f"none of its {len(skipped)} {kind} can be read, neither {first!r}: {problem}",
+        remedy.rstrip("."),
     )
-    if len(shape) != len(other) and not colours:
-        more = first if len(shape) > len(other) else name
-        remedy = f"Take {more!r} out of the folder, or save its pages as single images"
-    if len(shape) == len(other) >= 3 and shape[0] != other[0] and shape[1:] == other[1:]:
-        remedy = "Pass frames=... to take as many from each"
-    problem = f"its files differ: {first!r} has shape {shape} and {name!r} has shape {other}"
-    return Refusal(problem, remedy, (shape, other))

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
+from tuckermix._names import STRETCH
 from tuckermix._pixels import as_grey_values
 from tuckermix._reading import Refusal, open_regular, read_error, reading
 from tuckermix.datasets._dataset import Dataset
@@ -71,7 +72,7 @@ def face_folder(size: tuple[int, int], path: Path) -> Dataset:
     names = [name for name in files_in(path, IMAGE_SUFFIXES) if "ambient" not in name.lower()]
     if not names:
         raise Refusal("the folder holds no images", "Unpack the archive into it")
-    options = Options.checked(size=size, grey=True)
+    options = Options.checked(size=size, grey=True, fit=STRETCH)
     data = read_files(path, names, options)
     if data.labels is None:
         raise Refusal("it has no subfolders", "Keep one folder for each person")
@@ -151,7 +152,7 @@ def videos(n_frames: int, size: tuple[int, int], path: Path) -> Dataset:
     Classes are the first folders, or, where all clips lie in one folder, what stands before the
     number in the names of the files.
     """
-    options = Options.checked(size=size, grey=True, frames=n_frames)
+    options = Options.checked(size=size, grey=True, frames=n_frames, fit=STRETCH)
     readers: list[tuple[frozenset[str], OneReader]] = [
         (VIDEO_SUFFIXES, read_video),
         (ARRAY_SUFFIXES, partial(_clip_array, (n_frames, *size))),

@@ -11,13 +11,16 @@ import numpy as np
 
 from tuckermix._axes import ORDER, check_axes
 from tuckermix._machine import default_limit
-from tuckermix._names import ON_ERROR, STOP
+from tuckermix._names import AS_STORED, COLUMNS, CROP, FITS, ON_ERROR, SAMPLE, STOP
 from tuckermix._reading import Refusal
 from tuckermix._sandbox import Sandbox
 from tuckermix._validation import check_integer
 
 FOR_PICTURES = "These options are for images and videos; leave them out"
 """The remedy for options that do not concern stored arrays."""
+
+ORIGINAL = "original"
+"""The size that leaves pictures as they are."""
 
 OneReader = Callable[[Path, "Options"], tuple[np.ndarray, str]]
 """Reads one file of a folder, given its path and the options: the sample, and how it is drawn."""
@@ -32,10 +35,14 @@ class Options:
     sample_axis: int | None = None
     sample_shape: tuple[int, ...] | None = None
     size: tuple[int, int] | None = None
+    whole: bool = False  # size="original"
+    fit: str = CROP
     grey: bool | None = None
     frames: int | None = None
     channels: tuple[int | str, ...] | None = None
     axes: str | None = None
+    scale: str | dict[str, Any] | None = None
+    drop: tuple[str, ...] | None = None
     lazy: bool | str = False
     chunks: int | None = None
     on_error: str = STOP
@@ -55,8 +62,13 @@ class Options:
             if given.get(name) is not None:
                 given[name] = check_integer(given[name], name, "read")
         given["max_bytes"] = given.get("max_bytes") or default_limit()
+        if given.get("size") == ORIGINAL:
+            given |= {"size": None, "whole": True}
         if given.get("size") is not None:
             given["size"] = check_pair(given["size"], "size", "read")
+        if given.get("drop") is not None:
+            names = given["drop"]
+            given["drop"] = tuple(names.split(",") if isinstance(names, str) else names)
         shape = given.get("sample_shape")
         if shape is not None:
             shape = tuple(shape) if isinstance(shape, tuple | list) else (shape,)
@@ -116,6 +128,11 @@ RULES: dict[str, tuple[str, Callable[[Any], bool]]] = {
     ),
     "sample_axis": ("None or an integer", lambda axis: axis is None or _is_integer(axis)),
     "grey": ("None, True or False", lambda grey: grey in (None, True, False)),
+    "fit": (f"one of {FITS}", lambda fit: fit in FITS),
+    "scale": (
+        f"None, {AS_STORED!r}, {SAMPLE!r}, {COLUMNS!r} or a mean and a deviation by column",
+        lambda scale: scale in (None, AS_STORED, SAMPLE, COLUMNS) or isinstance(scale, dict),
+    ),
     "lazy": ("True, False or 'auto'", lambda lazy: lazy in (True, False, "auto")),
     "remember": ("None or a function", lambda value: value is None or callable(value)),
     "on_error": ("'stop' or 'skip'", lambda action: action in ON_ERROR),

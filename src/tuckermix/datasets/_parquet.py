@@ -53,6 +53,7 @@ def read_parquet(path: Path, options: Options, read_files: FileReader | None) ->
         return options.sandbox.ask("parquet", "read", path, name=name)[1]
 
     key, label = roles(list(kinds), options)
+    kinds = {name: kind for name, kind in kinds.items() if name not in (options.drop or ())}
     lists = _lists(kinds, options)
     texts: dict[str, list[str]] = {}
     if key is not None and kinds[key] == "text":
@@ -74,7 +75,11 @@ def read_parquet(path: Path, options: Options, read_files: FileReader | None) ->
         numbers = np.empty((n_rows, len(names)))
         for place, name in enumerate(names):
             numbers[:, place] = column(name)
-    return samples_of_table(path, Table(texts, names, numbers), options, read_files)
+    words = {"text": "texts", "date": "dates", "other": "neither numbers nor texts"}
+    others = {
+        name: words[kind] for name, kind in kinds.items() if kind in words and name not in told
+    }
+    return samples_of_table(path, Table(texts, names, numbers, others), options, read_files)
 
 
 def _lists(kinds: dict[str, str], options: Options) -> str | None:

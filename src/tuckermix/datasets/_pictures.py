@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import logging
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,17 +12,24 @@ import numpy as np
 from tuckermix._axes import WORDS, arrange, chosen_axes, kind_of, sample_letter
 from tuckermix._pixels import fitted
 from tuckermix._reading import Refusal, check_fits
-from tuckermix._sandbox import Said, question
+from tuckermix._sandbox import question
 from tuckermix.datasets._container import left_on_disk
 from tuckermix.datasets._dataset import Dataset
 from tuckermix.datasets._options import Options
+from tuckermix.datasets._plan import Look, sized
 from tuckermix.datasets._stored import Stored
+
+logger = logging.getLogger(__name__)
 
 TIFF_SUFFIXES = frozenset({".tif", ".tiff"})
 """File names of TIFF."""
 
-IMAGE_SUFFIXES = TIFF_SUFFIXES | frozenset(
-    {".png", ".jpg", ".jpeg", ".bmp", ".pgm", ".ppm", ".pbm", ".pnm", ".gif", ".webp"}
+IMAGE_SUFFIXES = (
+    TIFF_SUFFIXES
+    | frozenset(
+        {".png", ".jpg", ".jpeg", ".jpe", ".jfif", ".bmp", ".pgm", ".ppm", ".pbm", ".pnm", ".gif"}
+    )
+    | frozenset({".webp", ".avif", ".heic", ".heif"})
 )
 """File names of images."""
 
@@ -33,7 +41,27 @@ VIDEO_SUFFIXES = frozenset(
 )
 """File names of videos."""
 
-Finish = Callable[[Said, np.ndarray, Options], tuple[np.ndarray, str]]
+PIXELS = 2**21
+"""Pixels of a frame, by which the time for decoding is estimated."""
+
+
+def is_video(path: Path) -> bool:
+    """Tell a video by its name."""
+    return path.suffix.lower() in VIDEO_SUFFIXES
+
+
+def looks_at(
+    folder: Path, names: Sequence[str], options: Options
+) -> Iterator[tuple[str, Look | Exception]]:
+    """Yield each file with what its header says, or why it cannot be read."""
+    paths = [folder / name for name in names]
+    asked = [question("video" if is_video(path) else "picture", "look", path) for path in paths]
+    # Neighbours in the list share a parser: others would load one after the other.
+    answers = options.sandbox.each(asked)
+    for index, (name, answer) in enumerate(zip(names, answers, strict=True)):
+        if index % 1000 == 0:
+            logger.info("looking at %d of %d files", index, len(names))
+        yield name, answer if isinstance(answer, Exception) else Look.of(answer[0], options)
 
 
 class Ahead:
@@ -46,17 +74,28 @@ class Ahead:
     paths : sequence of Path
         The files in the order in which they are wanted; some may be left out.
     options : Options
-        What the caller asked for.
+        What the caller asked for, or the plan decided.
+    places : sequence of int, list or None, default=()
+        Which entries of its first axis are taken of each file, see `plan`.
     """
 
-    def __init__(self, kind: str, paths: Sequence[Path], options: Options) -> None:
-        asked: dict[str, Any] = {}
-        if kind == "picture":
-            asked = {name: getattr(options, name) for name in ("axes", "channels", "grey", "size")}
-        else:
+    def __init__(
+        self, kind: str, paths: Sequence[Path], options: Options, places: Sequence[Any] = ()
+    ) -> None:
+        if kind == "nifti":
             refuse_for_scans(options)
         self.sandbox = options.sandbox
-        self.questions = [question(kind, "read", path, **asked) for path in paths]
+        self.questions = []
+        for path, wanted in zip(paths, places or [None] * len(paths), strict=True):
+            asked: dict[str, Any] = {}
+            if kind == "picture":
+                names = ["grey", "size", "fit", "scale"]
+                names += [] if is_video(path) else ["axes", "channels"]
+                asked = {name: getattr(options, name) for name in names} | {"places": wanted}
+            one = "video" if kind == "picture" and is_video(path) else kind
+            # A video is decoded up to the last frame that is wanted.
+            decoded = wanted[-1] * PIXELS if isinstance(wanted, list) else 0
+            self.questions.append(question(one, "read", path, decoded, **asked))
         self.places = {path: place for place, path in enumerate(paths)}
         self.next = -1
         self.answers: Iterator[Any] = iter(())
@@ -132,6 +171,10 @@ def read_nifti(path: Path, options: Options) -> Dataset:
 
 def read_video_file(path: Path, options: Options) -> Dataset:
     """Read one video: its frames are the samples, or its clips of `frames` frames."""
+    said, _ = options.sandbox.ask("video", "look", path)
+    look = Look.of(said, options)
+    planes = look.shape[0] * (3 if look.colour and not options.grey else 1)
+    options, notes = sized([look.size], planes, options)
     video = _frames(path, options, None)
     if options.frames is not None:
         count = video.shape[0] // options.frames
@@ -139,8 +182,8 @@ def read_video_file(path: Path, options: Options) -> Dataset:
             raise _too_short(video.shape[0], options.frames)
         video = video[: count * options.frames]
         video = video.reshape(count, options.frames, *video.shape[1:])
-        return Dataset(X=video, name=path.name, extra={"kind": "video"})
-    return Dataset(X=video, name=path.name)
+        return Dataset(X=video, name=path.name, extra={"kind": "video", "notes": notes})
+    return Dataset(X=video, name=path.name, extra={"notes": notes})
 
 
 def read_video(path: Path, options: Options) -> tuple[np.ndarray, str]:
@@ -159,7 +202,7 @@ def _too_short(count: int, frames: int) -> ValueError:
 
 def _frames(path: Path, options: Options, most: int | None) -> np.ndarray:
     """Collect frames up to a number, within the limit on memory."""
-    asked = {"grey": options.grey, "size": options.size, "most": most}
+    asked = {"grey": options.grey, "size": options.size, "fit": options.fit, "most": most}
     collected: list[np.ndarray] = []
     total = 0
     for said, frame in options.sandbox.pieces("video", "frames", path, **asked):

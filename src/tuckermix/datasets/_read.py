@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from tuckermix._reading import Refusal, check_regular, open_regular, reading
+from tuckermix._names import CROP, SKIP
+from tuckermix._reading import ReadError, Refusal, check_regular, open_regular, reading
 from tuckermix.datasets._dataset import Dataset
-from tuckermix.datasets._folder import files_in, stack_files
+from tuckermix.datasets._folder import files_in, none_read, reason, stack_files
 from tuckermix.datasets._idx import find_pairs, is_idx, read_idx
 from tuckermix.datasets._npy import NPY_SUFFIXES, read_npy, read_npz, read_sample
 from tuckermix.datasets._options import OneReader, Options
@@ -24,11 +25,12 @@ from tuckermix.datasets._pictures import (
     TIFF_SUFFIXES,
     VIDEO_SUFFIXES,
     Ahead,
+    looks_at,
     read_nifti,
     read_tiff,
-    read_video,
     read_video_file,
 )
+from tuckermix.datasets._plan import Look, plan
 from tuckermix.datasets._stored import read_hdf5, read_mat, read_zarr
 from tuckermix.datasets._table import TABLE_SUFFIXES, read_table
 from tuckermix.datasets._zarr import is_zarr
@@ -75,11 +77,14 @@ def read(
     label_key: str | bool | None = None,
     sample_axis: int | None = None,
     sample_shape: int | tuple[int, ...] | None = None,
-    size: int | tuple[int, int] | None = None,
+    size: int | tuple[int, int] | str | None = None,
+    fit: str = CROP,
     grey: bool | None = None,
     frames: int | None = None,
     channels: int | str | Sequence[int | str] | None = None,
     axes: str | None = None,
+    scale: str | Mapping[str, Any] | None = None,
+    drop: str | Sequence[str] | None = None,
     lazy: bool | str = False,
     chunks: int | None = None,
     on_error: str = "stop",
@@ -94,8 +99,9 @@ def read(
       of version 2 or 3 in a folder;
     - MNIST's idx files, gzipped or not, with the labels found by name beside the images; a folder
       of them is read as one dataset, the training part first;
-    - a folder of images (PNG, JPEG, BMP, PGM and relatives, still GIF, WebP, TIFF), one sample
-      each, or of videos; subfolders, where there are two or more, are the classes;
+    - a folder of images (PNG, JPEG, BMP, PGM and relatives, GIF, WebP, AVIF, TIFF, and HEIC with
+      pillow-heif) or of videos, one sample each; subfolders, where there are two or more, are the
+      classes;
     - NIfTI scans (``.nii``, ``.nii.gz``): a folder of them, one sample each, or one file, whose
       times are the samples, or else its slices; a folder of ``.npy`` files, one sample each;
     - a table (``.csv``, ``.tsv``, ``.parquet``) with a column of paths, which lie in its folder or
@@ -105,6 +111,10 @@ def read(
 
     Colour samples have a last axis of 3; videos have their frames first. Nothing in a file is ever
     executed, no link in it is followed, and no pickles are read.
+
+    Pictures and videos of a folder may differ in everything. A look at all headers decides how they
+    make one array: the options that are None. ``extra["notes"]`` says what was decided, and
+    ``extra["reading"]`` has it as options, by which new files are read in the same way.
 
     Parameters
     ----------
@@ -124,19 +134,33 @@ def read(
     sample_shape : int or tuple of int, default=None
         Unfold flat samples into this shape: column by column in MATLAB files, as MATLAB does, row
         by row elsewhere.
-    size : int or (height, width), default=None
-        Resize images and frames to this.
+    size : int, (height, width) or "original", default=None
+        Bring images and frames to this size. None: their longest side has at most 128 pixels, and
+        fewer where the whole array would pass a gigabyte in single precision. Their proportions are
+        the mean of all.
+    fit : {"crop", "pad", "stretch"}, default="crop"
+        What happens to images of other proportions. "crop" keeps the middle: bars would be the
+        strongest edges of a picture, and tell upright ones from wide ones. "pad" suits single
+        objects that fill their pictures.
     grey : bool, default=None
-        True makes colour samples grey, False gives grey images three colours, None keeps both and
-        refuses a folder that mixes them.
+        True makes colour samples grey, False gives grey images three colours. None: colour if any
+        of them has it.
     frames : int, default=None
-        Frames to take from the start of each video.
+        Frames, or pages, to take of each video or stack of a folder, evenly spaced, and the length
+        of clips of one video. None: as many as the usual one has, at most 32; 1 makes pictures.
     channels : int, str or sequence of those, default=None
         Which channels to keep, by number or, in OME-TIFF, by name; a single one loses its axis.
     axes : str, default=None
         What the axes of a stored array or a stack of pages mean, a letter for each: N samples,
         T time, Z depth, Y height, X width, C channels. Samples get their axes in the order TZYXC;
         without an N, one file is cut along T, else Z, else C. None takes what the file says.
+    scale : {"none", "sample", "columns"} or dict, default=None
+        What is done with values. "sample": each picture from its darkest to its brightest value, as
+        bytes. "columns": columns of a table to mean 0 and deviation 1; a dict has the "mean" and
+        the "deviation" of each. None: "sample" where pictures have different types, "columns" where
+        deviations differ by a factor of ten, else "none".
+    drop : str or sequence of str, default=None
+        Columns of a table to leave out.
     lazy : bool or "auto", default=False
         Whether to leave the samples on disk: a memory map for ``.npy``, a Dask array for HDF5,
         MATLAB 7.3 and Zarr. "auto" does so where they would pass `max_bytes`.
@@ -237,39 +261,71 @@ def _read_folder(path: Path, options: Options) -> Dataset:
     return read_files(path, names, options)
 
 
-FILES: tuple[tuple[str, frozenset[str], OneReader | str], ...] = (
+FILES: tuple[tuple[str, frozenset[str], str], ...] = (
     ("images", IMAGE_SUFFIXES, "picture"),
-    ("videos", VIDEO_SUFFIXES, read_video),
+    ("videos", VIDEO_SUFFIXES, "picture"),
     ("scans", NIFTI_SUFFIXES, "nifti"),
-    ("arrays", NPY_SUFFIXES, read_sample),
+    ("arrays", NPY_SUFFIXES, "array"),
 )
-"""Files that hold one sample each: what they are, how they end, and what reads one of them: a
-function, or the parser in the sandbox, which is asked for many at a time."""
+"""Files that hold one sample each: what they are, how they end, and what reads one of them."""
 
 ENDINGS = f"Known endings are {', '.join(sorted(end for _, ends, _ in FILES for end in ends))}"
 """The remedy for files of other kinds."""
 
 
 def read_files(folder: Path, names: list[str], options: Options) -> Dataset:
-    """Read files that hold one sample each, all of one kind."""
-    found: dict[str, str] = {}
+    """Read files that hold one sample each: pictures and videos, or scans, or arrays."""
+    found: dict[str, tuple[str, str]] = {}
     for name in names:
-        kind = next(
-            (kind for kind, ends, _ in FILES if name.lower().endswith(tuple(ends))), "others"
-        )
-        found.setdefault(kind, name)
+        for kind, ends, parser in FILES:
+            if name.lower().endswith(tuple(ends)):
+                found.setdefault(parser, (kind, name))
+                break
+        else:
+            raise Refusal(f"files like {name!r} hold no samples that can be read", ENDINGS)
     if len(found) > 1:
-        (one, first), (two, second) = list(found.items())[:2]
+        (one, first), (two, second) = list(found.values())[:2]
         raise Refusal(
             f"it holds {one}, like {first!r}, and {two}, like {second!r}",
             "Put them into folders of their own",
         )
-    for kind, _, read_one in FILES:
-        if kind in found:
-            if isinstance(read_one, str):
-                read_one = Ahead(read_one, [folder / name for name in names], options)
-            return stack_files(folder, names, read_one, options, kind)
-    raise Refusal(f"files like {names[0]!r} hold no samples that can be read", ENDINGS)
+    ((parser, (kind, _)),) = found.items()
+    if parser == "picture":
+        return _read_pictures(folder, names, options, kind)
+    paths = [folder / name for name in names]
+    read_one = read_sample if parser == "array" else Ahead(parser, paths, options)
+    return stack_files(folder, names, read_one, options, kind)
+
+
+def _read_pictures(folder: Path, names: list[str], options: Options, kind: str) -> Dataset:
+    """Look at pictures and videos, plan how they make one array, and read them."""
+    looks: dict[str, Look] = {}
+    skipped: dict[str, str] = {}
+    for name, look in looks_at(folder, names, options):
+        if isinstance(look, Look):
+            looks[name] = look
+            continue
+        try:
+            with reading(folder / name):
+                raise look
+        except ReadError as error:
+            if options.on_error != SKIP:
+                raise
+            skipped[name] = reason(error, folder / name)
+    if not looks:
+        raise none_read(list(skipped.items()), kind)
+    chosen = plan(looks, options)
+    skipped |= chosen.left_out
+    kept = [name for name in looks if name not in skipped]
+    places = [chosen.places.get(name) for name in kept]
+    ahead = Ahead("picture", [folder / name for name in kept], chosen.options, places)
+    left_out = [(name, skipped[name]) for name in names if name in skipped]
+    data = stack_files(folder, kept, ahead, chosen.options, kind, left_out)
+    order = {name: place for place, name in enumerate(names)}
+    data.extra["skipped"].sort(key=lambda one: order[one[0]])
+    data.extra["notes"] = [*chosen.notes, *data.extra["notes"]]
+    data.extra["reading"] = chosen.reading
+    return data
 
 
 def join(parts: list[Dataset], path: Path) -> Dataset:

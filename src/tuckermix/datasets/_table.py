@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import csv
+import math
 import os
+import re
 from array import array
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from tuckermix._names import AS_STORED, COLUMNS
 from tuckermix._pixels import as_grey_values
 from tuckermix._reading import Refusal, check_fits
 from tuckermix._tables import rows_of_text
@@ -45,17 +49,28 @@ class Table:
         The names of the columns of numbers.
     numbers : ndarray of shape (n_rows, n_numbers)
         What stands in them.
+    others : dict of str to str
+        What is in the columns of texts that were not asked for, or of dates.
     """
 
     texts: dict[str, list[str]]
     names: list[str]
     numbers: np.ndarray
+    others: dict[str, str] = field(default_factory=dict)
+
+
+DATE = re.compile(r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}")
+"""The beginning of a date."""
+
+COUNTERS = ("", "index", "unnamed: 0", "__index_level_0__")
+"""Names of columns in which programs number the rows."""
 
 
 def roles(columns: Sequence[str], options: Options) -> tuple[str | None, str | None]:
     """Tell which column holds paths or names, and which the classes, or None."""
     key, label = options.key, options.label_key
-    for option, name in (("key", key), ("label_key", label)):
+    asked = [("drop", name) for name in options.drop or ()]
+    for option, name in (("key", key), ("label_key", label), *asked):
         if isinstance(name, str) and name not in columns:
             raise Refusal(
                 f"it has no column {name!r}", f"Set {option} to one of these: {', '.join(columns)}"
@@ -100,6 +115,7 @@ def read_table(path: Path, options: Options, read_files: FileReader | None) -> D
 def _parsed(head: list[str], rows: Iterator[list[str]], options: Options) -> Table:
     """Read the rows; numbers are kept as numbers, eight bytes each."""
     told = [name for name in roles(head, options) if name is not None]
+    kept = [name not in (options.drop or ()) for name in head]
     texts: dict[str, list[str]] = {}
     numbers = array("d")
     places: list[int] = []
@@ -113,14 +129,20 @@ def _parsed(head: list[str], rows: Iterator[list[str]], options: Options) -> Tab
         if not held:  # the first row tells what is a number
             pairs = zip(head, row, strict=True)
             plain = [name not in told and _is_number(cell) for name, cell in pairs]
-            places = [place for place, is_number in enumerate(plain) if is_number]
-            texts = {name: [] for name, is_number in zip(head, plain, strict=True) if not is_number}
+            places = [place for place, is_number in enumerate(plain) if is_number and kept[place]]
+            texts = {
+                name: []
+                for name, is_number, keep in zip(head, plain, kept, strict=True)
+                if keep and not is_number
+            }
         try:
             numbers.extend(float(row[place]) for place in places)
         except ValueError as error:
+            name = next(head[place] for place in places if not _is_number(row[place]))
             raise Refusal(
-                f"row {number} holds a text where the rows above it hold numbers",
-                "Leave the column out, or fill the gap",
+                f"row {number} holds a text in the column {name!r}, where the rows above it hold "
+                "numbers",
+                f"Fill the gap, or leave the column out with drop={name!r}",
             ) from error
         for name, cells in texts.items():
             cells.append(row[head.index(name)].strip())
@@ -130,7 +152,12 @@ def _parsed(head: list[str], rows: Iterator[list[str]], options: Options) -> Tab
     if not held:
         raise Refusal("it has a heading and no rows", "Store one row for each sample")
     table = np.frombuffer(numbers).reshape(number - 1, len(places))
-    return Table(texts, [head[place] for place in places], table)
+    others = {
+        name: f"{'dates' if DATE.match(cells[0]) else 'texts'} such as {cells[0]!r}"
+        for name, cells in texts.items()
+        if name not in told
+    }
+    return Table(texts, [head[place] for place in places], table, others)
 
 
 def samples_of_table(
@@ -141,7 +168,7 @@ def samples_of_table(
     A column of paths counts where it was asked for, where there are no numbers, or where the first
     of its files is there; else its texts are the names of the samples, and the numbers are these.
     """
-    key, label = roles([*table.texts, *table.names], options)
+    key, label = roles([*table.texts, *table.names, *(options.drop or ())], options)
     paths = table.texts.get(key) if key is not None else None
     if options.key is not None and paths is None:
         raise Refusal(f"the column {key!r} holds numbers", "Set key to the column of the paths")
@@ -151,7 +178,14 @@ def samples_of_table(
         data = _from_paths(path, paths, options, read_files)
         rows = data.extra.pop("rows")
     elif table.names:
-        data = replace(from_numbers(path, table.numbers, options), names=paths)
+        if table.others:
+            columns = ", ".join(f"{name!r} ({what})" for name, what in table.others.items())
+            raise Refusal(
+                f"these columns hold no numbers: {columns}",
+                f"Leave them out with drop='{','.join(table.others)}', write them as numbers, or "
+                "name that of the classes with label_key",
+            )
+        data = replace(from_numbers(path, table.numbers, options, table.names), names=paths)
         rows = range(data.n_samples)
     else:
         columns = ", ".join(table.texts)
@@ -180,18 +214,88 @@ def _is_number(cell: str) -> bool:
     return True
 
 
-def from_numbers(path: Path, X: np.ndarray, options: Options) -> Dataset:
-    """Take each row of numbers as a sample."""
+def from_numbers(
+    path: Path, X: np.ndarray, options: Options, names: Sequence[str] | None = None
+) -> Dataset:
+    """Take each row of numbers as a sample, with standardised columns where their scales differ."""
     options.refuse(
         ("size", "grey", "frames", "channels", "axes", "sample_axis", "chunks"),
         "a table of numbers",
         "Leave the option out; sample_shape gives rows the shape of images",
     )
-    if X.dtype == np.float64:
-        X = as_grey_values(X)
+    notes: list[str] = []
+    counts = [
+        place
+        for place, name in enumerate(names or ())
+        if name.lower() in COUNTERS and len(X) > 1 and (np.diff(X[:, place]) == 1).all()
+    ]
+    if counts and len(counts) < X.shape[1]:
+        X = np.delete(X, counts, axis=1)
+        notes.append("The column that numbers the rows was left out.")
+    X = X.astype(np.float64) if X.dtype.kind == "f" else X
+    flat = X.ndim == 2 and options.sample_shape is None
+    X, scale, told = _standardised(X, options.scale, flat)
+    notes += told
+    side = math.isqrt(X.shape[1]) if flat else 0
+    if X.dtype == np.uint8 and side >= SMALL and side**2 == X.shape[1]:
+        notes.append(
+            f"{side**2} columns may be pictures of {side} × {side}. To see them so: "
+            f"sample_shape=({side}, {side})."
+        )
     if options.sample_shape is not None:
         X = unfold(X, options.sample_shape, has="a row has {} numbers")
-    return Dataset(X=X, name=path.name)
+    reading = {"scale": scale} | ({"drop": options.drop} if options.drop else {})
+    return Dataset(X=X, name=path.name, extra={"notes": notes, "reading": reading})
+
+
+def _standardised(X: np.ndarray, scale: Any, flat: bool) -> tuple[np.ndarray, Any, list[str]]:
+    """Bring columns to mean 0 and deviation 1 where they have to be; return how, and a note."""
+    notes = []
+    spans = _different_scales(X) if flat and scale is None else None
+    if spans is not None:
+        scale = COLUMNS
+        notes.append(
+            f"Columns differ in scale (deviations from {spans[0]:.2g} to {spans[1]:.2g}): each was "
+            "brought to mean 0 and deviation 1. To keep the values: scale='none'."
+        )
+    if scale == COLUMNS:
+        found = [_mean_and_deviation(column) for column in X.T]
+        scale = {"mean": [m for m, _ in found], "deviation": [d or 1.0 for _, d in found]}
+    if not isinstance(scale, dict):
+        return (as_grey_values(X) if X.dtype == np.float64 else X), AS_STORED, notes
+    if not flat or len(scale["mean"]) != X.shape[1]:
+        raise Refusal(
+            f"its rows have shape {X.shape[1:]}, and the scale is that of {len(scale['mean'])} "
+            "columns",
+            "Name a table with the same columns",
+        )
+    return (X - scale["mean"]) / scale["deviation"], scale, notes
+
+
+SMALL = 8
+"""Pixels of a side of the smallest pictures that are stored as rows."""
+
+
+def _mean_and_deviation(column: np.ndarray) -> tuple[float, float]:
+    """Return the mean and the deviation of what is known of a column."""
+    known = column[np.isfinite(column)]
+    return (float(known.mean()), float(known.std())) if len(known) else (0.0, 0.0)
+
+
+def _different_scales(X: np.ndarray) -> tuple[float, float] | None:
+    """Return the least and the largest deviation of columns of different scales, else None.
+
+    Those of pixels differ too, at the border, but most of them have one smallest or largest value.
+    """
+    deviations = [one for column in X.T if (one := _mean_and_deviation(column)[1]) > 0]
+    if not deviations or max(deviations) <= 10 * min(deviations):
+        return None
+    if X.shape[1] >= SMALL**2 // 4:
+        for bounds in (X.min(axis=0), X.max(axis=0)):
+            _, counts = np.unique(bounds, return_counts=True)
+            if 2 * counts.max() > len(bounds):
+                return None
+    return min(deviations), max(deviations)
 
 
 def _from_paths(
@@ -207,7 +311,7 @@ def _from_paths(
     data = read_files(path.parent, names, replace(options, key=None, label_key=None))
     assert data.names is not None
     rows = [places[name] for name in data.names]
-    return replace(data, name=path.name, extra={**data.extra, "rows": rows, "notes": []})
+    return replace(data, name=path.name, extra={**data.extra, "rows": rows})
 
 
 def _below(path: Path, cell: str) -> str:
