@@ -20,7 +20,7 @@ SAMPLE, DATASET, UNIT = SCALES = ("sample", "dataset", "unit")
 """Over what intensities are brought to one range."""
 
 AS_STORED, COLUMNS = "none", "columns"
-"""What else is done with values while they are read: nothing, or standardise the columns."""
+"""Further ways to treat values: leave them, or standardise the columns of a table."""
 
 PIXELS, SCATTERING, LOG_SCATTERING = FEATURES = ("pixels", "scattering", "log-scattering")
 """The views that are words of ``--features``; `tuckermix.features.registry` says what they are."""

@@ -79,14 +79,16 @@ def test_the_folder_at_hand_is_called_by_its_name(run, desk, cells, monkeypatch)
 # --- wrong answers that look right ---------------------------------------------------------------
 
 
-def test_bit_depths_are_not_clustered(run, fails, desk, cells, summary):
+def test_bit_depths_are_not_clustered(run, desk, cells, summary):
     X, y = cells
     pictures(desk / "mixed", X, deep=range(0, 40, 3))
     np.save("y.npy", y)
-    words = ("cluster", "mixed", "-k", 4, "--truth", "y.npy")
-    assert "differ in bit depth" in fails(*words, "-q")
-    assert run(*words, "-q", "--scale", "sample")[0] == 0
-    assert summary(desk / "mixed-clusters")["accuracy"] > 0.95
+    for scale in ("auto", "sample"):
+        words = ("-k", 4, "--truth", "y.npy", "--scale", scale, "-o", scale)
+        code, _, err = run("cluster", "mixed", *words)
+        assert code == 0
+        assert ("values of type uint16 and uint8" in err) == (scale == "auto")
+        assert summary(desk / scale)["accuracy"] > 0.95
 
 
 @pytest.mark.parametrize("sign", [";", "\t", ","])
@@ -184,26 +186,57 @@ def test_messages_name_files_and_options(fails, desk, cells):
     assert "--truth nofile.csv: there is no such file" in fails(
         "cluster", "ok.npy", "-k", 4, "--truth", "nofile.csv"
     )
-    pictures(desk / "mixed", X[:4])
-    pages = [Image.fromarray(page) for page in X[:3]]
-    pages[0].save("mixed/99.tif", save_all=True, append_images=pages[1:])
-    for words in ([], ["--grey"]):
-        told = fails("cluster", "mixed", "-k", 2, *words)
-        assert "'99.tif' has shape (3, 12, 10). Take '99.tif' out of the folder" in told
     assert "TARGETS must be one of 'table1'" in fails("reproduce", "table9")
     assert "Did you mean 'cluster'? Try" in fails("clustr")
 
 
-def test_images_that_differ_are_told_with_every_remedy_at_once(run, fails, desk, cells):
-    """Sizes and colours differ: one message, and the command that follows from it works."""
+def test_images_that_differ_are_made_alike_and_it_is_said(run, desk, cells, summary):
+    """Sizes and colours differ: the bare command works, and each assumption names its option."""
     pictures(desk / "mixed", cells[0])
     with Image.open(desk / "mixed" / "00.png") as image:
         image.resize((15, 18)).convert("RGB").save(desk / "mixed" / "01.png")
-    said = fails("cluster", "mixed", "-k", 4, "-q")
-    for part in ("--grey", "--colour", "Their sizes differ too: add --size 12x10, or another."):
-        assert part in said
-    assert "Pass --size 12x10, or another, to" in fails("cluster", "mixed", "-k", 4, "--grey", "-q")
-    assert run("cluster", "mixed", "-k", 4, "--grey", "--size", "12x10", "-q")[0] == 0
+    code, _, err = run("cluster", "mixed", "-k", 4)
+    assert code == 0
+    told = [line.removeprefix("note: ") for line in err.splitlines() if line.startswith("note:")]
+    assert told == summary(desk / "mixed-clusters")["notes"]
+    sizes, colours = told
+    assert "18 × 15 were scaled and cropped to 12 × 10. To change this: --size HEIGHTx" in sizes
+    assert "1 of 40 files are in colour" in colours
+    assert colours.endswith("To change this: --grey.")
+    words = ("--grey", "--size", "12x10", "-o", "alike")
+    code, _, err = run("cluster", "mixed", "-k", 4, *words)
+    assert code == 0
+    assert "note:" not in err
+
+
+def test_new_pictures_of_any_kind_are_read_as_the_model_was(run, desk, cells):
+    X, _ = cells
+    pictures(desk / "photos", X)
+    assert run("cluster", "photos", "-k", 4, "-q")[0] == 0
+    (desk / "new").mkdir()
+    for index, picture in enumerate(X[:8]):
+        large = Image.fromarray(picture).resize((300, 360), Image.Resampling.NEAREST)
+        large.convert("RGB").save(desk / "new" / f"{index}.png")
+    _, old, _ = run("predict", "photos-clusters", "photos", "-q")
+    code, new, _ = run("predict", "photos-clusters", "new", "-q")
+    assert code == 0
+
+    def labels(text):
+        return [line.split(",")[1] for line in text.splitlines()[1:9]]
+
+    assert labels(new) == labels(old)
+
+
+def test_columns_without_numbers_and_a_command_that_leaves_them_out(run, fails, desk):
+    rows = [f"{n},{n * n},Rome,2020-01-{n + 10}" for n in range(20)]
+    (desk / "t.csv").write_text("\n".join(["a,b,city,day", *rows]))
+    told = fails("cluster", "t.csv", "-k", 2)
+    assert "'city' (texts such as 'Rome'), 'day' (dates such as '2020-01-10')" in told
+    assert "Leave them out with --drop city,day, write them as numbers" in told
+    code, _, err = run("cluster", "t.csv", "-k", 2, "--drop", "city,day")
+    assert code == 0
+    assert "To keep the values: --scale none." in err
+    assert run("predict", "t.csv-clusters", "t.csv", "-q")[0] == 0
 
 
 def test_images_of_a_table_open_from_the_page(run, desk, cells):

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from tuckermix._axes import ORDER
+from tuckermix._estimators import Settings
 from tuckermix._names import AS_STORED, CROP, PAD, SAMPLE
 from tuckermix._records import Record
-from tuckermix._settings import Settings
 from tuckermix.datasets._options import Options
 
 Places = int | list[int] | None
