@@ -232,15 +232,6 @@ def test_input_and_output_mistakes_get_one_line(fails, archive, tmp_path):
     assert not (tmp_path / "out").exists()  # a folder that stayed empty is taken away
 
 
-def test_mixed_image_sizes_get_one_line(fails, tmp_path):
-    Image = pytest.importorskip("PIL.Image")
-    source = tmp_path / "mixed"
-    source.mkdir()
-    Image.new("L", (8, 8)).save(source / "a.png")
-    Image.new("L", (9, 8)).save(source / "b.png")
-    assert "size" in fails("cluster", source, "-o", tmp_path / "out", "-q")
-
-
 def test_unknown_model_gets_one_line(fails, archive, tmp_path):
     assert "no.tuckermix" in fails("predict", tmp_path / "no.tuckermix", archive, "-q")
     (tmp_path / "bad.tuckermix").write_bytes(b"not a model")

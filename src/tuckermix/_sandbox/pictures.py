@@ -110,9 +110,9 @@ class Picture(Parser):
         channels: Sequence[int | str] | None,
         grey: bool | None,
         size: tuple[int, int] | None,
-        fit: str,
-        scale: str | None,
-        places: int | list[int] | None,
+        fit: str = STRETCH,
+        scale: str | None = None,
+        places: int | list[int] | None = None,
     ) -> Answers:
         """Read it: (height, width), colours in a last axis of 3, pages of a volume first.
 
@@ -431,9 +431,9 @@ class Video(Parser):
         self,
         grey: bool | None,
         size: tuple[int, int] | None,
-        fit: str,
-        scale: str | None,
-        places: int | list[int] | None,
+        fit: str = STRETCH,
+        scale: str | None = None,
+        places: int | list[int] | None = None,
     ) -> Answers:
         """Read some of its frames; a file that has fewer than its header says repeats the last."""
         wanted = None if places is None else np.atleast_1d(places).tolist()
