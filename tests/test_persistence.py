@@ -499,7 +499,7 @@ EDITS = {
     "types": ("graph", put_array("model", "view", lambda a: a.astype("f4")), "arrays are of several types"),
     "another core": ("graph", put_array("state", "core_", lambda a: a + 1), "factors_ and core_ are not"),
     "centroids": ("graph", put_array("state", "centroids_", lambda a: a[1:]), "centroids_ has shape"),
-    "labels": ("graph", put_array("state", "labels_", lambda a: a + 3), "labels_ must lie between 0 and 2"),
+    "labels": ("graph", put_array("state", "labels_", lambda a: a + 3), "labels_ must lie between -1 and 2"),
     "memberships": ("graph", put_array("state", "memberships_", spoilt), "memberships_ holds numbers"),
     "landmarks NaN": ("graph", put_array("labeller", "landmarks", spoilt), "landmarks holds numbers"),
     "votes": ("graph", put_array("labeller", "landmark_labels", lambda a: a - 1), "landmark_labels must lie"),

@@ -584,7 +584,7 @@ def check_fields(fitted: Any, fields: Fields) -> None:
         raise ValueError(f"n_features_in_ is {fitted.n_features_in_} for samples of shape {shape}")
     if "labels_" not in fields:
         return
-    labels, least = fitted.labels_, -1 if getattr(fitted, "outliers", "keep") == "label" else 0
+    labels = fitted.labels_
     fits = labels.dtype.kind == "i" and len(labels) >= fitted.n_clusters
-    if not fits or labels.min() < least or labels.max() >= fitted.n_clusters:
-        raise ValueError(f"labels_ must lie between {least} and {fitted.n_clusters - 1}")
+    if not fits or labels.min() < -1 or labels.max() >= fitted.n_clusters:
+        raise ValueError(f"labels_ must lie between -1 and {fitted.n_clusters - 1}")

@@ -12,6 +12,7 @@ float that is not finite              ``{"float": "nan"}``, ``"inf"``, ``"-inf"`
 list                                  a list
 tuple                                 ``{"tuple": [...]}``
 dict with strings as keys             ``{"dict": {...}}``
+dict of texts by number               ``{"texts": {...}}``
 array of numbers, of any library      ``{"array": name}``
 array of strings                      ``{"strings": [...]}``
 stop reason                           ``{"stop_reason": value}``
@@ -534,6 +535,8 @@ class Encoder:
             return {"tuple": [self.encode(item, name) for item in value]}
         if isinstance(value, dict) and all(isinstance(key, str) for key in value):
             return {"dict": self._fields(value, name)}
+        if isinstance(value, dict) and all(type(key) is int for key in value):
+            return {"texts": {str(key): str(text) for key, text in value.items()}}
         if is_array(value) or is_dask(value):
             return self._array(value, name)
         if hasattr(value, "to_arrays") and isinstance(getattr(value, "kind", None), str):
@@ -602,6 +605,8 @@ class Decoder:
                 return tuple(self.decode(item, depth + 1) for item in items)
             case {"dict": dict(fields), **rest} if not rest:
                 return self._fields(fields, depth)
+            case {"texts": dict(texts), **rest} if not rest:
+                return {int(key): str(text) for key, text in texts.items()}
             case {"strings": list(items), **rest} if not rest:
                 return np.array([str(item) for item in items], dtype=object)
             case {"stop_reason": str(reason), **rest} if not rest:

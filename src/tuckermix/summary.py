@@ -202,6 +202,15 @@ def innermost(model: Any) -> Any:
     return model
 
 
+def cluster_names(model: Any) -> dict[int, str]:
+    """Return the names that people gave to clusters, by number."""
+    found = getattr(model, "cluster_names_", None)
+    if found is None and hasattr(model, "steps"):
+        return cluster_names(model[-1])
+    named = found.items() if isinstance(found, dict) else ()
+    return {key: printable(name) for key, name in named if type(key) is int and name}
+
+
 def surety(settings: dict[str, Any]) -> tuple[str, str]:
     """Name the largest soft label by what it is: agreement of votes, or a probability.
 

@@ -117,3 +117,39 @@ def fails(run):
         return err
 
     return call
+
+
+@pytest.fixture(scope="session")
+def clustered(folder, tmp_path_factory):
+    """The results of clustering that folder, to be copied before they are changed."""
+    from tuckermix.cli import main
+
+    path = tmp_path_factory.mktemp("results") / "photos-clusters"
+    words = ("cluster", folder, "-k", 3, "--features", "pixels", "-o", path, "-q", "--json")
+    assert main([str(word) for word in words]) == 0
+    return path
+
+
+@pytest.fixture
+def table():
+    """Return a function that reads labels.csv, a dictionary by column for each file."""
+    import csv
+
+    def read(folder):
+        with open(folder / "labels.csv", encoding="utf-8", newline="") as stream:
+            rows = list(csv.DictReader(stream))
+        return {row["file" if "file" in row else "name"]: row for row in rows}
+
+    return read
+
+
+@pytest.fixture
+def write_edits(tmp_path):
+    """Return a function that writes a file of edits."""
+
+    def write(**parts):
+        path = tmp_path / "edits.json"
+        path.write_text(json.dumps({"format": 1, **parts}))
+        return path
+
+    return write

@@ -12,7 +12,8 @@ from typing import Annotated, Any
 import typer
 
 from tuckermix._files import FULL_DISK
-from tuckermix.cli import cluster, datasets, demo, predict
+from tuckermix.cli import apply, cluster, datasets, demo, export, predict
+from tuckermix.cli import open as opening
 from tuckermix.cli._console import (
     EXIT_DONE,
     EXIT_FAILED,
@@ -106,8 +107,12 @@ def build(wanted: str | None = "") -> typer.Typer:
     command()(demo.demo)
     command(epilog=cluster.EXAMPLES)(cluster.cluster)
     command(epilog=predict.EXAMPLES)(predict.predict)
+    command(epilog=apply.EXAMPLES)(apply.apply)
+    command()(apply.update)
+    command()(export.export)
+    command("open")(opening.open_report)
     command()(datasets.datasets)
-    own = {one.callback.__name__ for one in app.registered_commands if one.callback}
+    own = {one.name or one.callback.__name__ for one in app.registered_commands if one.callback}
     if wanted in own:
         return app
     found = {name: entry for name, entry in plugins().items() if name not in own}

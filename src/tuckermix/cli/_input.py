@@ -27,7 +27,7 @@ LISTED = 10
 
 UNKNOWN = ""
 """The class of a sample for which a table of classes has no row."""
-NAME_COLUMNS = ("name", "file", "filename", "path", "index")
+NAME_COLUMNS = ("file", "name", "filename", "path", "index")
 LABEL_COLUMNS = ("label", "labels", "class", "truth", "target", "y")
 TRUTH_SUFFIXES = (".csv", ".tsv", ".txt", ".npy")
 """A --truth that ends so is meant for a file, whether it is there or not."""

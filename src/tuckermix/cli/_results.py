@@ -26,6 +26,7 @@ from tuckermix.cli._console import UsageError
 from tuckermix.features.registry import last_step
 from tuckermix.summary import (
     FitSummary,
+    cluster_names,
     duration,
     innermost,
     printable,
@@ -46,7 +47,7 @@ FILES = LABELS, MODEL, REPORT, SUMMARY = (
 SCHEMA_VERSION = 4
 """Of summary.json. Version 1, without a number, had all settings as text; 3 added what was skipped,
 notes, and how many classes are known; 4 has the settings of the choice, and no figures of a model
-where there are several."""
+where there are several. Later additions: title, kind, inputs, cluster_names."""
 
 
 @contextmanager
@@ -91,20 +92,26 @@ def refuse_to_replace(folder: Path, force: bool, *more: str, unless: str | None 
 
 
 def labels_text(
-    names: Any, proba: np.ndarray, labels: np.ndarray, scores: np.ndarray | None = None
+    names: Any,
+    proba: np.ndarray,
+    labels: np.ndarray,
+    scores: np.ndarray | None = None,
+    called: dict[int, str] | None = None,
 ) -> str:
     """Return labels and soft labels as CSV: name or index, label, confidence, one column each.
 
-    Outlier scores, where there are any, are the last column.
+    Where clusters have names, as `called`, that of the cluster is the column "name" and that of the
+    sample the column "file". Outlier scores, where there are any, are the last column.
     """
-    columns = [f"p{cluster}" for cluster in range(proba.shape[1])]
-    columns += [] if scores is None else ["outlier_score"]
-    rows = [["index" if names is None else "name", "label", "confidence", *columns]]
-    for sample in labels_values(names, proba, labels, scores):
-        name, label, sure, shares, *score = sample.values()
-        written = [f"{share:.6g}" for share in (sure, *shares)]
-        rows.append([name, label, *written, *(f"{value:.4g}" for value in score)])
-    return csv_text(rows)
+    rows: list[list[Any]] = []
+    for sample in labels_values(names, proba, labels, scores, called):
+        sample["confidence"] = f"{sample['confidence']:.6g}"
+        shares = enumerate(sample.pop("probabilities"))
+        score = sample.pop("outlier_score", None)
+        sample |= {f"p{cluster}": f"{share:.6g}" for cluster, share in shares}
+        sample |= {} if score is None else {"outlier_score": f"{score:.4g}"}
+        rows.append(list(sample.values()))
+    return csv_text([list(sample), *rows])
 
 
 def computed(model: Any, placed: Placed) -> Placed:
@@ -129,16 +136,26 @@ def computed(model: Any, placed: Placed) -> Placed:
 
 
 def labels_values(
-    names: Any, proba: np.ndarray, labels: np.ndarray, scores: np.ndarray | None = None
+    names: Any,
+    proba: np.ndarray,
+    labels: np.ndarray,
+    scores: np.ndarray | None = None,
+    called: dict[int, str] | None = None,
 ) -> list[dict[str, Any]]:
     """Return labels and soft labels as values for JSON, with the digits that CSV has."""
     named = range(len(labels)) if names is None else sample_names(names, len(labels))
-    who = "index" if names is None else "name"
+    who = "index" if names is None else "file" if called else "name"
     rounded = [[float(f"{value:.6g}") for value in row] for row in proba]
     # Outliers, of label -1, are in no cluster: the largest soft label says how near they come.
     sure = np.where(labels < 0, proba.argmax(axis=1), labels)
     values = [
-        {who: name, "label": label, "confidence": row[largest], "probabilities": row}
+        {
+            who: name,
+            "label": label,
+            **({"name": called.get(label, "")} if called else {}),
+            "confidence": row[largest],
+            "probabilities": row,
+        }
         for name, label, largest, row in zip(named, labels.tolist(), sure, rounded, strict=True)
     ]
     if scores is not None:
@@ -165,7 +182,8 @@ def summary_rows(summary: FitSummary, folder: Path) -> list[tuple[str, str]]:
     ]
     if summary.n_outliers:
         share = summary.n_outliers / summary.n_samples
-        rows.append(("outliers", f"{summary.n_outliers}, {share:.1%}, of label -1"))
+        what = "outliers" if summary.settings.get("outliers") == "label" else "set aside"
+        rows.append((what, f"{summary.n_outliers}, {share:.1%}, of label -1"))
     if summary.accuracy is not None:
         rows += [("AC", f"{summary.accuracy:.3f}"), ("NMI", f"{summary.nmi:.3f}")]
     if summary.variance_explained is not None:
@@ -178,13 +196,19 @@ def summary_rows(summary: FitSummary, folder: Path) -> list[tuple[str, str]]:
 
 
 def write_results(
-    folder: Path, model: Any, X: Any, *, notes: Sequence[str] = (), **about: Any
+    folder: Path,
+    model: Any,
+    X: Any,
+    *,
+    notes: Sequence[str] = (),
+    inputs: Sequence[Path] = (),
+    **about: Any,
 ) -> tuple[FitSummary, dict[str, Any]]:
     """Write labels, model, report and summary: all of them, or none.
 
     What is known `about` the fit are options of `tuckermix.report.render_report`; `placed`,
     `truth`, `names`, `seconds`, `source` and `command` must be among them. `model` may be a
-    pipeline.
+    pipeline. Of several `inputs` the first is the one below which `names` are paths.
 
     Returns
     -------
@@ -203,10 +227,11 @@ def write_results(
     if final is not model:
         before = {name: settings(step) for name, step in model.steps[:-1]}
         summary = replace(summary, settings={**before, **summary.settings})
-    place = Path(source)  # where the names of samples may lie
-    below = place if place.is_dir() else place.parent if place.is_file() else None
+    inputs, called = [Path(one) for one in inputs or [source]], cluster_names(model)
+    place = inputs[0]  # where the names of samples may lie
+    below = [place if place.is_dir() else place.parent, *inputs[1:]] if place.exists() else None
     page = render_report(model, X, summary=summary, folder=below, page_folder=folder, **about)
-    labels = labels_text(about["names"], at.proba, to_numpy(final.labels_), at.scores)
+    labels = labels_text(about["names"], at.proba, to_numpy(final.labels_), at.scores, called)
     files = {"labels": LABELS, "model": MODEL, "report": REPORT, "summary": SUMMARY}
     selection = getattr(final, "selection_", None)
     texts = {"input": source, "command": about["command"], "folder": str(folder)}
@@ -217,6 +242,9 @@ def write_results(
         **{name: printable(text) for name, text in texts.items()},
         "selection": None if selection is None else selection.table,
         "view": None if selection is None else selection.view,
+        **{name: about.get(name) for name in ("title", "kind")},
+        "inputs": [_seen_from(folder, one) for one in inputs],
+        "cluster_names": {str(number): name for number, name in called.items()},
         **left_out(about.get("skipped", ()), notes),
         "files": files,
     }
@@ -226,3 +254,12 @@ def write_results(
         write_text(html, page)
         write_text(told, json.dumps(values, indent=2) + "\n")
     return summary, values
+
+
+def _seen_from(folder: Path, path: Path) -> str:
+    """Return a path relative to a folder, so that both can move; a dataset's name as it is."""
+    if not path.exists():
+        return printable(path)
+    with suppress(ValueError):  # another drive
+        path = Path(os.path.relpath(path.resolve(), folder.resolve()))
+    return printable(path)

@@ -12,7 +12,6 @@ import typer
 from tuckermix._version import __version__
 from tuckermix.cli import _options as options
 from tuckermix.cli._console import Console, UsageError, in_options
-from tuckermix.features.registry import last_step
 
 EXAMPLES = """\b
 Examples:
@@ -48,17 +47,16 @@ def predict(
 ) -> int:
     """Label new samples with a saved model.
 
-    Writes name or index, label, confidence and soft labels as CSV, or with --json as JSON. On the
-    samples of the fit this gives the same labels.csv again. Models made with --pixels take scenes.
+    Writes name or index, label, confidence and soft labels as CSV, or with --json as JSON; with
+    names of clusters, as 'apply' gives them, file, label, name and so on. On the samples of the fit
+    this gives the same labels.csv again. Models made with --pixels take scenes.
     """
     from tuckermix._array_api import to_numpy
     from tuckermix._files import write_text
-    from tuckermix._validation import as_floating
     from tuckermix.cli import _features, _input, _results
+    from tuckermix.cli._earlier import label_again
     from tuckermix.persistence import load
-    from tuckermix.plots.fitted import as_fitted, placed
-    from tuckermix.selection.shared import Features
-    from tuckermix.summary import innermost, printable
+    from tuckermix.summary import cluster_names, printable
 
     console = Console(quiet)
     if out is not None and out.exists() and not force:
@@ -83,15 +81,10 @@ def predict(
             data, _ = _input.pixels_of(data)
     _input.tell(console, data)
     with console.stage("Labelling"), _input.naming(data):
-        final = last_step(model)
-        X = as_floating(data.X)
-        seen = X if final is model else model[:-1].transform(X)
-        embeddings = _input.embeddings_of(elsewhere, data)
-        about = {"embeddings": embeddings} if hasattr(final, "selection_") else {}
-        at = placed(final, seen, Features(as_fitted(innermost(final), seen), embeddings))
+        at, labels = label_again(model, data, _input.embeddings_of(elsewhere, data))
         proba = to_numpy(at.proba)
         scores = None if at.scores is None else to_numpy(at.scores)
-        labels = proba.argmax(axis=1) if scores is None else to_numpy(final.predict(seen, **about))
+    called = cluster_names(model)
     if as_json:
         notes = [in_options(note) for note in data.extra.get("notes", [])]
         values = {
@@ -102,11 +95,11 @@ def predict(
             "n_samples": data.n_samples,
             "n_clusters": int(proba.shape[1]),
             **_results.left_out(data.extra.get("skipped", []), notes),
-            "samples": _results.labels_values(data.names, proba, labels, scores),
+            "samples": _results.labels_values(data.names, proba, labels, scores, called),
         }
         text = json.dumps(values, indent=2) + "\n"
     else:
-        text = _results.labels_text(data.names, proba, labels, scores)
+        text = _results.labels_text(data.names, proba, labels, scores, called)
     if out is None:
         sys.stdout.write(text)
     else:

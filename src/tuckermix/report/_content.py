@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tuckermix._array_api import to_numpy
-from tuckermix.features.registry import TRANSFORMERS, VIEWS
+from tuckermix.features.registry import TRANSFORMERS
 from tuckermix.metrics import matched_table
 from tuckermix.plots.fitted import history_column, iterations_of
 from tuckermix.plots.style import COLOURS
@@ -18,6 +18,10 @@ from tuckermix.summary import FitSummary, duration, known, sizes_text, surety
 
 MAX_CONFUSION = 40
 """With more classes or clusters than this, a table of counts is no longer read: a list is."""
+
+SAID = 4
+"""Lines on a choice: what, the next view, the next number. How numbers nest is what the slider
+shows."""
 
 LISTED_CLUSTERS = 4
 """The number of clusters of a class that are named in the list."""
@@ -43,7 +47,8 @@ def facts(summary: FitSummary) -> list[tuple[str, str, str]]:
     rows.append((name[0].upper() + name[1:], f"{summary.mean_confidence:.0%}", meaning))
     if summary.n_outliers:
         share = f"{summary.n_outliers / summary.n_samples:.1%} of the samples, of label -1"
-        rows.append(("Outliers", f"{summary.n_outliers:,}", share))
+        what = "Outliers" if summary.settings.get("outliers") == "label" else "Set aside"
+        rows.append((what, f"{summary.n_outliers:,}", share))
     if summary.accuracy is not None:
         known = f"{100 * summary.accuracy:.1f} %"
         rows.append(("Accuracy", known, "clusters matched to known classes"))
@@ -103,8 +108,7 @@ def selection(chosen: Any) -> dict[str, Any] | None:
     if weighed:
         columns.insert(2, "weight")
     return {
-        "lines": str(chosen).splitlines(),
-        "views": [(view, VIEWS[view].words if view in VIEWS else "") for view in chosen.views],
+        "lines": str(chosen).splitlines()[:SAID],
         "chart": drawn,
         "weighed": weighed,
         "rows": [

@@ -46,13 +46,18 @@ class Subject(Record):
     images: Any = None
     """Images to show in place of `X`, where `X` holds features of images."""
     outliers: Any = None
-    """Which samples are outliers, where these are told apart."""
+    """Which samples have the label -1: outliers, or what was set aside by hand."""
     named: bool = False
     """Whether the names were given; others follow from the places of the samples."""
     cluster_names: dict[int, str] = field(default_factory=dict)
     """Names of clusters."""
     places: Any = None
     """Where the samples lie in the learned subspace, where it is known."""
+
+    @property
+    def told_apart(self) -> bool:
+        """Whether the model tells outliers apart; if not, -1 is the label of what was set aside."""
+        return self.outliers is not None and getattr(self.model, "outliers", "keep") == "label"
 
     @property
     def shown(self) -> Any:
@@ -158,6 +163,19 @@ def levels_of(model: Any, X: Any, labels: np.ndarray, few: np.ndarray) -> dict[s
     return {"leaf": leaf, "levels": levels, "chosen": chosen, "marked": marked}
 
 
+def page_levels(model: Any, X: Any, labels: np.ndarray, Z: np.ndarray) -> dict[str, Any]:
+    """Return the levels of the page whose samples lie at `Z`, see `levels_of`."""
+    return levels_of(model, X, labels, embedding(Z))
+
+
+def page_marks(model: Any, labeller: Any) -> np.ndarray:
+    """Return the leaf of the page to which each landmark of a labeller belongs."""
+    tree = tree_of(model)
+    if tree is None:
+        return to_numpy(labeller.landmark_labels)
+    return tree.cut(finest_level(tree))[tree.landmarks]
+
+
 def finest_level(tree: Any) -> int:
     """Return the number of clusters to which the page goes down."""
     return min(tree.n_leaves, max(PageSettings.current().levels, int(tree.n_clusters) + 20))
@@ -193,7 +211,7 @@ def near_duplicates(Z: np.ndarray) -> list[list[int]]:
 
 def unusual(subject: Subject) -> list[int]:
     """Return the samples that fit no cluster well, the strangest first."""
-    told = np.flatnonzero(subject.outliers) if subject.outliers is not None else np.array([], int)
+    told = np.flatnonzero(subject.outliers) if subject.told_apart else np.array([], int)
     n = len(subject.labels)
     if (
         len(told)
@@ -237,7 +255,7 @@ def content(subject: Subject, files: Sequence[Path | None] = ()) -> dict[str, An
     marked = even_subsample(len(listed), use.placed)
     pictures = Pictures(subject.shown, kind, files if len(labels) <= use.originals else ())
     shown = [int(place) for _, typical, doubtful in first for place in (*typical, *doubtful)]
-    held, thumbs, films = _drawn(pictures, shown, listed[marked], is_dask(subject.shown))
+    held, thumbs, films, left = _drawn(pictures, shown, listed[marked], is_dask(subject.shown))
     sheet = sprite_sheet([thumbs[int(place)] for place in listed[marked]])
     ratios = [round(100 * thumb.width / thumb.height) for thumb in thumbs.values()]
     where = np.full(len(labels), -1)
@@ -247,6 +265,7 @@ def content(subject: Subject, files: Sequence[Path | None] = ()) -> dict[str, An
     if subject.truth is not None:
         classes, kinds = np.unique(subject.truth, return_inverse=True)
     spread = positions(Z, labels)[listed]
+    outside = [] if subject.outliers is None else np.flatnonzero(subject.outliers[listed]).tolist()
     data = {
         "total": len(labels),
         "samples": None if len(listed) == len(labels) else listed.tolist(),
@@ -262,9 +281,8 @@ def content(subject: Subject, files: Sequence[Path | None] = ()) -> dict[str, An
         "at": spread.reshape(-1).tolist(),
         "twins": [[int(where[one]) for one in group] for group in near_duplicates(Z)],
         "strange": [int(where[one]) for one in unusual(subject) if where[one] >= 0],
-        "out": []
-        if subject.outliers is None
-        else np.flatnonzero(subject.outliers[listed]).tolist(),
+        "out": outside if subject.told_apart else [],
+        "aside": [] if subject.told_apart else outside,
         "classes": None if classes is None else [str(value) for value in classes],
         "truth": None if kinds is None else kinds.reshape(-1)[listed].tolist(),
         "marks": None if len(marked) == len(listed) else marked.tolist(),
@@ -302,6 +320,7 @@ def content(subject: Subject, files: Sequence[Path | None] = ()) -> dict[str, An
         "films": {int(where[place]): text for place, text in films.items() if where[place] >= 0},
         "sheet": sheet.address,
         "n_listed": len(listed),
+        "left": left + len(labels) - len(marked),
     }
 
 
@@ -331,7 +350,7 @@ def _first_seen(
 
 def _drawn(
     pictures: Pictures, first: list[int], marked: np.ndarray, slow: bool
-) -> tuple[dict[int, str], dict[int, Any], dict[int, str]]:
+) -> tuple[dict[int, str], dict[int, Any], dict[int, str], int]:
     """Draw samples, each of them once.
 
     Returns
@@ -342,8 +361,10 @@ def _drawn(
         Small pictures of those of the map, in their order.
     films : dict of int to str
         All frames of the first videos.
+    left : int
+        Pictures for which there was no room.
     """
-    use = PageSettings.current()
+    use, left = PageSettings.current(), 0
     held: dict[int, str] = {}
     films: dict[int, str] = {}
     thumbs: dict[int, Any] = dict.fromkeys(marked.tolist())
@@ -355,8 +376,11 @@ def _drawn(
         side = fitting_side(pictures, indices, room, sides)
         for index, picture in zip(indices, pictures.drawn(indices, side), strict=True):
             thumbs[index] = thumbnail(picture) if index in thumbs else None
-            if room <= 0 or (sides is use.other_sides and (slow or is_tiny(picture))):
+            if sides is use.other_sides and is_tiny(picture):
                 continue  # the sheet has each of its pixels
+            if room <= 0 or (sides is use.other_sides and slow):
+                left += 1
+                continue
             held[index] = address(picture)
             room -= len(held[index])
         room = use.picture_bytes - sum(map(len, held.values()))
@@ -364,7 +388,7 @@ def _drawn(
         drawn = pictures.drawn(first, use.other_sides[1], whole=True)
         for index, picture in zip(first, drawn, strict=True):
             films[index] = address(picture)
-    return held, {place: thumbs[place] for place in marked.tolist()}, films
+    return held, {place: thumbs[place] for place in marked.tolist()}, films, left
 
 
 def _frames(subject: Subject) -> int:

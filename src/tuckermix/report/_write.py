@@ -24,6 +24,7 @@ from tuckermix.report import _content, _svg
 from tuckermix.report._samples import Subject, content
 from tuckermix.summary import (
     FitSummary,
+    cluster_names,
     innermost,
     printable,
     sample_names,
@@ -117,7 +118,7 @@ def render_report(
     summary: FitSummary | None = None,
     placed: Placed | None = None,
     scene: tuple[int, int] | None = None,
-    folder: str | os.PathLike[str] | None = None,
+    folder: Any = None,
     page_folder: str | os.PathLike[str] | None = None,
     skipped: Any = (),
 ) -> str:
@@ -153,9 +154,9 @@ def render_report(
     scene : tuple of int, default=None
         Height and width of the scene whose pixels are the samples: labels and mixing weights are
         shown as maps then.
-    folder : str or path, default=None
-        Where the files of the samples lie, below which `names` are paths: each picture is linked
-        to its file then.
+    folder : str, path or list of them, default=None
+        Where the files of the samples lie: each picture is linked to its file then. `names` are
+        paths below the first folder, and may lead from there into the others.
     page_folder : str or path, default=None
         Where the page will lie: links to files are relative to it. None writes whole paths.
     skipped : sequence of (str, str), default=()
@@ -179,9 +180,6 @@ def render_report(
     inner, samples = innermost(model), X
     images = None if inner is model else X
     X = X if placed.seen is None else placed.seen
-    named_clusters: dict[Any, Any] = {}
-    for one in (inner, final, model):
-        named_clusters = getattr(one, "cluster_names_", None) or named_clusters
     # Outliers are shown with the cluster that they resemble most, and counted.
     labels = np.where(found < 0, proba.argmax(axis=1), found)
     base, missing = linked(names, folder, page_folder)
@@ -197,14 +195,12 @@ def render_report(
             truth = np.array([printable(name) for name in truth.tolist()])
     subject = Subject(
         inner, X, labels, proba, named, truth, kind, images, found < 0, names is not None,
-        {int(key): printable(name) for key, name in named_clusters.items()}, placed.places,
+        cluster_names(model), placed.places,
     )  # fmt: skip
     files: list[Path | None] = []
     if base is not None and folder is not None:
-        gone = set(missing)
-        files = [
-            None if place in gone else Path(folder) / str(name) for place, name in enumerate(names)
-        ]
+        gone, root = set(missing), _roots(folder)[0]
+        files = [None if place in gone else root / str(name) for place, name in enumerate(names)]
     shown = content(subject, files)
     data = shown.pop("data")
     kinds, unlinked = subject.shown_kind, set(missing)
@@ -261,7 +257,9 @@ def _plain(value: Any) -> str:
         return ", ".join(f"{key} {_plain(one)}" for key, one in value.items())
     if isinstance(value, list | tuple):
         return ", ".join(map(_plain, value))
-    return {None: "not set", True: "yes", False: "no"}.get(value, str(value))
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return "not set" if value is None else str(value)
 
 
 def _caption(subject: Subject) -> str:
@@ -274,7 +272,7 @@ def _caption(subject: Subject) -> str:
 
 
 def linked(
-    names: Any, folder: str | os.PathLike[str] | None, page: str | os.PathLike[str] | None
+    names: Any, folder: Any, page: str | os.PathLike[str] | None
 ) -> tuple[str | None, list[int]]:
     """Find the files that names stand for, as seen from the page.
 
@@ -282,8 +280,8 @@ def linked(
     ----------
     names : sequence of str or None
         The names of the samples: paths below `folder`.
-    folder : path or None
-        Where the files lie.
+    folder : path, list of paths, or None
+        Where the files lie; names start from the first.
     page : path or None
         The folder of the page: links are relative to it, so that both can move together. None
         writes the whole path.
@@ -297,8 +295,9 @@ def linked(
     """
     if folder is None or names is None:
         return None, []
-    root = Path(folder)
-    missing = [index for index, name in enumerate(names) if not _is_file(root, str(name))]
+    roots = _roots(folder)
+    root = roots[0]
+    missing = [index for index, name in enumerate(names) if not is_file(roots, str(name))]
     if len(missing) == len(names):
         return None, []
     base = root.resolve().as_uri().rstrip("/")
@@ -309,12 +308,18 @@ def linked(
     return f"{base}/", missing
 
 
-def _is_file(root: Path, name: str) -> bool:
-    """Say whether a name is a file below `root` that an address of plain text can name."""
+def _roots(folder: Any) -> list[Path]:
+    """Return folders as a list of paths."""
+    return [Path(one) for one in (folder if isinstance(folder, list) else [folder])]
+
+
+def is_file(roots: list[Path], name: str) -> bool:
+    """Say whether a name is a file below one of `roots` that an address of plain text can name."""
     try:
         name.encode()
-        path = root / name
-        return path.is_file() and path.resolve().is_relative_to(root.resolve())
+        path = roots[0] / name
+        inside = (path.resolve().is_relative_to(root.resolve()) for root in roots)
+        return path.is_file() and any(inside)
     except (OSError, ValueError):
         return False
 

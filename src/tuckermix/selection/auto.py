@@ -543,7 +543,7 @@ class AutoClustering(CallbackSupportMixin, ClusterMixin, BaseEstimator):
             raise ValueError("its selection_ is none")
         n_clusters = check_integer(self.n_clusters_, "n_clusters_", type(self).__name__)
         best = _final(self.best_estimator_)
-        if best.n_clusters != n_clusters or self.selection_.n_clusters != n_clusters:
+        if best.n_clusters != n_clusters:  # edits may have made it another than was chosen
             raise ValueError("n_clusters_ is not that of its best estimator")
         shape = getattr(self, "sample_shape_", None)
         if not isinstance(shape, tuple) or not all(type(n) is int and n > 0 for n in shape):

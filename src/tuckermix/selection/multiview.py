@@ -367,9 +367,8 @@ class MultiViewClustering(TreeMixin, ClusterMixin, BaseEstimator):
                 raise ValueError("its views take samples of another shape")
             voter.check(int(model._model_.view.shape[1]) + 1, self.n_clusters)
         labels = check_stored(self.labels_, "labels_", (None,), kind="i")
-        least = -1 if self.outliers == "label" else 0
-        if labels.min() < least or labels.max() >= self.n_clusters:
-            raise ValueError(f"labels_ must lie between {least} and {self.n_clusters - 1}")
+        if labels.min() < -1 or labels.max() >= self.n_clusters:
+            raise ValueError(f"labels_ must lie between -1 and {self.n_clusters - 1}")
         if hasattr(self, "_knots_"):
             check_knots(self._knots_)
         threshold = getattr(self, "_threshold_", 0.0)

@@ -3,8 +3,9 @@ const LEVELS = Object.keys(data.levels).map(Number).sort((a, b) => a - b);
 const N_LEAVES = data.levels[data.chosen].length;
 const listeners = [];
 const onChange = (listener) => listeners.push(listener);
-const EMPTY = { k: data.chosen, ops: {}, names: {}, moved: {}, out: {} };
+const EMPTY = { k: data.chosen, ops: {}, names: {}, moved: {}, out: Object.fromEntries(data.aside.map((place) => [place, true])) };
 const STORE = "tuckermix " + data.id;
+// What was set aside before stays so until it is taken back.
 let state = structuredClone(EMPTY);
 let past = [];
 let groups = [];       // the clusters that are shown: leaves, members, number, name
@@ -87,8 +88,7 @@ function regroup() {
   groups.sort((a, b) => b.members.length - a.members.length || a.number - b.number);
 }
 
-const edited = () => Object.keys(state.names).length + Object.keys(state.moved).length +
-  Object.keys(state.out).length + Object.values(state.ops).flat().length > 0;
+const edited = () => JSON.stringify({ ...state, k: 0 }) !== JSON.stringify({ ...EMPTY, k: 0 });
 
 function changed() {
   try {
@@ -163,7 +163,7 @@ function edits() {
   const unique = data.names && new Set(data.names).size === n;
   const who = (place) => unique ? name(place) : String(sampleOf(place));
   const names = {}, moved = {};
-  for (const group of groups) if (group.name) names[group.number] = group.name;
+  for (const group of groups) if (group.name || ORIGINAL[group.key]) names[group.number] = group.name;
   for (const place of Object.keys(state.moved).map(Number)) {
     if (!state.out[place]) moved[who(place)] = groupOf[place].number;
   }

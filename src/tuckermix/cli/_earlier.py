@@ -1,0 +1,227 @@
+"""Results that a command wrote before: read again, with their samples, and written anew."""
+
+from __future__ import annotations
+
+import csv
+import os
+import shlex
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, get_type_hints
+
+import numpy as np
+
+from tuckermix._array_api import to_numpy
+from tuckermix._files import from_csv_cell
+from tuckermix._machine import default_limit
+from tuckermix._names import KINDS
+from tuckermix._records import Record
+from tuckermix.persistence import bounded_json
+from tuckermix._tables import rows_of_text
+from tuckermix._validation import as_floating
+from tuckermix.cli import _features, _input, _results
+from tuckermix.cli import _options as options
+from tuckermix.cli._console import Console, UsageError, in_options
+from tuckermix.features.registry import last_step
+from tuckermix.plots.fitted import as_fitted, placed
+from tuckermix.selection.shared import Features
+from tuckermix.summary import innermost, printable
+
+
+@dataclass(frozen=True)
+class Earlier(Record):
+    """What a folder of results says.
+
+    Attributes
+    ----------
+    folder : Path
+        The folder.
+    summary : dict
+        What its summary.json holds.
+    names : list of str or None
+        The names of the samples.
+    labels : ndarray of shape (n_samples,)
+        Their labels; -1 for outliers and what was set aside.
+    inputs : list of Path
+        Where the samples lie. Names are paths that start from the first.
+    """
+
+    folder: Path
+    summary: dict[str, Any]
+    names: list[str] | None
+    labels: np.ndarray
+    inputs: list[Path]
+
+    @property
+    def roots(self) -> list[Path]:
+        """The folders of the inputs."""
+        return [one if one.is_dir() else one.parent for one in self.inputs]
+
+    def name_of(self, label: int) -> str:
+        """Return the name of a cluster, empty where it has none."""
+        called = self.summary.get("cluster_names")
+        return str(called.get(str(label), "")) if isinstance(called, dict) else ""
+
+
+def read_results(folder: Path) -> Earlier:
+    """Read labels and summary of a folder of results."""
+    for name in (_results.LABELS, _results.SUMMARY, _results.MODEL):
+        if not (folder / name).is_file():
+            raise UsageError(
+                f"{folder} has no {name}: name a folder that 'tuckermix cluster' wrote."
+            )
+    try:
+        summary = bounded_json((folder / _results.SUMMARY).read_bytes(), default_limit())
+        if not isinstance(summary, dict):
+            raise ValueError("its summary is no object")
+        head, *rows = rows_of_text(folder / _results.LABELS)
+        labels = np.array([int(row[1]) for row in rows], dtype=np.int64)
+        names = [from_csv_cell(row[0]) for row in rows] if head[0] != "index" else None
+    except (ValueError, IndexError, csv.Error, RecursionError) as error:
+        raise UsageError(
+            f"Cannot read the results in {folder}: {error}. Write them again."
+        ) from error
+    return Earlier(folder, summary, names, labels, _inputs(folder, summary))
+
+
+def _inputs(folder: Path, summary: dict[str, Any]) -> list[Path]:
+    """Return where the samples lie: as seen from the results, or as the command named it."""
+    source = str(summary.get("input", ""))
+    given = summary.get("inputs")
+    stored = [str(one) for one in given] if isinstance(given, list) and given else [source]
+    paths = [Path(os.path.normpath(folder.resolve() / one)) for one in stored]
+    found = [path if path.exists() else Path(one) for path, one in zip(paths, stored, strict=True)]
+    return found if found[0].exists() else [Path(source), *found[1:]]
+
+
+def samples_of(
+    earlier: Earlier,
+    model: Any,
+    elsewhere: options.Elsewhere,
+    more: Path | None = None,
+    *,
+    new: bool = False,
+) -> tuple[_input.Dataset, Any, np.ndarray]:
+    """Read the samples of earlier results again, with `more` those of a further folder.
+
+    Returns
+    -------
+    data : Dataset
+        The samples in the order of the labels, then the `new` ones.
+    embeddings : array or None
+        Their embeddings.
+    old : ndarray of shape (n_samples,)
+        Which of them the earlier results have.
+    """
+    asked = options.Reading(
+        {name: getattr(options.Reading, name, None) for name in get_type_hints(options.Reading)}
+    )
+    known = getattr(model, "reading_", None) or {}
+    if elsewhere["embeddings"] is None and "embeddings" in known:
+        elsewhere["embeddings"] = Path(known["embeddings"])
+    parts, vectors = [], list[Any]()
+    inputs = [*earlier.inputs, *([] if more is None else [more])]
+    for source in inputs:
+        reading = _features.reading_as_before(model, str(source), options.reading(asked))
+        data = _input.read_input(str(source), **reading)
+        if known.get("pixels") and data.X.ndim != 2:
+            data, scene = _input.pixels_of(data)
+            data = replace(data, extra={**data.extra, "scene": scene})
+        vectors.append(_input.embeddings_of(elsewhere, data))
+        way = "" if source is inputs[0] else os.path.relpath(source, inputs[0]).replace(os.sep, "/")
+        if way not in ("", ".") and data.names is not None:
+            data = replace(data, names=[os.path.normpath(f"{way}/{name}") for name in data.names])
+        parts.append(data)
+    data = parts[0] if len(parts) == 1 else _joined(parts)
+    embeddings: Any = None if vectors[0] is None else np.concatenate(vectors)
+    order = _order(earlier, data, new=new)
+    if not np.array_equal(order, np.arange(data.n_samples)):
+        names = None if data.names is None else [data.names[place] for place in order]
+        data = replace(data, X=data.X[order], names=names)
+        embeddings = None if embeddings is None else embeddings[order]
+    return data, embeddings, np.arange(len(order)) < len(earlier.labels)
+
+
+def _joined(parts: Sequence[_input.Dataset]) -> _input.Dataset:
+    """Put samples of several inputs together."""
+    shapes = {part.sample_shape for part in parts}
+    if len(shapes) > 1:
+        raise UsageError(f"The inputs have samples of different shapes: {sorted(shapes)}.")
+    extra = dict(parts[0].extra)
+    for name in ("skipped", "notes"):
+        extra[name] = [one for part in parts for one in part.extra.get(name) or []]
+    names = [name for part in parts for name in part.names or ()]
+    return replace(parts[0], X=np.concatenate([part.X for part in parts]), names=names, extra=extra)
+
+
+def _order(earlier: Earlier, data: _input.Dataset, *, new: bool) -> np.ndarray:
+    """Return the places of the samples that have labels, in their order, then of new ones."""
+    if earlier.names is None or data.names is None:
+        if data.n_samples != len(earlier.labels):
+            raise UsageError(
+                f"{earlier.inputs[0]} has {data.n_samples} samples, and the results are of "
+                f"{len(earlier.labels)}."
+            )
+        return np.arange(data.n_samples)
+    place = {printable(name): index for index, name in enumerate(data.names)}
+    gone = [name for name in earlier.names if name not in place]
+    if gone:
+        raise UsageError(
+            f"{len(gone)} samples of the results are not in {earlier.inputs[0]}, such as "
+            f"{gone[0]!r}: put them back, or cluster again."
+        )
+    order = [place.pop(name) for name in earlier.names]
+    return np.array(order + (sorted(place.values()) if new else []), dtype=np.int64)
+
+
+def write_again(
+    earlier: Earlier,
+    model: Any,
+    data: _input.Dataset,
+    at: Any,
+    out: Path,
+    *,
+    console: Console,
+    as_json: bool,
+    inputs: Sequence[Path] = (),
+) -> None:
+    """Write results with what a changed model says of the samples, and say what came out."""
+    known = earlier.summary
+    title, kind = known.get("title"), known.get("kind")
+    with _results.result_folder(out), console.stage("Writing"):
+        summary, values = _results.write_results(
+            out,
+            model,
+            data.X,
+            placed=at,
+            truth=None,
+            names=data.names,
+            seconds=known.get("seconds"),
+            source=str(known.get("input") or earlier.inputs[0]),
+            inputs=list(inputs) or earlier.inputs,
+            title=str(title) if title else f"Clusters in {earlier.inputs[0].name}",
+            command="tuckermix " + shlex.join(sys.argv[1:]),
+            kind=kind if kind in KINDS else _input.picture_kind_of(data),
+            scene=data.extra.get("scene"),
+            skipped=data.extra.get("skipped") or [],
+            notes=[in_options(note) for note in data.extra.get("notes") or []],
+        )
+    rows = _results.summary_rows(summary, out)
+    called = ", ".join(values["cluster_names"].values())
+    console.result(values, [*rows, ("names", called)] if called else rows, as_json)
+    console.note(f"Open {out / _results.REPORT} in a browser.")
+
+
+def label_again(model: Any, data: _input.Dataset, embeddings: Any = None) -> tuple[Any, np.ndarray]:
+    """Return what a loaded model says of samples, see `placed`, and their labels."""
+    final, X = last_step(model), as_floating(data.X)
+    seen = X if final is model else model[:-1].transform(X)
+    at = placed(final, seen, Features(as_fitted(innermost(final), seen), embeddings))
+    if at.scores is None:
+        labels = to_numpy(at.proba).argmax(axis=1)
+    else:
+        about = {"embeddings": embeddings} if hasattr(final, "selection_") else {}
+        labels = to_numpy(final.predict(seen, **about))
+    return (replace(at, seen=seen) if at.seen is None and final is not model else at), labels

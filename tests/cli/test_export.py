@@ -1,0 +1,109 @@
+"""Folders of pictures that one can give away."""
+
+import csv
+import json
+import shutil
+
+import pytest
+
+from tuckermix.cli.export import safe_name
+
+
+@pytest.fixture
+def named(run, clustered, write_edits, tmp_path):
+    """Results whose clusters have names that no folder can have."""
+    names = {"0": "Cats / dogs: 2", "1": "..", "2": "con"}
+    path = tmp_path / "named"
+    edits = write_edits(names=names, exclude=["000.png"])
+    assert run("apply", clustered, edits, "-o", path)[0] == 0
+    return path
+
+
+def test_each_cluster_becomes_a_folder(run, table, named, folder, tmp_path):
+    out = tmp_path / "albums"
+    code, _, err = run("export", named, out)
+    assert code == 0, err
+    folders = {path.name: sorted(file.name for file in path.iterdir())
+               for path in out.iterdir() if path.is_dir()}  # fmt: skip
+    assert set(folders) == {"Cats dogs 2", "cluster 1", "con_", "set aside"}
+    assert folders["set aside"] == ["000.png"]
+    assert sum(map(len, folders.values())) == 60
+    for file in (out / "con_").iterdir():
+        assert file.is_symlink()
+        assert file.resolve() == (folder / file.name).resolve()
+        assert table(named)[file.name]["name"] == "con"
+    rows = list(csv.DictReader((out / "labels.csv").read_text().splitlines()))
+    assert rows == [
+        {key: str(value) for key, value in row.items()}
+        for row in json.loads((out / "labels.json").read_text())
+    ]
+    assert all(
+        (out / row["file"]).read_bytes() == (folder / row["source"]).read_bytes() for row in rows
+    )
+
+
+def test_copies_are_files_of_their_own(run, named, folder, tmp_path):
+    assert run("export", named, tmp_path / "out", "--copy")[0] == 0
+    copies = list((tmp_path / "out" / "con_").iterdir())
+    assert copies
+    assert not any(copy.is_symlink() for copy in copies)
+    assert all(copy.read_bytes() == (folder / copy.name).read_bytes() for copy in copies)
+
+
+def test_pictures_of_one_name_stay_apart(run, planted, tmp_path):
+    from PIL import Image
+
+    for index, picture in enumerate(planted[0]):
+        place = tmp_path / "in" / f"day {index % 3}"
+        place.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(picture).save(place / f"{index // 3}.PNG")
+    words = ("-k", 2, "--features", "pixels", "-q", "-o", tmp_path / "result")
+    assert run("cluster", tmp_path / "in", *words)[0] == 0
+    assert run("export", tmp_path / "result", tmp_path / "out")[0] == 0
+    files = [
+        file for place in (tmp_path / "out").iterdir() if place.is_dir() for file in place.iterdir()
+    ]
+    assert len(files) == 60
+    assert len({file.resolve() for file in files}) == 60
+    assert any(file.name.endswith(" (2).PNG") for file in files)
+
+
+def test_nothing_that_is_there_is_touched(run, named, tmp_path):
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "mine").write_text("x")
+    code, _, err = run("export", named, tmp_path / "full")
+    assert code == 2
+    assert "is there already" in err
+    assert [path.name for path in (tmp_path / "full").iterdir()] == ["mine"]
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "empty")
+    assert run("export", named, tmp_path / "link")[0] == 2
+    assert not any((tmp_path / "empty").iterdir())
+
+
+def test_files_beside_the_input_are_not_exported(run, named, tmp_path):
+    """A table from a stranger may name any file; only those of the input are taken."""
+    secret = tmp_path / "secret.png"
+    secret.write_bytes(b"x")
+    text = (named / "labels.csv").read_text()
+    (named / "labels.csv").write_text(text.replace("001.png", str(secret)))
+    assert run("export", named, tmp_path / "out")[0] == 0
+    assert not any("secret" in path.name for path in (tmp_path / "out").rglob("*"))
+
+
+def test_samples_that_are_no_files_are_told(run, archive, clustered, tmp_path):
+    assert run("cluster", archive, "--key", "images", "-k", 3, "-o", tmp_path / "a", "-q")[0] == 0
+    assert "are no files" in run("export", tmp_path / "a", tmp_path / "out")[2]
+    assert not (tmp_path / "out").exists()
+    shutil.rmtree(tmp_path / "a")
+
+
+@pytest.mark.parametrize(
+    ("given", "safe"),
+    [
+        ("Cats", "Cats"), ("../../etc", "etc"), ("a/b\\c:d", "a b c d"), ("  .hidden. ", "hidden"),
+        ("NUL.txt", "NUL.txt_"), ("\x00\n\x1b", ""), ("x" * 500, "x" * 80), ("Kälte", "Kälte"),
+    ],
+)  # fmt: skip
+def test_names_are_safe_on_every_system(given, safe):
+    assert safe_name(given) == safe
