@@ -1,11 +1,12 @@
 """Draw the pictures of the documentation: ``python docs/make_images.py``.
 
-They come from scikit-learn's digits and from synthetic data only. The pictures of the report need
-Playwright and a Chromium; without them they are left as they are.
+They come from scikit-learn's digits and from synthetic data only. ``python docs/make_images.py
+report`` draws those of the report only, which need Playwright and a Chromium.
 """
 
 import runpy
 import shutil
+import sys
 import tempfile
 from pathlib import Path
 
@@ -16,9 +17,11 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
 from PIL import Image
+from sklearn.pipeline import make_pipeline
 
 from tuckermix import AutoClustering, TuckerClustering
-from tuckermix.datasets import load
+from tuckermix.datasets import load, make_objects
+from tuckermix.features import Scattering
 from tuckermix.features._wavelets import morlet
 from tuckermix.plots import (
     AbundanceDisplay,
@@ -38,7 +41,7 @@ from tuckermix.report import write_report
 HERE = Path(__file__).parent / "_static"
 DOTS_PER_INCH = 110
 COLOURS = 256
-SCREENS = {"report": (1180, 800), "report-phone": (390, 800)}
+SCREENS = {"report": (1280, 860, "light"), "report-phone": (390, 844, "dark")}
 CHROMIUM = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-sync"]
 
 
@@ -113,45 +116,38 @@ def scene(height=40, width=60, n_bands=30):
 
 
 def first_visit(browser):
-    """Photograph what the tutorial with one command ends in, down to the first cards."""
+    """Photograph what the tutorial with one command ends in."""
     script = HERE.parents[1] / "examples" / "tutorials" / "one_command.py"
     place = runpy.run_path(str(script))["place"]
-    tab = browser.new_page(viewport={"width": 1280, "height": 900})
+    tab = browser.new_page(viewport={"width": 1280, "height": 760})
     tab.goto((place / "kinds" / "report.html").as_uri())
-    tab.locator("#field").focus()
-    for _ in range(8):
-        tab.keyboard.press("ArrowDown")
-    tab.evaluate("document.activeElement.blur(); scrollTo(0, 0)")
-    box = tab.locator(".card").first.bounding_box()
-    clip = {"x": 0, "y": 0, "width": 1280, "height": box["y"] + box["height"] + 18}
-    tab.screenshot(path=HERE / "one-command.png", clip=clip, full_page=True)
-    shrink(HERE / "one-command.png")
+    photograph(tab, "one-command")
 
 
-def screenshots(page):
-    """Photograph the report at the width of a desktop and of a phone."""
-    try:
-        from playwright.sync_api import sync_playwright
-    except ImportError:
-        return
-    found = shutil.which("chromium") or shutil.which("google-chrome")
-    if found is None:
-        return
-    with sync_playwright() as playwright:
+def photograph(tab, name):
+    """Photograph what a page shows."""
+    tab.wait_for_timeout(500)
+    tab.screenshot(path=HERE / f"{name}.png")
+    shrink(HERE / f"{name}.png")
+
+
+def screenshots():
+    """Photograph the report on a desktop, and on a phone in the dark."""
+    from playwright.sync_api import sync_playwright
+
+    data = make_objects(n_per_class=14, size=128, random_state=0)
+    looks = make_pipeline(Scattering(J=3), TuckerClustering(10, random_state=0))
+    with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
+        page = Path(folder) / "report.html"
+        write_report(page, looks.fit(data.X), data.X, title="Ten objects")
+        found = shutil.which("chromium") or shutil.which("google-chrome")
         browser = playwright.chromium.launch(executable_path=found, args=CHROMIUM)
-        first_visit(browser)
-        for name, (width, height) in SCREENS.items():
-            tab = browser.new_page(viewport={"width": width, "height": height})
+        for name, (width, height, scheme) in SCREENS.items():
+            size = {"width": width, "height": height}
+            tab = browser.new_page(viewport=size, color_scheme=scheme)
             tab.goto(page.as_uri())
-            tab.locator("#field").focus()
-            for _ in range(30):
-                tab.keyboard.press("ArrowDown")
-            tab.evaluate("document.activeElement.blur(); scrollTo(0, 0)")
-            tab.wait_for_timeout(300)
-            box = tab.locator(".card").nth(2 if width > 760 else 0).bounding_box()
-            clip = {"x": 0, "y": 0, "width": width, "height": box["y"] + box["height"] + 18}
-            tab.screenshot(path=HERE / f"{name}.png", clip=clip, full_page=True)
-            shrink(HERE / f"{name}.png")
+            photograph(tab, name)
+        first_visit(browser)
         browser.close()
 
 
@@ -191,19 +187,8 @@ def main():
     volumes = TuckerClustering(3, assign_labels="subspace", random_state=0).fit(boxes())
     keep(CentroidDisplay.from_estimator(volumes), "centroids-volume")
     draw_wavelets()
-    with tempfile.TemporaryDirectory() as folder:
-        page = Path(folder) / "report.html"
-        write_report(
-            page,
-            model,
-            X,
-            truth=y,
-            title="Handwritten digits",
-            source="scikit-learn's handwritten digits",
-            seconds=0.42,
-        )
-        screenshots(page)
+    screenshots()
 
 
 if __name__ == "__main__":
-    main()
+    screenshots() if sys.argv[1:] == ["report"] else main()

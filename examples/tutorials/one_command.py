@@ -67,12 +67,11 @@ print(done.stdout)
 #
 # The page
 # --------
-# ``kinds/report.html`` opens in any browser, without a network. It repeats what was skipped and how the number was chosen;
-# below the map and the cards stand all samples, to sort and to search. A click shows a picture in full and leads to its file;
-# what you tick goes to a CSV of names. More on it: :doc:`/report`.
+# ``kinds/report.html`` opens in any browser, without a network. It shows the pictures of each cluster. A slider makes clusters
+# coarser or finer; you can name, merge and split them, move pictures, and keep all of that: :doc:`/report`.
 #
 # .. image:: /_static/one-command.png
-#    :alt: The page: figures, the file that was not read, the choice of the number of clusters, and a map.
+#    :alt: The page: rows of pictures, one for each cluster, below a slider for the number of clusters.
 #
 # The same for scripts
 # --------------------

@@ -7,7 +7,10 @@ import pytest
 
 from tuckermix.cli import _app, main
 
-COMMANDS = ["demo", "cluster", "predict", "datasets", "reproduce", "bench"]
+COMMANDS = [
+    *("demo", "cluster", "predict", "apply", "update", "export", "open", "datasets"),
+    *("reproduce", "bench"),
+]
 SCREEN = (80, 24)
 
 

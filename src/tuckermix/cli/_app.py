@@ -59,13 +59,14 @@ def _callback(
         ),
     ] = False,
 ) -> None:
-    """Cluster stacks of images, videos, volumes and other N-way arrays.
+    """Say what all commands have in common."""
 
-    Start with 'tuckermix demo', or 'tuckermix cluster FOLDER' on images of your own. Progress
-    goes to stderr, results to stdout. Exit codes: 0 done, 1 failed, 2 wrong use or unreadable
-    input, 3 done but not converged or without some of the data, 130 interrupted.
-    """
 
+ABOUT = (
+    "Cluster stacks of images, videos, volumes and other N-way arrays. Start with 'tuckermix "
+    "demo', or 'tuckermix cluster FOLDER'. Exit codes: 0 done, 1 failed, 2 wrong use or "
+    "unreadable input, 3 done in part, 130 interrupted."
+)
 
 PLUGINS = "tuckermix.commands"
 """The group of entry points by which other distributions add commands."""
@@ -102,7 +103,7 @@ def build(wanted: str | None = "") -> typer.Typer:
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},
     )
-    app.callback()(_callback)
+    app.callback(help=ABOUT)(_callback)
     command = partial(app.command, cls=GroupedCommand)
     command()(demo.demo)
     command(epilog=cluster.EXAMPLES)(cluster.cluster)

@@ -1,4 +1,4 @@
-"""Results that a command wrote before: read again, with their samples, and written anew."""
+"""Results that a command wrote before: read again with their samples, changed, and written."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from tuckermix.summary import innermost, printable
 
 @dataclass(frozen=True)
 class Earlier(Record):
-    """What a folder of results says.
+    """The contents of a folder of results.
 
     Attributes
     ----------

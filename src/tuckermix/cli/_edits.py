@@ -123,9 +123,9 @@ def apply_edits(
 ) -> Placed:
     """Change a fitted model as edits ask.
 
-    The tree of the page is cut at the level of the edits and its leaves are put together anew. The
-    landmarks get the labels of their leaves. A picture that was moved votes for its new cluster,
-    with a few votes, and one that was set aside not at all.
+    The tree of the page is cut at the level of the edits and its leaves are put together again.
+    The landmarks get the labels of their leaves. A picture that was moved votes for its new
+    cluster, with a few votes, and one that was set aside not at all.
 
     Parameters
     ----------

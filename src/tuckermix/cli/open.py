@@ -104,7 +104,7 @@ class ReportServer(ThreadingHTTPServer):
         self.sandbox, self.lock = Sandbox(default_limit()), threading.Lock()
 
     def picture(self, place: int, side: int) -> tuple[bytes, str] | None:
-        """Return the picture of a sample as a file and its media type, None where there is none."""
+        """Return the picture of a sample as a file and its media type, or None."""
         from tuckermix._sandbox import question
         from tuckermix.report import encoded
 

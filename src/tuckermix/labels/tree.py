@@ -10,6 +10,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -231,6 +232,23 @@ class TreeMixin:
         if n_clusters == len(self.centroids_):
             return self.labels_
         return self.tree_.labels_at(n_clusters)
+
+    def report(self: Any, X: Any, **options: Any) -> Any:
+        """Show the fitted clusters as a page to work in, inside the cell of a notebook.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, d_1, ...)
+            The samples that the model was fitted on.
+        **options : dict
+            Options of `tuckermix.report.Report`, such as ``names``, ``truth`` and ``height``.
+
+        Returns
+        -------
+        report : Report
+            ``report.save(path)`` writes the page to a file.
+        """
+        return import_module("tuckermix.report").Report(self, X, **options)
 
     def _nearest_landmarks(
         self: Any, labellers: Sequence[Any], assign: Callable[..., Any]

@@ -39,8 +39,8 @@ class PageSettings(Settings):
     originals : int
         Files that are opened again for their pictures. Of more samples the others are shown as
         they were read.
-    first_typical, first_doubtful : int
-        Members of each cluster that people see first.
+    first_seen, first_doubtful : int
+        Members of each cluster that people see first, and how many of them are doubtful.
     scale_samples : int
         Samples from which the values shown as black and white are taken.
     listed, placed : int
@@ -63,7 +63,7 @@ class PageSettings(Settings):
     sheet_pixels: int = 12_000_000
     sheet_side: int = 64
     originals: int = 2000
-    first_typical: int = 10
+    first_seen: int = 14
     first_doubtful: int = 3
     scale_samples: int = 2000
     listed: int = 100_000

@@ -342,9 +342,9 @@ def _first_seen(
         away = np.linalg.norm(points[members] - points[members].mean(axis=0), axis=1)
         share = np.rint(1000 * sure[members])
         order = members[np.lexsort((members, np.round(away, 3), -share))].tolist()
-        typical = order[: use.first_typical]
-        rest = [place for place in order[use.first_typical :] if sure[place] < 0.6]
-        found.append((cluster, typical, rest[::-1][: use.first_doubtful]))
+        rest = [place for place in order[use.first_seen :] if sure[place] < 0.6]
+        doubtful = rest[::-1][: use.first_doubtful]
+        found.append((cluster, order[: use.first_seen - len(doubtful)], doubtful))
     return found
 
 

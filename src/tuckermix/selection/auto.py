@@ -32,7 +32,7 @@ from tuckermix.clustering import TuckerClustering
 from tuckermix.features import Network
 from tuckermix.features.registry import BUILT_IN, require_network
 from tuckermix.labels.outliers import check_outliers
-from tuckermix.labels.tree import Tree
+from tuckermix.labels.tree import Tree, TreeMixin
 from tuckermix.selection.candidates import (
     ALL,
     AUTO,
@@ -297,6 +297,8 @@ class AutoClustering(CallbackSupportMixin, ClusterMixin, BaseEstimator):
     def tree_(self) -> Tree:
         """The tree of partitions that passes through `labels_`; see :doc:`/tree`."""
         return _final(self._fitted()).tree_
+
+    report = TreeMixin.report
 
     @available_if(_chosen_has("predict_proba"))
     @one_blas_thread

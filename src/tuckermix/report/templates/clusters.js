@@ -1,5 +1,5 @@
 // ---- the clusters as rows of pictures
-const FIRST = tiny ? 30 : 12;
+const FIRST = tiny ? 30 : 14;  // two rows of squares on a desktop
 const shownAll = new Set();  // keys of clusters that are unfolded
 
 function button(text, label, act, className = "quiet") {
@@ -14,7 +14,7 @@ function button(text, label, act, className = "quiet") {
 function firstOf(group) {
   if (group.members.length <= FIRST + 2) return group.members;
   const doubtful = group.members.slice(FIRST).filter((place) => data.sure[place] < DOUBTFUL).reverse().slice(0, 3);
-  return group.members.slice(0, FIRST - 2).concat(doubtful);
+  return group.members.slice(0, FIRST - doubtful.length).concat(doubtful);
 }
 
 function clusterRow(group) {
