@@ -18,13 +18,13 @@ from tuckermix._files import from_csv_cell
 from tuckermix._machine import default_limit
 from tuckermix._names import KINDS
 from tuckermix._records import Record
-from tuckermix.persistence import bounded_json
 from tuckermix._tables import rows_of_text
 from tuckermix._validation import as_floating
 from tuckermix.cli import _features, _input, _results
 from tuckermix.cli import _options as options
 from tuckermix.cli._console import Console, UsageError, in_options
 from tuckermix.features.registry import last_step
+from tuckermix.persistence import bounded_json
 from tuckermix.plots.fitted import as_fitted, placed
 from tuckermix.selection.shared import Features
 from tuckermix.summary import innermost, printable

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 from tuckermix._array_api import to_numpy
+from tuckermix._estimators import Settings
 from tuckermix._records import Record
-from tuckermix._settings import Settings
-from tuckermix.persistence import bounded_json
 from tuckermix.cli._console import UsageError
 from tuckermix.labels import VoteLabels
 from tuckermix.numerics.linalg import add_parts
 from tuckermix.numerics.points import NearestPoints
+from tuckermix.persistence import bounded_json
 from tuckermix.plots.fitted import Placed
 from tuckermix.report import page_levels, page_marks
 from tuckermix.selection.multiview import cluster_means
