@@ -14,8 +14,9 @@ from pathlib import Path
 from statistics import fmean
 
 from tuckermix_bench import EXPERIMENTS, METHODS, RunRecord
-from tuckermix_bench.places import ON_REQUEST, Place, place
+from tuckermix_bench.places import ON_REQUEST
 from tuckermix_bench.store import read_records
+from tuckermix_bench.summaries import Place, place
 from tuckermix_bench.tables import cells_of
 
 ROOT = Path(__file__).resolve().parent.parent

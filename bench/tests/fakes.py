@@ -124,9 +124,8 @@ def main(db, log):
     register()
 
     def note(progress: Progress) -> None:
-        if progress.last is not None:
-            with Path(log).open("a") as stream:
-                stream.write(f"{progress.last.row} {progress.last.run}\n")
+        with Path(log).open("a") as stream:
+            stream.write(f"{progress.last.row} {progress.last.run}\n")
 
     reproduce(table("slow", runs=40), db=db, jobs=1, progress=note)
 

@@ -7,7 +7,8 @@ from tests.cases import each
 
 from tuckermix_bench import cli_bench as command
 from tuckermix_bench.cli_bench import _stands
-from tuckermix_bench.places import PLACE_FIELDS, Place
+from tuckermix_bench.places import PLACE_FIELDS
+from tuckermix_bench.summaries import Place
 
 METHODS = """
 import numpy as np
@@ -55,8 +56,8 @@ def test_the_place_of_a_method_is_printed(run, desk):
     code, out, err = bench(run, "cluster", "--name", "mine")
     assert code == 0
     lines = out.splitlines()
-    assert lines[0].split()[:4] == ["row", "measure", "yours", "place"]
-    assert lines[1].startswith("table3 · K=3  AC")
+    assert lines[0].split()[:4] == ["method", "row", "measure", "yours"]
+    assert lines[1].startswith("mine    table3 · K=3  AC")
     assert " of 4  " in lines[1]
     assert "words of the method" not in out
     assert [line for line in lines if line.startswith("mine, AC: ")]
@@ -169,6 +170,6 @@ def test_many_kinds_of_failures_are_summed_up(monkeypatch):
     failures = tuple(
         RunRecord("paper", "t", "r", "m", run, "d", "failed", error=f"E{run}") for run in range(8)
     )
-    texts = list(command._failures(Benchmark((), failures, (), 0, None)))
+    texts = list(command._failures(Benchmark((), failures, 0, None)))
     assert texts[0] == "m failed in 1 run (t · r · run 0): E0"
-    assert texts[-1] == "and in 3 other ways, see the file of records."
+    assert texts[-1] == "and in 5 other ways, see the file of records."

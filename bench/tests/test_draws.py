@@ -5,16 +5,8 @@ from tests.cases import each
 from tuckermix.datasets import load
 from tuckermix_bench import Experiment, Row, plan
 from tuckermix_bench.draws import (
-    BY_CLASSES,
-    BY_MARK,
-    BY_SAMPLES,
-    BY_TURNS,
     DATASETS,
-    GENERATED,
     PARTS,
-    REPORTING_ONLY,
-    TUNING_CLASSES,
-    UNSPLIT,
     DatasetEntry,
     changed,
     draw,
@@ -22,12 +14,15 @@ from tuckermix_bench.draws import (
     part_indices,
     part_seed,
     register_dataset,
-    restrict,
     seed_of,
     seen_share,
 )
 
 LABELS = np.repeat(np.arange(1, 9), 20)
+
+
+def divided(split):
+    return [entry.name for entry in DATASETS.values() if entry.split == split]
 
 
 def test_seeds_depend_on_every_part_and_on_nothing_else():
@@ -84,9 +79,9 @@ def test_rows_that_share_a_draw_see_the_same_samples():
 
 
 def test_too_many_classes_or_samples_are_refused():
-    with pytest.raises(ValueError, match="draws 9 classes, but dataset 'x' has 8"):
+    with pytest.raises(ValueError, match="draws 9 classes, but part 'all' of dataset 'x' has 8"):
         draw_indices(Row("a", "x", (2, 2), n_classes=9), "t", 0, LABELS)
-    with pytest.raises(ValueError, match="draws 21 samples of class 1, but dataset 'x' has 20"):
+    with pytest.raises(ValueError, match="draws 21 samples of class 1, but part 'all' of dat"):
         draw_indices(Row("a", "x", (2, 2), per_class=21), "t", 0, LABELS)
 
 
@@ -98,7 +93,7 @@ def test_a_row_of_one_part_draws_from_that_part_alone(run):
     assert seen["tuning"] == 1.0
     assert seen["reporting"] == 0.0
     assert 0.3 < seen["all"] < 0.7
-    with pytest.raises(ValueError, match="the reporting part of dataset 'digits' has"):
+    with pytest.raises(ValueError, match="part 'reporting' of dataset 'digits' has"):
         draw(Row("a", "digits", (2, 2), per_class=150, part="reporting"), "t", run, entry=digits)
 
 
@@ -201,20 +196,20 @@ def persons(name):
     return np.repeat(np.arange(1, PERSONS[name] + 1), 7)
 
 
-@pytest.mark.parametrize("name", BY_CLASSES)
+@pytest.mark.parametrize("name", divided("classes"))
 def test_half_of_the_persons_with_all_their_images_are_for_tuning(name):
     labels = persons(name)
     tuning = part_indices(name, "tuning", labels)
     reporting = part_indices(name, "reporting", labels)
     seen, unseen = set(labels[tuning]), set(labels[reporting])
     assert not seen & unseen
-    assert len(seen) == len(unseen) == TUNING_CLASSES[name] == PERSONS[name] // 2
+    assert len(seen) == len(unseen) == DATASETS[name].tuning_classes == PERSONS[name] // 2
     assert np.array_equal(np.sort(np.concatenate([tuning, reporting])), np.arange(labels.size))
     # Not simply the first half: neighbours in the numbering may be alike.
     assert seen != set(range(1, PERSONS[name] // 2 + 1))
 
 
-@each("name", BY_SAMPLES)
+@each("name", divided("samples"))
 @each("seed", range(3))
 def test_half_of_the_images_of_each_class_are_for_tuning(name, seed):
     labels = np.random.default_rng(seed).integers(4, size=501)
@@ -238,7 +233,7 @@ FIRST_PERSONS = [1, 2, 4, 9, 10, 13, 14, 16]
 def test_voxels_are_split_as_their_makers_did():
     labels, is_test = np.arange(6) % 2, np.array([0, 1, 0, 0, 1, 1], dtype=bool)
     name = "modelnet10"
-    assert name in BY_MARK
+    assert name in divided("mark")
     assert part_indices(name, "reporting", labels, is_test=is_test).tolist() == [1, 4, 5]
     assert part_indices(name, "tuning", labels, is_test=is_test).tolist() == [0, 2, 3]
     with pytest.raises(ValueError, match="The split of 'modelnet10' is the dataset's own"):
@@ -247,7 +242,7 @@ def test_voxels_are_split_as_their_makers_did():
 
 def test_the_even_photographs_of_a_class_are_for_reports():
     labels = np.array([0, 1, 0, 0, 1, 1, 0])
-    for name in BY_TURNS:
+    for name in divided("turns"):
         assert part_indices(name, "reporting", labels).tolist() == [0, 1, 3, 5]
         assert part_indices(name, "tuning", labels).tolist() == [2, 4, 6]
 
@@ -258,7 +253,7 @@ def test_a_row_can_see_the_samples_of_another_table():
     np.testing.assert_array_equal(here, there)
 
 
-@pytest.mark.parametrize("name", [*REPORTING_ONLY, *GENERATED])
+@pytest.mark.parametrize("name", divided("reporting only"))
 def test_some_data_are_for_reporting_only(name):
     labels = np.repeat(range(3), 4)
     assert part_indices(name, "reporting", labels).size == 12
@@ -266,11 +261,9 @@ def test_some_data_are_for_reporting_only(name):
         part_indices(name, "tuning", labels)
 
 
-def test_every_dataset_of_the_tables_has_a_split_or_is_said_to_have_none():
-    known = {*BY_CLASSES, *BY_SAMPLES, *BY_TURNS, *BY_MARK, *REPORTING_ONLY, *GENERATED}
-    assert set(DATASETS) <= known | set(UNSPLIT)
-    assert not known & set(UNSPLIT)
-    assert all(seen_share(name, np.arange(2), np.arange(2)) is None for name in UNSPLIT)
+def test_a_dataset_without_parts_does_not_say_what_choices_have_seen():
+    assert {"samson", "planted-3"} <= set(divided(""))
+    assert all(seen_share(name, np.arange(2), np.arange(2)) is None for name in divided(""))
 
 
 def test_all_means_all_for_any_data():
@@ -293,16 +286,6 @@ def test_the_share_that_tuning_has_seen():
     assert seen_share("mine", np.arange(8), np.zeros(20)) is None
 
 
-@pytest.mark.parametrize("part", ["tuning", "reporting"])
-def test_a_dataset_is_cut_with_its_labels(part):
-    data = load("digits")
-    cut = restrict(data, "digits", part)
-    chosen = part_indices("digits", part, data.labels)
-    assert np.array_equal(cut.X, data.X[chosen])
-    assert np.array_equal(cut.labels, data.labels[chosen])
-    assert restrict(data, "digits", "all") is data
-
-
 def test_generated_data_have_other_seeds_for_tuning_than_for_reporting():
     tuning = {part_seed("tuning", number) for number in range(50)}
     reporting = {part_seed("reporting", number) for number in range(50)}
@@ -314,10 +297,7 @@ def test_generated_data_have_other_seeds_for_tuning_than_for_reporting():
 
 @pytest.mark.data
 def test_the_files_have_the_halves_that_the_split_promises(data_home):
-    for name, count in TUNING_CLASSES.items():
-        data = load(name, data_home)
-        parts = [restrict(data, name, part) for part in ("tuning", "reporting")]
-        assert [part.n_classes for part in parts] == [count, count]
-    voxels = load("modelnet10", data_home)
-    reporting = restrict(voxels, "modelnet10", "reporting")
-    assert reporting.n_samples == voxels.extra["is_test"].sum() > 0
+    for name in divided("classes"):
+        labels, count = load(name, data_home).labels, DATASETS[name].tuning_classes
+        for part in ("tuning", "reporting"):
+            assert len(set(labels[part_indices(name, part, labels)])) == count

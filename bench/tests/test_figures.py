@@ -4,7 +4,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from tuckermix_bench.render import (
+from tuckermix_bench.figures import (
     curve_points,
     draw_figure,
     figure_records,
@@ -60,7 +60,7 @@ CURVE_RECORDS = [
 
 
 def test_a_curve_has_the_means_and_errors_of_all_runs():
-    points = curve_points(FIGURES["curves"], EXPERIMENTS["curves"], CURVE_RECORDS)
+    points = curve_points(FIGURES["curves"], CURVE_RECORDS)
     assert len(points) == 2 * len(EXPERIMENTS["curves"].rows)
     assert [point.at for point in points if point.curve == "noise"][::2] == [0, 0.5, 1, 2, 4]
     for point in points:

@@ -198,7 +198,7 @@ def test_fixed_classes_and_another_number_of_classes_are_refused():
 
 def test_an_unknown_row_is_named_with_those_there_are():
     table = Experiment("mine", "", (Row("a", "digits", (2, 2)),), ())
-    with pytest.raises(KeyError, match="mine has no row 'b': its rows are 'a'"):
+    with pytest.raises(ValueError, match="mine has no row 'b': its rows are 'a'"):
         table.row("b")
 
 

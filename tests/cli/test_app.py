@@ -158,7 +158,6 @@ def test_shell_completion_knows_the_commands(shell):
         ("cluster x --on-error ", ["stop", "skip"]),
         ("datasets mod", ["modelnet10"]),
         ("reproduce fig", ["figure3", "figure4"]),
-        ("reproduce table1 --formats ", ["terminal", "md", "csv"]),
     ],
 )
 def test_shell_completion_knows_values(monkeypatch, capsys, words, completed):
@@ -177,8 +176,8 @@ def test_paths_that_cannot_be_opened_are_told(fails, tmp_path):
 
 def test_messages_of_other_commands_speak_of_words(fails, tmp_path):
     assert "tuckermix: NAME must be one of 'cbcl'" in fails("datasets", "nope")
-    words = ("--formats", "xx", "--out", tmp_path, "--db", tmp_path / "none.jsonl")
-    assert "tuckermix: --formats must be one of 'terminal'" in fails("reproduce", "show", *words)
+    words = ("table2", "--methods", "xx", "--db", tmp_path / "none.jsonl")
+    assert "tuckermix: --methods must be one of 'MM'" in fails("reproduce", *words)
 
 
 def test_commands_of_the_other_distribution_say_what_to_install(fails, run, monkeypatch):

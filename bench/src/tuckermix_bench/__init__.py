@@ -17,7 +17,7 @@ from tuckermix_bench.draws import (
     register_dataset,
 )
 from tuckermix_bench.methods import METHODS, Method, register_method
-from tuckermix_bench.places import Benchmark, Place, benchmark, own_method, places_csv
+from tuckermix_bench.places import Benchmark, benchmark, own_method, places_csv
 from tuckermix_bench.render import Shown, show
 from tuckermix_bench.runner import (
     DEFAULT_DB,
@@ -31,7 +31,7 @@ from tuckermix_bench.runner import (
     reproduce,
 )
 from tuckermix_bench.store import RunRecord, Store
-from tuckermix_bench.summaries import TableSummary, summarize
+from tuckermix_bench.summaries import Place, TableSummary, summarize
 from tuckermix_bench.tables import (
     EXPERIMENTS,
     FIGURES,

@@ -21,17 +21,8 @@ from tuckermix.cli._console import EXIT_DONE, EXIT_FAILED, EXIT_INTERRUPTED, Con
 if TYPE_CHECKING:
     from tuckermix_bench.places import Benchmark, Place
 
-N_REPEATS = 3
-"""The median of so many runs is shown."""
-
 MOST_NAMED = 3
-"""So many of the columns that are ahead are named in a line; the CSV has all."""
-MOST_FAILURES = 5
-"""So many kinds of failures are told; the file of records has all."""
-
-SIDE, RANK, NOISE = 32, 12, 1.0
-SEED = 0
-
+"""The most columns ahead, and kinds of failures, that are named; CSV and records have all."""
 
 EXAMPLES = """\b
 Examples:
@@ -82,7 +73,7 @@ class Own(options.Group):
         _method(help="File with the records, to continue later; else tuckermix-bench.jsonl."),
     ]
     records: Annotated[Path | None, _method(help="Published records; else those of this version.")]
-    refresh: Annotated[bool, _method("--refresh", help="Compute everything anew.")] = False
+    refresh: Annotated[bool, _method("--refresh", help="Compute everything again.")] = False
     csv: Annotated[Path | None, _method(help="Write the places as CSV.")]
 
 
@@ -131,36 +122,28 @@ def _times(n_samples: int, n_clusters: int, *, as_json: bool, quiet: bool) -> in
     from tuckermix.decomposition import decompose
     from tuckermix.metrics import clustering_accuracy
 
-    console = Console(quiet)
+    console, ranks = Console(quiet), (12, 12)
     with console.stage("Making data"):
-        data = make_tensor_clusters(
-            n_samples=n_samples,
-            n_clusters=n_clusters,
-            shape=(SIDE, SIDE),
-            noise=NOISE,
-            random_state=SEED,
-        )
-    ranks = (RANK, RANK)
-    kmeans = KMeans(n_clusters, n_init=10, random_state=SEED)
-    model = TuckerClustering(n_clusters, ranks=ranks, random_state=SEED)
+        data = make_tensor_clusters(n_samples, (32, 32), n_clusters, noise=1.0, random_state=0)
+    kmeans = KMeans(n_clusters, n_init=10, random_state=0)
+    model = TuckerClustering(n_clusters, ranks=ranks, random_state=0)
     flat = data.X.reshape(n_samples, -1)
-    methods: list[tuple[str, Callable[[], Any], Callable[[], Any] | None]] = [
-        ("KMeans, 10 starts, on pixels", lambda: kmeans.fit(flat), lambda: kmeans.labels_),
-        ("decompose, the model alone", lambda: decompose(data.X, n_clusters, ranks), None),
-        ("TuckerClustering, with labels", lambda: model.fit(data.X), lambda: model.labels_),
-    ]
+    methods: dict[str, tuple[Callable[[], Any], Any]] = {
+        "KMeans, 10 starts, on pixels": (lambda: kmeans.fit(flat), kmeans),
+        "decompose, the model alone": (lambda: decompose(data.X, n_clusters, ranks), None),
+        "TuckerClustering, with labels": (lambda: model.fit(data.X), model),
+    }
     results: list[dict[str, Any]] = []
-    for name, function, labels in methods:
+    for name, (function, fitted) in methods.items():
         with console.stage(name):
-            seconds = median(repeat(function, number=1, repeat=N_REPEATS))
-        found = None if labels is None else clustering_accuracy(data.labels, labels())
+            seconds = median(repeat(function, number=1, repeat=3))
+        found = None if fitted is None else clustering_accuracy(data.labels, fitted.labels_)
         results.append({"method": name, "seconds": seconds, "accuracy": found})
-    slowest = results[0]["seconds"]
     rows = [
         (
             str(one["method"]),
             f"{1000 * one['seconds']:.1f} ms",
-            f"{slowest / one['seconds']:.1f} ×",
+            f"{results[0]['seconds'] / one['seconds']:.1f} ×",
             "" if one["accuracy"] is None else f"{one['accuracy']:.3f}",
         )
         for one in results
@@ -172,7 +155,7 @@ def _times(n_samples: int, n_clusters: int, *, as_json: bool, quiet: bool) -> in
 
 def _places(given: Own, running: options.Running, *, as_json: bool, quiet: bool) -> int:
     """Run the methods, print where they stand, and return the exit code."""
-    from tuckermix_bench.cli_reproduce import shown_progress, split_methods, summary_line
+    from tuckermix_bench.cli_reproduce import show_progress, split_methods, summary_line
     from tuckermix_bench.places import PLACES_DB, benchmark, own_method, places_csv
 
     console, paths, names = Console(quiet), given["method"], given["name"] or []
@@ -187,20 +170,19 @@ def _places(given: Own, running: options.Running, *, as_json: bool, quiet: bool)
     twice = {one for one in named if named.count(one) > 1}
     if twice:
         raise UsageError(f"Two methods are called {min(twice)!r}: tell them apart with --name.")
-    with shown_progress(quiet) as progress:
-        try:
-            result = benchmark(
-                own,
-                rows=given["rows"] or None,
-                beside=split_methods(given["beside"]),
-                db=given["db"] or PLACES_DB,
-                records=given["records"],
-                refresh=given["refresh"],
-                progress=progress,
-                **running,
-            )
-        except RuntimeError as error:  # the file is in use
-            raise UsageError(str(error)) from error
+    try:
+        result = benchmark(
+            own,
+            rows=given["rows"] or None,
+            beside=split_methods(given["beside"]),
+            db=given["db"] or PLACES_DB,
+            records=given["records"],
+            refresh=given["refresh"],
+            progress=show_progress(quiet),
+            **running,
+        )
+    except RuntimeError as error:  # the file is in use
+        raise UsageError(str(error)) from error
     console.note(summary_line(result.report))
     if given["csv"] is not None:
         write_text(given["csv"], places_csv(result.places))
@@ -216,84 +198,65 @@ def _places(given: Own, running: options.Running, *, as_json: bool, quiet: bool)
     return EXIT_DONE if result.places else EXIT_FAILED
 
 
-def _metrics(result: Benchmark) -> list[str]:
-    return list(dict.fromkeys(one.metric for one in result.places))
-
-
 def _values(result: Benchmark, names: list[str]) -> dict[str, object]:
     """Return everything as the JSON has it."""
-    from tuckermix_bench.places import PLACES_VERSION
+    from tuckermix_bench.places import PLACES_VERSION, place_line
 
+    metrics = dict.fromkeys(one.metric for one in result.places)
+    facts = ("method", "table", "row", "run", "status", "error")
     return {
         "schema_version": PLACES_VERSION,
         "tuckermix": __version__,
-        "places": [one.line() for one in result.places],
-        "summary": {
-            name: {metric: result.tally(name, metric) for metric in _metrics(result)}
-            for name in names
-        },
+        "places": [place_line(one) for one in result.places],
+        "summary": {name: {one: result.tally(name, one) for one in metrics} for name in names},
         "failures": [
-            {
-                "method": one.method,
-                "table": one.experiment,
-                "row": one.row,
-                "run": one.run,
-                "status": one.status,
-                "error": one.error,
-            }
+            dict(
+                zip(facts, (one.method, *one.key[1:3], one.run, one.status, one.error), strict=True)
+            )
             for one in result.failures
         ],
-        "missing": list(result.missing),
+        "missing": list(result.report.absent),
         "older": result.older,
     }
 
 
 def _stands(one: Place) -> str:
     """Say how a method stands, and behind whom."""
-    if not one.winners:
-        return one.verdict
     rest = len(one.winners) - MOST_NAMED
     more = f" and {rest} more" if rest > 0 else ""
-    return f"{one.verdict} {', '.join(one.winners[:MOST_NAMED])}{more}"
+    return f"{one.verdict} {', '.join(one.winners[:MOST_NAMED])}{more}".strip()
 
 
-def _line(one: Place, several: bool) -> tuple[str, ...]:
-    lead = one.lead
+HEAD = (
+    *("method", "row", "measure", "yours", "place", "best other", "", "difference", "draws"),
+    *("time", ""),
+)
+
+
+def _line(one: Place) -> tuple[str, ...]:
+    """Return a place as a line of the table under `HEAD`."""
     return (
-        *([one.method] if several else []),
-        f"{one.table} · {one.row}",
-        one.metric,
-        f"{one.mean:.4f}",
-        f"{one.rank} of {one.columns}",
-        one.rival or "–",
+        *(one.method, f"{one.table} · {one.row}", one.metric, f"{one.mean:.4f}"),
+        *(f"{one.rank} of {one.columns}", one.rival or "–"),
         "–" if one.rival_mean is None else f"{one.rival_mean:.4f}",
-        "–" if lead is None else lead.text,
-        str(one.draws if lead is None else lead.pairs),
-        "–" if one.seconds is None else f"{one.seconds:.2f} s",
-        _stands(one),
+        "–" if one.lead is None else one.lead.text,
+        str(one.draws if one.lead is None else one.lead.pairs),
+        *("–" if one.seconds is None else f"{one.seconds:.2f} s", _stands(one)),
     )
-
-
-HEAD = ("row", "measure", "yours", "place", "best other", "", "difference", "draws", "time", "")
 
 
 def _print(console: Console, result: Benchmark, names: list[str]) -> None:
     """Write the table of places, a summary, and what is missing or failed."""
-    several = len(names) > 1
     if result.places:
-        head = (*(["method"] if several else []), *HEAD)
-        console.table(head, [_line(one, several) for one in result.places])
+        console.table(HEAD, map(_line, result.places))
     for name in names:
-        for metric in _metrics(result):
-            tally = result.tally(name, metric)
-            if tally["rows"]:
-                sys.stdout.write(f"{name}, {metric}: {_sentence(tally)}\n")
+        for metric in dict.fromkeys(one.metric for one in result.places if one.method == name):
+            sys.stdout.write(f"{name}, {metric}: {_sentence(result.tally(name, metric))}\n")
     for text in _failures(result):
         console.note(text)
-    if result.missing:
+    if absent := ", ".join(result.report.absent):
         console.note(
-            f"Rows on {', '.join(result.missing)} were left out: `tuckermix datasets NAME` says "
-            "where to get the data."
+            f"Rows on {absent} were left out: `tuckermix datasets NAME` says where to get the data."
         )
     if result.older:
         console.note(
@@ -302,29 +265,26 @@ def _print(console: Console, result: Benchmark, names: list[str]) -> None:
         )
 
 
-def _sentence(tally: dict[str, object]) -> str:
+def _sentence(tally: dict[str, Any]) -> str:
     """Put the counts of a method into words."""
-    from tuckermix_bench.places import VERDICTS
+    from tuckermix_bench.summaries import VERDICTS
 
-    rows, counts = tally["rows"], [(tally[verdict], verdict) for verdict in VERDICTS]
-    parts = [f"{verdict} in {count}" for count, verdict in counts if count]
-    text = f"{', '.join(parts)} of {rows} rows"
+    parts = [f"{verdict} in {tally[verdict]}" for verdict in VERDICTS if tally[verdict]]
+    text = f"{', '.join(parts)} of {tally['rows']} rows"
     if tally["median_rank"] is not None:
         text += f"; median place {tally['median_rank']:g}"
-    ahead = tally["behind_whom"]
-    assert isinstance(ahead, dict)
-    named = [f"{name} ({count})" for name, count in list(ahead.items())[:MOST_NAMED]]
-    return text + (f"; ahead of it most often: {', '.join(named)}" if named else "")
+    ahead = [f"{name} ({n})" for name, n in list(tally["behind_whom"].items())[:MOST_NAMED]]
+    return text + (f"; ahead of it most often: {', '.join(ahead)}" if ahead else "")
 
 
 def _failures(result: Benchmark) -> Iterable[str]:
     """Tell the failures, equal ones together."""
     kinds: dict[tuple[str, str], list[str]] = {}
     for one in result.failures:
-        place = f"{one.experiment} · {one.row} · run {one.run}"
-        kinds.setdefault((one.method, one.error or one.status), []).append(place)
-    for (method, error), places in list(kinds.items())[:MOST_FAILURES]:
+        where = f"{one.experiment} · {one.row} · run {one.run}"
+        kinds.setdefault((one.method, one.error or one.status), []).append(where)
+    for (method, error), places in list(kinds.items())[:MOST_NAMED]:
         runs = "1 run (" if len(places) == 1 else f"{len(places)} runs (the first: "
         yield f"{method} failed in {runs}{places[0]}): {error}"
-    if len(kinds) > MOST_FAILURES:
-        yield f"and in {len(kinds) - MOST_FAILURES} other ways, see the file of records."
+    if len(kinds) > MOST_NAMED:
+        yield f"and in {len(kinds) - MOST_NAMED} other ways, see the file of records."

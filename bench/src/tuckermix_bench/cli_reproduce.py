@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import logging
-import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,25 +15,12 @@ from tuckermix.cli._console import (
     EXIT_NOT_WHOLE,
     EXIT_USAGE,
     UsageError,
-    logging_to,
     visible,
 )
+from tuckermix_bench import render, runner
 from tuckermix_bench.methods import METHODS
-from tuckermix_bench.render import FORMATS
-from tuckermix_bench.render import show as show_results
-from tuckermix_bench.runner import (
-    DEFAULT_DB,
-    Cost,
-    Progress,
-    RunReport,
-    import_records,
-    log_progress,
-)
-from tuckermix_bench.runner import plan as plan_reproduction
-from tuckermix_bench.runner import reproduce as run_reproduction
+from tuckermix_bench.runner import DEFAULT_DB, Cost, Progress, RunReport, progress_line
 from tuckermix_bench.tables import EXPERIMENTS, FIGURES
-
-__all__ = ["add_to", "app", "reproduce"]
 
 SHOW = "show"
 NAMES = [*EXPERIMENTS, *FIGURES, "all"]
@@ -63,49 +47,18 @@ def _clock(seconds: float) -> str:
     return f"{hour}:{minute:02d}:{second:02d}"
 
 
-@contextmanager
-def shown_progress(quiet: bool = False) -> Iterator[Callable[[Progress], None]]:
-    """Give the callback that shows progress: a live bar on a terminal, lines elsewhere."""
-    if quiet:
-        yield lambda progress: None
-        return
-    if not sys.stderr.isatty():
-        last = -SECONDS_BETWEEN_LINES
+def show_progress(quiet: bool = False) -> Callable[[Progress], None]:
+    """Return a function that writes a finished cell to stderr every few seconds."""
+    last = -SECONDS_BETWEEN_LINES
 
-        def now_and_then(progress: Progress) -> None:
-            nonlocal last
-            now = time.monotonic()
-            if progress.last is not None and (
-                progress.done == progress.total or now - last >= SECONDS_BETWEEN_LINES
-            ):
-                last = now
-                log_progress(progress)
+    def now_and_then(progress: Progress) -> None:
+        nonlocal last
+        now = time.monotonic()
+        if not quiet and (progress.done == progress.total or now - last >= SECONDS_BETWEEN_LINES):
+            last = now
+            typer.echo(progress_line(progress), err=True)
 
-        handler = logging.StreamHandler()
-        handler.setFormatter(logging.Formatter("%(asctime)s %(message)s", "%H:%M:%S"))
-        with logging_to(handler):
-            yield now_and_then
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
-    from rich.progress import Progress as Bar
-
-    columns: list[Any] = [
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[left]} left"),
-        TextColumn("{task.description}", markup=False),
-    ]
-    with Bar(*columns, console=Console(stderr=True)) as bar:
-        task = bar.add_task("starting", total=None, left="–")
-
-        def update(progress: Progress) -> None:
-            fields: dict[str, Any] = {"left": _clock(progress.left)}
-            if progress.running:
-                fields["description"] = " | ".join(progress.running)
-            bar.update(task, completed=progress.done, total=progress.total, **fields)
-
-        yield update
+    return now_and_then
 
 
 def summary_line(report: RunReport) -> str:
@@ -121,23 +74,14 @@ def summary_line(report: RunReport) -> str:
 
 
 def _plan_text(costs: Iterable[Cost]) -> str:
-    """Print processor seconds by method and table, sums at the end, the dearest method first."""
-    by_method: dict[str, dict[str, Cost]] = {}
-    for cost in costs:
-        by_method.setdefault(cost.method, {})[cost.table] = cost
-    tables = [name for name in EXPERIMENTS if any(name in row for row in by_method.values())]
-    sums = {m: sum(c.seconds for c in row.values()) for m, row in by_method.items()}
-    width = max(map(len, by_method), default=0)
-    lines = [f"{'seconds':{width}}" + "".join(f"{t:>9}" for t in (*tables, "all", "longest"))]
-    for method in sorted(by_method, key=lambda name: -sums[name]):
-        row = by_method[method]
-        cells = [f"{row[t].seconds:9.1f}" if t in row else f"{'':9}" for t in tables]
-        longest = max(cost.longest for cost in row.values())
-        lines.append(f"{method:{width}}{''.join(cells)}{sums[method]:9.1f}{longest:9.1f}")
-    totals = [sum(row[t].seconds for row in by_method.values() if t in row) for t in tables]
-    lines.append(f"{'all':{width}}" + "".join(f"{s:9.1f}" for s in (*totals, sum(totals))))
-    count = sum(cost.cells for row in by_method.values() for cost in row.values())
-    return "\n".join([*lines, f"{count} cells, by the times of cells like them."])
+    """Print cells and processor seconds by table, with their sums."""
+    costs = list(costs)
+    lines = [f"{'table':12}{'cells':>8}{'seconds':>10}{'longest':>10}"]
+    longest = max((one.longest for one in costs), default=0.0)
+    total = Cost("all", sum(c.cells for c in costs), sum(c.seconds for c in costs), longest)
+    for one in (*costs, total):
+        lines.append(f"{one.table:12}{one.cells:8}{one.seconds:10.1f}{one.longest:10.1f}")
+    return "\n".join([*lines, "Seconds of one processor, by the times of cells like them."])
 
 
 def split_methods(value: str | None) -> list[str] | None:
@@ -183,12 +127,6 @@ def reproduce(
             "--longest-first", help="Begin with cells that take long, to keep all processors busy."
         ),
     ] = False,
-    times: Annotated[
-        Path | None,
-        typer.Option(
-            help="A records.csv that only tells how long cells take; else the published one."
-        ),
-    ] = None,
     plan: Annotated[
         bool, typer.Option("--plan", help="Print what is left to compute and its cost, and stop.")
     ] = False,
@@ -196,14 +134,10 @@ def reproduce(
         Path | None,
         typer.Option(help="Take the records of a records.csv or another --db into --db first."),
     ] = None,
-    formats: Annotated[
-        str,
-        typer.Option(
-            help=f"For {SHOW}: any of {', '.join(FORMATS)}.",
-            autocompletion=options.one_of(*FORMATS),
-        ),
-    ] = "terminal",
-    out: Annotated[Path | None, typer.Option(help=f"For {SHOW}: folder for the files.")] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Folder for the tables in Markdown and as CSV, and for figures."),
+    ] = None,
     *,
     running: options.Running,
 ) -> None:
@@ -214,41 +148,40 @@ def reproduce(
     where nothing could be computed.
     """
     if records is not None:
-        count = import_records(records, db)
+        count = runner.import_records(records, db)
         typer.echo(f"Took {count} records from {records}.", err=True)
     quick = running["quick"]
     if targets[0] == SHOW:
-        _show(targets[1:] or ["all"], db=db, formats=formats, out=out, quick=quick)
+        _show(targets[1:] or ["all"], db, out, quick)
         return
     chosen: dict[str, Any] = {
         "methods": split_methods(methods),
         "rows": row or None,
+        "runs": running.pop("runs"),
+        "quick": running.pop("quick"),
         "db": db,
-        "times": times,
         "refresh": refresh,
     }
     if plan:
-        costs = plan_reproduction(targets, runs=running["runs"], quick=quick, **chosen)
-        typer.echo(_plan_text(costs))
+        typer.echo(_plan_text(runner.plan(targets, **chosen)))
         return
     try:
-        with shown_progress() as progress:
-            report = run_reproduction(
-                targets,
-                **chosen,
-                **running,
-                stop_after=stop_after,
-                longest_first=longest_first,
-                progress=progress,
-                warn=lambda absent: typer.echo(visible(_directions(absent)), err=True),
-            )
+        report = runner.reproduce(
+            targets,
+            **chosen,
+            **running,
+            stop_after=stop_after,
+            longest_first=longest_first,
+            progress=show_progress(),
+            warn=lambda absent: typer.echo(visible(_directions(absent)), err=True),
+        )
     except RuntimeError as error:  # the file is in use
         raise UsageError(str(error)) from error
     if report.interrupted:
         typer.echo(summary_line(report))
         raise typer.Exit(EXIT_INTERRUPTED)
-    if "all" not in targets and report.computed + report.skipped:
-        _show(targets, db=db, formats="terminal", out=None, quick=quick)
+    if report.computed + report.skipped:
+        _show(targets, db, out, quick)
     typer.echo(summary_line(report))
     if report.missing:
         nothing = not report.computed and not report.skipped
@@ -265,14 +198,8 @@ def _directions(absent: dict[str, str]) -> str:
     )
 
 
-def _show(targets: list[str], *, db: Path, formats: str, out: Path | None, quick: bool) -> None:
-    forms = [form.strip() for form in formats.split(",") if form.strip()]
-    if out is None and any(form != "terminal" for form in forms if form in FORMATS):
-        raise ValueError(f"--formats {formats} writes files: name their folder with --out.")
-    shown = show_results(
-        db, targets=targets, formats=forms, out=out, quick=quick, color=sys.stdout.isatty()
-    )
-    if shown.text:
-        typer.echo(shown.text)
+def _show(targets: list[str], db: Path, out: Path | None, quick: bool) -> None:
+    shown = render.show(db, targets=targets, out=out, quick=quick)
+    typer.echo(shown.text)
     for path in shown.files:
         typer.echo(f"Wrote {path}")

@@ -1,16 +1,16 @@
-"""Which samples a run sees: datasets by name, their parts, draws that all methods share.
+"""The samples that a run sees: datasets by name, their parts, draws that all methods share.
 
 Every default that is chosen by looking at results looks at the *tuning* part of a dataset; tables
-and benchmarks report the *reporting* part, or say how much of what they use tuning has seen. Faces
-are divided by persons, so that no person is in both parts; digits and the like by images; voxels as
-the dataset divides itself; generated data by seed.
+and benchmarks report the *reporting* part, or say how much of what they use tuning has seen.
+``declared.toml`` says how each dataset is divided: faces by persons, so that no person is in both
+parts; digits and the like by images; voxels and clips as the dataset divides itself.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
@@ -19,26 +19,25 @@ import numpy as np
 from tuckermix import datasets
 from tuckermix._records import Record
 from tuckermix._validation import check_option
-from tuckermix_bench.methods import add_entry
+from tuckermix_bench.methods import add_entry, declared
 
 if TYPE_CHECKING:
     from tuckermix_bench.tables import Row
 
-__all__ = [
-    "DATASETS",
-    "PARTS",
-    "SEED",
-    "DatasetEntry",
-    "Draw",
-    "draw",
-    "draw_indices",
-    "part_indices",
-    "part_seed",
-    "register_dataset",
-    "restrict",
-    "seed_of",
-    "seen_share",
-]
+SEED = 2015
+"""The seed of all draws, together with the names of table and row and the number of the run."""
+SPLIT_SEED = 1906
+"""The seed of all splits. It must stay: with another one, choices would have seen both parts."""
+CACHED_DATASETS = 8
+"""A process keeps this many datasets: the tables take turns, and all together need 0.4 GB."""
+
+TUNING, REPORTING, EVERYTHING = PARTS = ("tuning", "reporting", "all")
+"""The two parts, and both together."""
+SPLITS = ("classes", "samples", "turns", "mark", "reporting only", "")
+"""How a dataset is divided: some classes are for tuning; half of the samples of each class; every
+second sample of each class; those that the dataset itself does not mark as test; or none, as they
+were never looked at when something was chosen. Without a split records do not say how much choices
+have seen."""
 
 
 @dataclass(frozen=True)
@@ -56,12 +55,18 @@ class DatasetEntry(Record):
         Values are divided by this.
     title : str, default=""
         The name for people.
+    split : str, default=""
+        How it is divided, one of `SPLITS`.
+    tuning_classes : int, default=0
+        How many classes are for tuning, where it is divided by classes.
     """
 
     name: str
     load: Callable[[Any], Any]
     scale: float = 1.0
     title: str = ""
+    split: str = ""
+    tuning_classes: int = 0
 
 
 @dataclass(frozen=True)
@@ -87,18 +92,6 @@ class Draw(Record):
     seen: float | None = None
 
 
-SEED = 2015
-"""The seed of all draws, together with the names of table and row and the number of the run."""
-
-EIGHT_BITS = 255.0
-"""Grey values are divided by their largest possible value, for all methods alike."""
-DIGITS_LEVELS = 16.0
-"""scikit-learn's digits run from 0 to 16."""
-CACHED_DATASETS = 8
-"""A process keeps this many datasets: the tables take turns, and all together need 0.4 GB."""
-SEED_BITS = 31
-"""scikit-learn takes seeds below 2**32; 31 bits also fit a signed integer of any database."""
-
 DATASETS: dict[str, DatasetEntry] = {}
 """The datasets by name."""
 
@@ -118,7 +111,15 @@ def register_dataset(entry: DatasetEntry, *, replace: bool = False) -> DatasetEn
     entry : object
         The same.
     """
+    check_option(entry.split, "split", "DatasetEntry", SPLITS)
     return add_entry(DATASETS, entry, "dataset", replace)
+
+
+def seed_of(*parts: object) -> int:
+    """Derive a seed from names and numbers, the same on every machine and in every process."""
+    text = "\x1f".join(str(part) for part in (SEED, *parts))
+    # 31 bits fit a signed integer anywhere; scikit-learn takes seeds below 2**32.
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") >> 33
 
 
 def _named(name: str, data_home: Any) -> Any:
@@ -126,123 +127,45 @@ def _named(name: str, data_home: Any) -> Any:
 
 
 def _textures(n_classes: int, per_class: int, size: int, data_home: Any) -> Any:
+    seed = seed_of("dynamic textures", n_classes, per_class, size)
     return datasets.make_dynamic_textures(
-        n_samples=n_classes * per_class,
-        n_classes=n_classes,
-        shape=(size, size),
-        n_frames=size,
-        random_state=seed_of("dynamic textures", n_classes, per_class, size),
+        n_classes * per_class, n_classes, shape=(size, size), n_frames=size, random_state=seed
     )
 
 
-def _planted(ways: int, data_home: Any) -> Any:
-    return datasets.make_tensor_clusters(
-        PLANTED_CLUSTERS * PLANTED_POOL,
-        PLANTED_SHAPES[ways],
-        PLANTED_CLUSTERS,
-        noise=PLANTED_NOISE,
-        random_state=seed_of("planted", ways),
-    )
+def _planted(shape: tuple[int, ...], data_home: Any) -> Any:
+    """Plant ten clusters, with noise that keeps flattened samples from being separated exactly."""
+    seed = seed_of("planted", len(shape) + 1)
+    return datasets.make_tensor_clusters(1000, shape, 10, noise=6.0, random_state=seed)
 
 
-PLANTED_SHAPES = {2: (1024,), 3: (32, 32), 4: (16, 8, 8)}
-"""Samples of 1024 entries, with which the samples make an array of 2, 3 or 4 ways."""
-PLANTED_CLUSTERS, PLANTED_POOL, PLANTED_NOISE = 10, 100, 6.0
-"""Planted clusters, samples of each from which the runs draw, and noise: so much that flattened
-samples are not separated exactly any more."""
-TEXTURE_CLASSES, TEXTURE_VIDEOS, TEXTURE_SIZE = 36, 100, 20
-"""Classes and videos a class as in DynTex++; the side is 20, not 50, to fit small machines."""
-QUICK_CLASSES, QUICK_VIDEOS, QUICK_SIZE = 4, 20, 8
-
-for _name, _scale, _title in (
-    ("pie", EIGHT_BITS, "CMU PIE, pose 27"),
-    ("cbcl", EIGHT_BITS, "CBCL faces"),
-    ("mnist", EIGHT_BITS, "MNIST"),
-    ("orl", EIGHT_BITS, "ORL"),
-    ("yaleb", EIGHT_BITS, "Extended Yale B"),
-    ("coil20", EIGHT_BITS, "COIL-20"),
-    ("yale", EIGHT_BITS, "Yale"),
-    ("cifar10", EIGHT_BITS, "CIFAR-10"),
-    ("clothing", EIGHT_BITS, "clothes"),
-    ("signs", EIGHT_BITS, "hand signs"),
-    ("fruits", EIGHT_BITS, "fruit"),
-    ("dyntex-clips", EIGHT_BITS, "DynTex clips cut as in DynTex++"),
-    ("modelnet10", 1.0, "ModelNet10 voxels"),
-    ("samson", 1.0, "Samson scene, spectra of pixels"),
-    ("digits", DIGITS_LEVELS, "scikit-learn's digits"),
-):
-    register_dataset(DatasetEntry(_name, partial(_named, _name), _scale, _title))
-for _name, _make, _title in (
-    (
-        "dynamic-textures",
-        partial(_textures, TEXTURE_CLASSES, TEXTURE_VIDEOS, TEXTURE_SIZE),
-        "dynamic-texture stand-in",
-    ),
-    (
-        "quick-videos",
-        partial(_textures, QUICK_CLASSES, QUICK_VIDEOS, QUICK_SIZE),
-        "small synthetic videos",
-    ),
-    *((f"planted-{ways}", partial(_planted, ways), f"planted, {ways}-way") for ways in (2, 3, 4)),
-):
-    register_dataset(DatasetEntry(_name, _make, 1.0, _title))
-
-
-def seed_of(*parts: object) -> int:
-    """Derive a seed from names and numbers, the same on every machine and in every process."""
-    text = "\x1f".join(str(part) for part in (SEED, *parts))
-    digest = hashlib.sha256(text.encode()).digest()
-    return int.from_bytes(digest[:8], "big") >> (64 - SEED_BITS)
-
-
-TUNING, REPORTING, EVERYTHING = "tuning", "reporting", "all"
-PARTS = (TUNING, REPORTING, EVERYTHING)
-"""The two parts, and both together."""
-
-TUNING_CLASSES = {"pie": 34, "orl": 20, "yaleb": 19}
-"""How many persons are for tuning: half of 68, 40 and 38."""
-BY_CLASSES = tuple(TUNING_CLASSES)
-BY_SAMPLES = ("mnist", "cbcl", "digits")
-"""Half of the images of each class are for tuning."""
-BY_TURNS = ("cifar10", "clothing", "signs", "fruits")
-"""Of each class the second, fourth, ... sample is for tuning."""
-BY_MARK = ("modelnet10", "dyntex-clips")
-"""The dataset's own test part is for reporting, the rest for tuning."""
-REPORTING_ONLY = ("coil20", "yale")
-"""Never looked at when something is chosen."""
-GENERATED = ("dynamic-textures", "quick-videos")
-"""Drawn from a generator with a seed that :func:`part_seed` gives to no choice."""
-SPLIT = (*BY_CLASSES, *BY_SAMPLES, *BY_TURNS, *BY_MARK, *REPORTING_ONLY, *GENERATED)
-UNSPLIT = ("samson", *(f"planted-{ways}" for ways in PLANTED_SHAPES))
-"""Without parts: one scene, and data planted for a single curve. Records do not say how much of
-them choices have seen."""
-
-SPLIT_SEED = 1906
-"""The seed of all splits. It must stay: with another one, choices would have seen both parts."""
+for _name, _facts in declared("datasets").items():
+    _made: Callable[[Any], Any] = partial(_named, _name)
+    if "textures" in _facts:
+        _made = partial(_textures, *_facts.pop("textures"))
+    elif "planted" in _facts:
+        _made = partial(_planted, _facts.pop("planted"))
+    register_dataset(DatasetEntry(_name, _made, **_facts))
 
 
 def _is_tuning(name: str, labels: np.ndarray, is_test: np.ndarray | None) -> np.ndarray:
     """Mark the samples of the tuning part."""
-    if name in BY_CLASSES:
-        classes = np.unique(labels)
-        chosen = np.random.default_rng(SPLIT_SEED).permutation(classes)[: TUNING_CLASSES[name]]
-        return np.isin(labels, chosen)
-    if name in BY_MARK:
+    entry, marked = DATASETS[name], np.zeros(labels.shape[0], dtype=bool)
+    rng, classes = np.random.default_rng(SPLIT_SEED), np.unique(labels)
+    if entry.split == "classes":
+        marked = np.isin(labels, rng.permutation(classes)[: entry.tuning_classes])
+    elif entry.split == "mark":
         if is_test is None:
             raise ValueError(
                 f"The split of {name!r} is the dataset's own: pass its mark is_test, which "
                 "tuckermix.datasets.load returns in extra['is_test']."
             )
-        return ~np.asarray(is_test, dtype=bool)
-    marked = np.zeros(labels.shape[0], dtype=bool)
-    if name in BY_SAMPLES:
-        rng = np.random.default_rng(SPLIT_SEED)
-        for label in np.unique(labels):
-            members = rng.permutation(np.flatnonzero(labels == label))
-            marked[members[: members.size // 2]] = True
-    if name in BY_TURNS:
-        for label in np.unique(labels):
-            marked[np.flatnonzero(labels == label)[1::2]] = True
+        marked = ~np.asarray(is_test, dtype=bool)
+    elif entry.split in ("samples", "turns"):
+        for label in classes:
+            members = np.flatnonzero(labels == label)
+            halved = rng.permutation(members)[: members.size // 2]
+            marked[halved if entry.split == "samples" else members[1::2]] = True
     return marked
 
 
@@ -271,44 +194,15 @@ def part_indices(
     labels = np.asarray(labels)
     if part == EVERYTHING:
         return np.arange(labels.shape[0])
-    check_option(name, "name", "splits", SPLIT)
-    if part == TUNING and name in (*REPORTING_ONLY, *GENERATED):
+    divided = [one.name for one in DATASETS.values() if one.split]
+    check_option(name, "name", "splits", divided)
+    if part == TUNING and DATASETS[name].split == "reporting only":
         raise ValueError(
-            f"{name!r} is for reporting only, nothing may be chosen by it: tune on one of "
-            f"{', '.join((*BY_CLASSES, *BY_SAMPLES, *BY_TURNS, *BY_MARK))}, or on generated data "
-            "with part_seed('tuning', number)."
+            f"{name!r} is for reporting only, nothing may be chosen by it: tune on another of "
+            f"{', '.join(divided)}, or on generated data with part_seed('tuning', number)."
         )
     marked = _is_tuning(name, labels, is_test)
     return np.flatnonzero(marked if part == TUNING else ~marked)
-
-
-def restrict(data: Any, name: str, part: str) -> Any:
-    """Cut a dataset down to one part.
-
-    Parameters
-    ----------
-    data : Dataset
-        What :func:`tuckermix.datasets.load` returned.
-    name : str
-        Its name.
-    part : {"tuning", "reporting", "all"}
-        Which part.
-
-    Returns
-    -------
-    data : Dataset
-        Its samples, labels and sample names of that part.
-    """
-    chosen = part_indices(name, part, data.labels, is_test=data.extra.get("is_test"))
-    if part == EVERYTHING:
-        return data
-    return replace(
-        data,
-        X=data.X[chosen],
-        labels=data.labels[chosen],
-        names=None if data.names is None else [data.names[index] for index in chosen],
-        extra={},
-    )
 
 
 def seen_share(
@@ -332,7 +226,7 @@ def seen_share(
     share : float or None
         From 0 to 1; None for a dataset that has no split.
     """
-    if name not in SPLIT:
+    if name not in DATASETS or not DATASETS[name].split:
         return None
     return float(np.mean(_is_tuning(name, np.asarray(labels), is_test)[np.asarray(indices)]))
 
@@ -387,10 +281,7 @@ def draw_indices(
     name = row.draw or row.name
     if "/" in name:
         experiment, name = name.split("/")
-    source = f"dataset {row.dataset!r}"
-    if row.part != EVERYTHING:
-        source = f"the {row.part} part of {source}"
-    known = np.unique(labels)
+    known, source = np.unique(labels), f"part {row.part!r} of dataset {row.dataset!r}"
     if row.classes is not None:
         classes = np.asarray(row.classes)
     elif row.n_classes is None:

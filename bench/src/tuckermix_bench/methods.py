@@ -24,8 +24,6 @@ import numpy as np
 from tuckermix._records import Record
 from tuckermix._validation import check_option
 
-__all__ = ["METHODS", "Method", "build", "register_method", "select_methods"]
-
 DECLARED: dict[str, Any] = tomllib.loads(
     Path(__file__).with_name("declared.toml").read_text(encoding="utf-8")
 )
@@ -78,7 +76,7 @@ class Method(Record):
         The column of the paper that it repeats with another choice; it is compared with that
         column's numbers, and is no rival of ours.
     version : str, default="1"
-        Part of each record's parameters: a new value has all cells of the method computed anew.
+        Part of each record's parameters: a new value has all cells of the method computed again.
     description : str, default=""
         One sentence for the legend.
     on : str, default=""
@@ -256,7 +254,7 @@ class Fitted:
     ----------
     function : callable
         Takes the samples, and the true classes where the column uses them; returns what has
-        ``labels_`` and, where it knows them, ``n_iter_`` and ``stop_reason_``.
+        ``labels_`` and, where it knows them, ``n_iter_``, ``stop_reason_`` and ``failure_``.
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
@@ -265,7 +263,7 @@ class Fitted:
     def fit(self, X: np.ndarray, *truth: np.ndarray) -> Fitted:
         """Call the function, and keep what it says."""
         found = self.function(X, *truth)
-        for name in ("labels_", "n_iter_", "stop_reason_"):
+        for name in ("labels_", "n_iter_", "stop_reason_", "failure_"):
             setattr(self, name, getattr(found, name, None))
         return self
 

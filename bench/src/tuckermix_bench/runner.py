@@ -22,7 +22,7 @@ from typing import Any
 
 import cloudpickle
 import numpy as np
-from joblib import cpu_count
+from joblib import cpu_count, parallel_config
 from sklearn.metrics import adjusted_rand_score
 from threadpoolctl import threadpool_limits
 
@@ -45,8 +45,6 @@ from tuckermix_bench.tables import (
     cells_of,
     resolve_targets,
 )
-
-__all__ = ["DEFAULT_DB", "Cost", "Progress", "RunReport", "log_progress", "plan", "reproduce"]
 
 logger = logging.getLogger("tuckermix.bench")
 
@@ -155,7 +153,8 @@ def execute(cell: Cell, method: Method, entry: DatasetEntry, data: str | None) -
         The fields of a record that the computation determines.
     """
     outcome: dict[str, Any] = {"status": FAILED}
-    with warnings.catch_warnings(record=True) as caught, threadpool_limits(limits=1):
+    one_thread = (threadpool_limits(limits=1), parallel_config(n_jobs=1))
+    with warnings.catch_warnings(record=True) as caught, one_thread[0], one_thread[1]:
         warnings.simplefilter("always")
         try:
             drawn = draw(cell.row, cell.experiment, cell.run, entry=entry, data_home=data)
@@ -210,32 +209,22 @@ def _fit(cell: Cell, method: Method, drawn: Any, outcome: dict[str, Any]) -> Non
 
 @dataclass(frozen=True)
 class Progress(Record):
-    """Where a run stands.
+    """The state of a run.
 
     Attributes
     ----------
     done, total : int
         Cells computed in this run, and cells that it has to compute.
-    skipped : int
-        Cells that were stored before.
-    failed : int
-        How many of `done` ended without a score.
-    running : tuple of str
-        The cells in flight.
-    elapsed, left : float
-        Seconds since the start, and the estimate of those to come.
-    last : RunRecord or None
-        The record just stored; None when the display is merely refreshed.
+    left : float
+        The estimate of the seconds to come.
+    last : RunRecord
+        The record just stored.
     """
 
     done: int
     total: int
-    skipped: int
-    failed: int
-    running: tuple[str, ...]
-    elapsed: float
     left: float
-    last: RunRecord | None = None
+    last: RunRecord
 
 
 @dataclass(frozen=True)
@@ -248,10 +237,8 @@ class RunReport(Record):
         The file that has the records.
     computed, skipped, failed : int
         Cells computed now, cells stored before, and how many of the former failed.
-    missing : int
-        Cells without their data.
-    left : int
-        Cells that a later run computes.
+    missing, left : int
+        Cells without their data, and cells that a later run computes.
     absent : dict of str to str
         For each dataset that is not there, where to get it.
     seconds : float
@@ -268,24 +255,27 @@ class RunReport(Record):
     left: int
     absent: dict[str, str]
     seconds: float
-    interrupted: bool = False
+    interrupted: bool
+
+
+def progress_line(progress: Progress) -> str:
+    """Say which cell was finished, with what score, and how much is left."""
+    record = progress.last
+    score = f"AC {record.ac:.4f} NMI {record.nmi:.4f}" if record.ac is not None else record.status
+    done = f"{progress.done}/{progress.total}, {progress.left / 60:.1f} min left"
+    place = f"{record.experiment} · {record.row} · {record.method} · run {record.run}"
+    return f"{done} · {place} · {score} · {record.seconds or 0.0:.1f} s"
 
 
 def log_progress(progress: Progress) -> None:
-    """Report each finished cell through logging: the display where there is no terminal.
+    """Report each finished cell through logging.
 
     Parameters
     ----------
     progress : Progress
-        Where the run stands.
+        The state of the run.
     """
-    record = progress.last
-    if record is None:
-        return
-    score = f"AC {record.ac:.4f} NMI {record.nmi:.4f}" if record.ac is not None else record.status
-    done = f"{progress.done}/{progress.total}, {progress.left / 60:.1f} min left"
-    place = f"{record.experiment} · {record.row} · {record.method} · run {record.run}"
-    logger.info("%s · %s · %s · %.1f s", done, place, score, record.seconds or 0.0)
+    logger.info("%s", progress_line(progress))
 
 
 class TimeEstimate:
@@ -385,7 +375,7 @@ def import_records(path: str | os.PathLike[str], db: str | os.PathLike[str]) -> 
     Parameters
     ----------
     path : path
-        A `records.csv` that ``reproduce show --formats csv`` wrote, or the file of another store.
+        A `records.csv` that ``reproduce show --out`` wrote, or the file of another store.
     db : path
         The file of the store; made where it is missing.
 
@@ -493,10 +483,10 @@ def _computed(
     words: Callable[[Cell], tuple[Any, ...]],
     jobs: int,
     time_limit: float | None,
-) -> Generator[tuple[list[Cell], Cell | None, dict[str, Any]]]:
-    """Yield the cells in flight, with each cell that ends and its outcome, or None and nothing."""
+) -> Generator[tuple[Cell | None, dict[str, Any]]]:
+    """Yield each cell that ends and its outcome, and now and then None and nothing."""
     if not jobs:
-        yield from (([], cell, execute(*words(cell))) for cell in cells)
+        yield from ((cell, execute(*words(cell))) for cell in cells)
         return
     queue, workers = iter(cells), [Worker(time_limit) for _ in range(jobs)]
     try:
@@ -508,13 +498,12 @@ def _computed(
             if not busy:
                 return
             answered = wait(list(busy), SETTINGS.poll_seconds)
-            running = [worker.cell for worker in busy.values() if worker.cell is not None]
-            yield running, None, {}
+            yield None, {}
             for pipe, worker in busy.items():
                 outcome = worker.outcome(pipe in answered)
                 if outcome is not None:
                     cell, worker.cell = worker.cell, None
-                    yield running, cell, outcome
+                    yield cell, outcome
     finally:
         for worker in workers:
             worker.stop()
@@ -554,10 +543,9 @@ def run_cells(
     time_limit: float | None = None,
     stop_after: float | None = None,
     longest_first: bool = False,
-    times: Iterable[RunRecord] = (),
     retry_failed: bool = False,
-    again: bool = False,
-    progress: Callable[[Progress], None] | None = None,
+    refresh: bool = False,
+    progress: Callable[[Progress], None] | None = log_progress,
     warn: Callable[[dict[str, str]], None] | None = None,
 ) -> RunReport:
     """Compute the cells that have no record yet and store each as soon as it is done.
@@ -568,41 +556,22 @@ def run_cells(
         What to compute, in this order.
     store : Store
         Where the records go. This process is the only one that writes to it.
-    data : path or None, default=None
-        The folder of the datasets.
-    jobs : int or None, default=None
-        The number of processes, each with one numerical thread. None means one for each processor.
-        0 computes in this process, where `time_limit` cannot be kept.
-    time_limit : float or None, default=None
-        Seconds after which a cell is given up.
-    stop_after : float or None, default=None
-        Seconds after which the run ends. Cells that would take longer than what is left are not
-        begun; what was begun all the same is computed next time.
-    longest_first : bool, default=False
-        Whether cells that take long come first, so that no processor waits for the last of them.
-    times : iterable of RunRecord, default=()
-        Records that only tell how long cells take, beside those of the store.
-    retry_failed, again : bool, default=False
-        Whether cells that failed before, or all cells, are computed again.
-    progress : callable or None, default=None
-        Called with a :class:`Progress` after each record and now and then in between.
-    warn : callable or None, default=None
-        Called before the first cell with the datasets that are not there, and where to get each.
+    data, jobs, time_limit, stop_after, longest_first, retry_failed, refresh, progress, warn
+        See :func:`reproduce`.
 
     Returns
     -------
     report : RunReport
         What was done. Ctrl-C ends the run early, with all finished cells stored.
     """
-    jobs = cpu_count() if jobs is None else check_integer(jobs, "jobs", "run_cells", minimum=0)
+    jobs = cpu_count() if jobs is None else check_integer(jobs, "jobs", "reproduce", minimum=0)
     for name, value in (("time_limit", time_limit), ("stop_after", stop_after)):
         if value is not None:
-            check_real(value, name, "run_cells", strict=True)
+            check_real(value, name, "reproduce", strict=True)
     home = None if data is None else os.fspath(data)
-    todo = list(cells) if again else pending(cells, store, retry_failed)
-    skipped, absent, estimate = len(cells) - len(todo), absent_data(todo, home), TimeEstimate(times)
-    for record in store.records():
-        estimate.add(record)
+    todo = list(cells) if refresh else pending(cells, store, retry_failed)
+    skipped, absent = len(cells) - len(todo), absent_data(todo, home)
+    estimate = TimeEstimate([*read_records(published_records()), *store.records()])
     if absent and warn is not None:
         warn(absent)
     if longest_first:
@@ -611,36 +580,19 @@ def run_cells(
     ended = Counter({ABSENT: len(todo) - len(left)})
     begin, interrupted = time.monotonic(), False
 
-    def notify(running: Iterable[Cell], last: RunRecord | None = None) -> None:
-        computed = ended.total() - ended[ABSENT]
-        if progress is not None:
-            progress(
-                Progress(
-                    done=computed,
-                    total=computed + len(left),
-                    skipped=skipped,
-                    failed=computed - ended[OK],
-                    running=tuple(map(str, running)),
-                    elapsed=time.monotonic() - begin,
-                    left=sum(map(estimate.of, left.values())) / max(1, jobs),
-                    last=last,
-                )
-            )
+    def over(seconds: float = 0.0) -> bool:
+        return stop_after is not None and time.monotonic() - begin + seconds > stop_after
 
     def words(cell: Cell) -> tuple[Any, ...]:
         return cell, METHODS[cell.method], DATASETS[cell.row.dataset], home
 
-    def over(seconds: float = 0.0) -> bool:
-        return stop_after is not None and time.monotonic() - begin + seconds > stop_after
-
     startable = (cell for cell in list(left.values()) if not over(estimate.of(cell)))
     outcomes = _computed(startable, words, jobs, time_limit)
     try:
-        for running, cell, outcome in outcomes:
-            if cell is None and over():
-                break
+        for cell, outcome in outcomes:
             if cell is None:
-                notify(running)
+                if over():
+                    break
                 continue
             left.pop(cell.key)
             ended[outcome["status"]] += 1
@@ -650,7 +602,10 @@ def run_cells(
             record = _record(cell, outcome)
             store.add(record)
             estimate.add(record)
-            notify(running, record)
+            if progress is not None:
+                done = ended.total() - ended[ABSENT]
+                seconds = sum(map(estimate.of, left.values())) / max(1, jobs)
+                progress(Progress(done, done + len(left), seconds, record))
     except KeyboardInterrupt:
         interrupted = True
     finally:
@@ -670,12 +625,12 @@ def run_cells(
 
 @dataclass(frozen=True)
 class Cost(Record):
-    """What a column of a table still costs.
+    """What a table still costs.
 
     Attributes
     ----------
-    table, method : str
-        Which column of which table.
+    table : str
+        Which.
     cells : int
         How many cells are to be computed.
     seconds : float
@@ -686,20 +641,25 @@ class Cost(Record):
     """
 
     table: str
-    method: str
     cells: int
     seconds: float
     longest: float
 
 
+Targets = str | Experiment | Iterable[str | Experiment]
+
+
 def _cells(
-    targets: str | Experiment | Iterable[str | Experiment],
-    runs: int | None,
-    methods: Iterable[str] | None,
-    quick: bool,
-    rows: Iterable[str] | None,
+    targets: Targets,
+    *,
+    runs: int | None = None,
+    methods: Iterable[str] | None = None,
+    rows: Iterable[str] | None = None,
+    quick: bool = False,
 ) -> list[Cell]:
     """List the cells of targets, all of whose datasets must be known."""
+    if runs is not None:
+        check_integer(runs, "runs", "reproduce")
     tables, figures = resolve_targets(targets, quick=quick)
     if rows is not None:
         known = [row.name for table in tables for row in table.rows]
@@ -709,81 +669,64 @@ def _cells(
             for table in tables
         ]
         figures = []
-    for table in tables:
-        for row in table.rows:
-            check_option(row.dataset, "dataset", "Row", DATASETS)
+    for row in (row for table in tables for row in table.rows):
+        check_option(row.dataset, "dataset", "Row", DATASETS)
     profile = QUICK if quick else PAPER
     return cells_of(tables, figures, runs=runs, methods=methods, profile=profile)
 
 
 def plan(
-    targets: str | Experiment | Iterable[str | Experiment] = "all",
+    targets: Targets = "all",
     *,
-    runs: int | None = None,
-    methods: Iterable[str] | None = None,
-    rows: Iterable[str] | None = None,
-    quick: bool = False,
     db: str | os.PathLike[str] = DEFAULT_DB,
-    times: str | os.PathLike[str] | None = None,
     refresh: bool = False,
+    **narrowed: Any,
 ) -> list[Cost]:
     """Say what :func:`reproduce` would still compute, and how long that takes.
 
     Parameters
     ----------
-    targets, runs, methods, rows, quick, refresh : object
-        What would be computed, see :func:`reproduce`.
+    targets, refresh : object
+        See :func:`reproduce`.
     db : path, default="tuckermix-results.jsonl"
         The file with the records; one that does not exist means that nothing is stored.
-    times : path or None, default=None
-        Records from which times are foretold; None means the published ones.
+    **narrowed
+        `runs`, `methods`, `rows` and `quick`, see :func:`reproduce`.
 
     Returns
     -------
     costs : list of Cost
-        One for each table and method with something to compute.
+        One for each table with something to compute.
     """
-    cells = _cells(targets, runs, methods, quick, rows)
-    known = read_records(published_records() if times is None else times)
+    cells, known = _cells(targets, **narrowed), read_records(published_records())
     if Path(db).exists():
         with Store(db, read_only=True) as store:
-            cells = list(cells) if refresh else pending(cells, store)
+            cells = cells if refresh else pending(cells, store)
             known += store.records()
     estimate = TimeEstimate(known)
-    found: dict[tuple[str, str], list[float]] = defaultdict(list)
+    found: dict[str, list[float]] = defaultdict(list)
     for cell in cells:
-        found[cell.experiment, cell.method].append(estimate.of(cell))
-    return [Cost(*key, len(costs), sum(costs), max(costs)) for key, costs in found.items()]
+        found[cell.experiment].append(estimate.of(cell))
+    return [Cost(name, len(costs), sum(costs), max(costs)) for name, costs in found.items()]
 
 
 def reproduce(
-    targets: str | Experiment | Iterable[str | Experiment] = "all",
+    targets: Targets = "all",
     *,
-    data: str | os.PathLike[str] | None = None,
     runs: int | None = None,
     methods: Iterable[str] | None = None,
     rows: Iterable[str] | None = None,
     quick: bool = False,
-    jobs: int | None = None,
     db: str | os.PathLike[str] = DEFAULT_DB,
-    time_limit: float | None = None,
-    stop_after: float | None = None,
-    longest_first: bool = False,
-    times: str | os.PathLike[str] | None = None,
-    retry_failed: bool = False,
-    refresh: bool = False,
-    progress: Callable[[Progress], None] | None = log_progress,
-    warn: Callable[[dict[str, str]], None] | None = None,
+    **running: Any,
 ) -> RunReport:
     """Compute the paper's tables and figures, continuing where an earlier run stopped.
 
     Parameters
     ----------
     targets : str, Experiment, or iterable of them, default="all"
-        "table1" … "table6", "figure3", "figure4", "beyond", "curves", "sizes", "cores", "all", or
-        experiments of one's own.
-    data : path or None, default=None
-        The folder of the datasets; None means what ``TUCKERMIX_DATA`` names.
+        "table1" … "table6", "beyond", "photographs", "network", "open", "figure3", "figure4",
+        "curves", "sizes", "cores", "all", or experiments of one's own.
     runs : int or None, default=None
         The number of runs in place of the paper's.
     methods : iterable of str or None, default=None
@@ -792,48 +735,27 @@ def reproduce(
         Only these rows of the targets.
     quick : bool, default=False
         Whether to compute miniature tables on data that everybody has.
-    jobs : int or None, default=None
-        The number of processes; None means one for each processor, 0 computes in this process.
     db : path, default="tuckermix-results.jsonl"
         The file for the records.
-    time_limit : float or None, default=None
-        Seconds after which a cell is given up.
-    stop_after : float or None, default=None
-        Seconds after which the run ends. What was begun then is computed next time.
-    longest_first : bool, default=False
-        Whether cells that take long come first, so that no processor waits for the last of them;
-        otherwise cheap ones do, and every table has something to show early.
-    times : path or None, default=None
-        A `records.csv` that tells how long cells take; None means the published one.
-    retry_failed : bool, default=False
-        Whether cells that failed before are tried again.
-    refresh : bool, default=False
-        Whether everything is computed again, as if nothing were stored.
-    progress : callable or None, default=log_progress
-        Called with a :class:`Progress` as the run proceeds.
-    warn : callable or None, default=None
-        Called before the first cell with the datasets that are not there, and where to get each.
+    **running
+        `data`: the folder of the datasets; None means what ``TUCKERMIX_DATA`` names.
+        `jobs`: the number of processes, each with one numerical thread; None means one for each
+        processor, 0 computes in this process, where `time_limit` cannot be kept.
+        `time_limit`: seconds after which a cell is given up.
+        `stop_after`: seconds after which the run ends. Cells that would take longer than what is
+        left are not begun; what was begun all the same is computed next time.
+        `longest_first`: whether cells that take long come first, so that no processor waits for the
+        last of them; otherwise cheap ones do, and every table has something to show early.
+        `retry_failed`, `refresh`: whether cells that failed before, or all, are computed again.
+        `progress`: called with a :class:`Progress` after each record.
+        `warn`: called before the first cell with the datasets that are not there, and where to get
+        each.
 
     Returns
     -------
     report : RunReport
         What was done.
     """
-    if runs is not None:
-        check_integer(runs, "runs", "reproduce")
-    cells = _cells(targets, runs, methods, quick, rows)
+    cells = _cells(targets, runs=runs, methods=methods, rows=rows, quick=quick)
     with Store(db) as store, store.writing():
-        return run_cells(
-            cells,
-            store,
-            data=data,
-            jobs=jobs,
-            time_limit=time_limit,
-            stop_after=stop_after,
-            longest_first=longest_first,
-            times=read_records(published_records() if times is None else times),
-            retry_failed=retry_failed,
-            again=refresh,
-            progress=progress,
-            warn=warn,
-        )
+        return run_cells(cells, store, **running)

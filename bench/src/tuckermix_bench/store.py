@@ -24,8 +24,6 @@ try:
 except ImportError:  # Windows: two runs on one file are not told apart there
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["RunRecord", "Store", "read_records", "records_csv"]
-
 OK, FAILED, TIMEOUT = STATUSES = ("ok", "failed", "timeout")
 """How a cell ended: with scores, with an error, or at its time limit."""
 
@@ -354,7 +352,7 @@ def read_records(path: str | os.PathLike[str]) -> list[RunRecord]:
     Parameters
     ----------
     path : path
-        A `records.csv` that ``reproduce show --formats csv`` wrote, or the file of a store.
+        A `records.csv` that ``reproduce show --out`` wrote, or the file of a store.
 
     Returns
     -------

@@ -2,7 +2,8 @@
 
 All methods of a row see the same draws, so columns are compared draw by draw: the mean of the
 paired differences, and its standard error. A method is *first* in a row if it is more than two
-standard errors ahead of every rival, and *tied first* if nobody is so far ahead of it.
+standard errors ahead of every rival, *behind* if a rival is so far ahead of it, and *tied first*
+otherwise.
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from statistics import fmean, variance
-from typing import Any
 
 from tuckermix._records import Record
 from tuckermix_bench.draws import DATASETS
@@ -31,28 +31,6 @@ from tuckermix_bench.tables import (
     source_of,
 )
 
-__all__ = [
-    "Agreement",
-    "CellSummary",
-    "Difference",
-    "MetricSummary",
-    "RowSummary",
-    "Share",
-    "Standing",
-    "TableSummary",
-    "agreements",
-    "judged",
-    "leads_of",
-    "mean_of",
-    "our_columns",
-    "outdated",
-    "paired_difference",
-    "scores_of",
-    "share_of",
-    "standings",
-    "summarize",
-]
-
 METRICS = ("AC", "NMI")
 """The paper's measures, by which columns are compared."""
 SHOWN = (*METRICS, "ARI")
@@ -62,8 +40,14 @@ STANDARD_ERRORS = 2.0
 ROUNDING = 1e-12
 """Scores that differ by less are equal: they are quotients of small integers and logarithms."""
 
-VERDICTS = FIRST, TIED, BEHIND, SINGLE = "first", "tied first", "behind", "single run"
-"""How a method stands in a row. A single run has no standard error and decides nothing."""
+FIRST, TIED, BEHIND, SINGLE, ALONE = VERDICTS = (
+    *("first", "tied first", "behind", "single run", "alone"),
+)
+"""How a method stands in a row. A single run has no standard error and decides nothing; alone is a
+method beside which no other has a record."""
+
+Scores = dict[int, float]
+"""Scores by the number of the run."""
 
 
 @dataclass(frozen=True)
@@ -107,7 +91,7 @@ class Difference(Record):
         return not self.ahead and not self.behind
 
 
-def paired_difference(ours: dict[int, float], theirs: dict[int, float]) -> Difference | None:
+def paired_difference(ours: Scores, theirs: Scores) -> Difference | None:
     """Compare two columns draw by draw.
 
     Parameters
@@ -124,106 +108,176 @@ def paired_difference(ours: dict[int, float], theirs: dict[int, float]) -> Diffe
     if not common:
         return None
     found = [ours[run] - theirs[run] for run in common]
-    error = (variance(found) / len(found)) ** 0.5 if len(found) > 1 else None
-    return Difference(fmean(found), error, len(found))
+    return Difference(fmean(found), standard_error(found), len(found))
 
 
-def judged(leads: Mapping[str, Difference]) -> dict[str, Any]:
-    """Say how a column stands, given its lead over each rival.
-
-    Parameters
-    ----------
-    leads : mapping of str to Difference
-        The column minus each rival, by the rival's name.
-
-    Returns
-    -------
-    judged : dict
-        ``rival``, the one that it leads least, or that leads it most, and ``lead`` over that one;
-        ``verdict``, "first" if it is more than two standard errors ahead of every rival, "behind"
-        if one of them is so far ahead of it, "tied first" otherwise, where a single run decides
-        nothing; ``winners`` and ``ties``, the rivals that are so far ahead, and those that the
-        draws cannot tell from it.
-    """
-    rival = min(leads, key=lambda name: leads[name].mean, default="")
-    verdict = FIRST if all(lead.ahead for lead in leads.values()) else TIED
-    if any(lead.error is None and not lead.tied for lead in leads.values()):
-        verdict = SINGLE
-    if any(lead.behind for lead in leads.values()):
-        verdict = BEHIND
-    return {
-        "rival": rival,
-        "lead": leads.get(rival),
-        "verdict": verdict,
-        "winners": tuple(name for name, lead in leads.items() if lead.behind),
-        "ties": tuple(name for name, lead in leads.items() if lead.tied),
-    }
+def standard_error(values: Collection[float]) -> float | None:
+    """Return the standard error of a mean; None for a single value."""
+    return (variance(values) / len(values)) ** 0.5 if len(values) > 1 else None
 
 
-def leads_of(
-    scores: dict[int, float], rivals: dict[str, dict[int, float]]
-) -> dict[str, Difference]:
-    """Compare a column with others draw by draw; those without common draws are left out."""
-    found = {name: paired_difference(scores, theirs) for name, theirs in rivals.items()}
-    return {name: lead for name, lead in found.items() if lead is not None}
-
-
-def _marks(scores: dict[str, dict[int, float]]) -> dict[str, str]:
-    """Say of each column whether it is first, tied first, or neither.
-
-    Our own columns are no rivals of each other: several of them can be first.
-    """
-    marks = dict.fromkeys(scores, "")
-    columns = [name for name in scores if scores[name] and name not in _variants()]
-    if len(columns) < 2:
-        return marks
-    undecided, beaten, mine = False, set(), set(our_columns())
-    for name in columns:
-        rivals = {o: scores[o] for o in columns if o != name and not {o, name} <= mine}
-        leads = leads_of(scores[name], rivals)
-        if rivals and len(leads) == len(rivals) and all(lead.ahead for lead in leads.values()):
-            marks[name] = FIRST
-        if any(lead.behind for lead in leads.values()):
-            beaten.add(name)
-        undecided |= any(lead.error is None and not lead.tied for lead in leads.values())
-    if FIRST not in marks.values() and not undecided:
-        marks |= dict.fromkeys([name for name in columns if name not in beaten], TIED)
-    return marks
+def mean_of(values: Iterable[float | None]) -> float | None:
+    """Return the mean of the values that are known; None where there are none."""
+    known = [value for value in values if value is not None]
+    return fmean(known) if known else None
 
 
 @dataclass(frozen=True)
-class MetricSummary(Record):
-    """One metric of one cell.
+class Place(Record):
+    """Where a method stands in one row, by one measure.
 
     Attributes
     ----------
+    method : str
+        Its name.
+    table, row, dataset : str
+        Where.
+    n_samples, n_clusters : int
+        The size of a draw.
+    metric : str
+        "AC", "NMI", …
+    draws : int
+        Runs with a score.
     mean : float
-        The mean over the runs.
-    variance : float or None
-        The sample variance over the runs; None for a single one.
-    worst, best : float
-        The worst and the best run.
-    standing : {"first", "tied first", ""}
-        Whether the method is more than two standard errors ahead of every rival of its row, or is
-        so far behind none of them where nobody is.
-    leads : dict of str to Difference
-        Each of our columns minus this one, draw by draw, by their names; empty for our own.
-    difference : float or None
-        `mean` minus the paper's, where the data are the paper's.
+        The mean over them.
+    error : float or None
+        Its standard error; None for a single draw.
+    rank, columns : int
+        One more than the number of columns that are better on average over the common draws, and
+        how many columns there are, this one included.
+    verdict : {"first", "tied first", "behind", "single run", "alone"}
+        "first" if more than two standard errors ahead of every column, "behind" if one of them is
+        so far ahead, "tied first" otherwise; one run decides nothing.
+    rival : str
+        The column that it leads least, or that leads it most; empty if there is none.
+    rival_mean : float or None
+        The mean of that column over all its draws.
+    lead : Difference or None
+        This method minus that column, over the draws that both have.
+    winners, ties : tuple of str
+        The columns that are more than two standard errors ahead, and those that the draws cannot
+        tell apart from it.
+    seconds, cpu_seconds : float or None
+        The mean time of a fit, by the clock and by the processor.
     """
 
+    method: str
+    table: str
+    row: str
+    dataset: str
+    n_samples: int
+    n_clusters: int
+    metric: str
+    draws: int
     mean: float
-    variance: float | None
-    worst: float
-    best: float
-    standing: str
-    leads: dict[str, Difference]
-    difference: float | None
+    error: float | None
+    rank: int
+    columns: int
+    verdict: str
+    rival: str
+    rival_mean: float | None
+    lead: Difference | None
+    winners: tuple[str, ...]
+    ties: tuple[str, ...]
+    seconds: float | None
+    cpu_seconds: float | None
 
-    @property
-    def lead(self) -> Difference | None:
-        """TuckerClustering minus this column; None for our own columns."""
-        return self.leads.get(OURS)
+
+def _verdict(leads: Collection[Difference]) -> str:
+    """Say how a column stands, given its leads over all rivals."""
+    if not leads:
+        return ALONE
+    if any(lead.behind for lead in leads):
+        return BEHIND
+    if any(lead.error is None and not lead.tied for lead in leads):
+        return SINGLE
+    return FIRST if all(lead.ahead for lead in leads) else TIED
+
+
+OTHER_DRAWS = 1_000_000
+"""Added to the numbers of runs with other draws than the specification asks for now: such runs are
+compared with each other and with no run of the present draws."""
+
+
+def scores_of(records: Iterable[RunRecord], metric: str, older: Collection[Key] = ()) -> Scores:
+    """Return the scores by the number of the run."""
+    return {
+        record.run + OTHER_DRAWS * (record.key in older): score
+        for record in sorted(records, key=lambda record: record.run)
+        if record.status == OK and (score := getattr(record, metric.lower())) is not None
+    }
+
+
+def place(
+    mine: Collection[RunRecord],
+    others: Mapping[str, Collection[RunRecord]],
+    metric: str,
+    older: Collection[Key] = (),
+) -> Place | None:
+    """Compare the runs of a method in a row with those of other columns.
+
+    Parameters
+    ----------
+    mine : collection of RunRecord
+        The runs of the method in one row.
+    others : mapping of str to collection of RunRecord
+        Those of the other columns in the same row, by name.
+    metric : str
+        The measure.
+    older : collection of tuple, default=()
+        The keys of records of other draws.
+
+    Returns
+    -------
+    place : Place or None
+        None if no run has a score.
+    """
+    theirs = {name: scores_of(records, metric, older) for name, records in others.items()}
+    return _place(mine, scores_of(mine, metric, older), theirs, metric)
+
+
+def _place(
+    records: Collection[RunRecord], scores: Scores, others: Mapping[str, Scores], metric: str
+) -> Place | None:
+    if not scores:
+        return None
+    good = [record for record in records if record.status == OK]
+    found = {name: paired_difference(scores, theirs) for name, theirs in others.items()}
+    leads = {name: lead for name, lead in found.items() if lead is not None}
+    rival = min(leads, key=lambda name: leads[name].mean, default="")
+    return Place(
+        method=good[0].method,
+        table=good[0].experiment,
+        row=good[0].row,
+        dataset=good[0].dataset,
+        n_samples=good[0].n_samples or 0,
+        n_clusters=len(good[0].classes),
+        metric=metric,
+        draws=len(scores),
+        mean=fmean(scores.values()),
+        error=standard_error(list(scores.values())),
+        rank=1 + sum(lead.mean < -ROUNDING for lead in leads.values()),
+        columns=1 + len(leads),
+        verdict=_verdict(leads.values()),
+        rival=rival,
+        rival_mean=mean_of(others[rival].values()) if rival else None,
+        lead=leads.get(rival),
+        winners=tuple(name for name, lead in leads.items() if lead.behind),
+        ties=tuple(name for name, lead in leads.items() if lead.tied),
+        seconds=mean_of(record.seconds for record in good),
+        cpu_seconds=mean_of(record.cpu_seconds for record in good),
+    )
+
+
+def our_columns() -> list[str]:
+    """Return the columns of this package, which are compared with all rivals."""
+    return [name for name, method in METHODS.items() if method.role == "ours"]
+
+
+def is_rival(name: str) -> bool:
+    """Say whether a column counts: no variant of another, no bound that knows the truth."""
+    method = METHODS.get(name)
+    return method is None or not (method.variant_of or method.uses_truth)
 
 
 @dataclass(frozen=True)
@@ -236,10 +290,15 @@ class CellSummary(Record):
         Its column.
     done, expected : int
         Runs with scores, and runs that the specification asks for.
-    metrics : dict of str to MetricSummary
-        By "AC", "NMI" and, where it was stored, "ARI"; empty where there is no score.
+    scores : dict of str to list of float
+        Of each run, by "AC", "NMI" and, where it was stored, "ARI"; empty where there is no score.
+    places : dict of str to Place
+        How the column stands among its rivals, by measure; without variants of columns. Our own
+        columns are no rivals of each other.
     papers : dict of str to PaperScore
         What the paper prints, also where there is no score here.
+    comparable : bool
+        Whether the data are the paper's.
     seconds, memory : float or None
         Processor time of a fit, and by how many bytes resident memory rose, means over the runs.
     found : tuple of (int, int)
@@ -253,13 +312,34 @@ class CellSummary(Record):
     method: str
     done: int
     expected: int
-    metrics: dict[str, MetricSummary]
+    scores: dict[str, list[float]]
+    places: dict[str, Place]
     papers: dict[str, PaperScore]
+    comparable: bool
     seconds: float | None
     memory: float | None
     found: tuple[tuple[int, int], ...]
     stops: dict[str, int]
     explanation: str
+
+    def mean(self, metric: str) -> float | None:
+        """Return the mean over the runs."""
+        return mean_of(self.scores.get(metric, ()))
+
+    def variance(self, metric: str) -> float | None:
+        """Return the sample variance over the runs; None for fewer than two."""
+        scores = self.scores.get(metric, ())
+        return variance(scores) if len(scores) > 1 else None
+
+    def difference(self, metric: str) -> float | None:
+        """Return the mean minus the paper's, where the data are the paper's."""
+        mean, paper = self.mean(metric), self.papers.get(metric)
+        return mean - paper.mean if self.comparable and mean is not None and paper else None
+
+    def standing(self, metric: str) -> str:
+        """Return "first", "tied first" or nothing."""
+        found = self.places.get(metric)
+        return found.verdict if found is not None and found.verdict in (FIRST, TIED) else ""
 
 
 @dataclass(frozen=True)
@@ -292,16 +372,6 @@ class RowSummary(Record):
     seen: float | None
     paper_runs: int
     cells: dict[str, CellSummary]
-
-    def leads(self, ours: str, metric: str) -> dict[str, Difference]:
-        """Return the lead of one of our columns over each rival, variants of a column aside."""
-        return {
-            name: cell.metrics[metric].leads[ours]
-            for name, cell in self.cells.items()
-            if metric in cell.metrics
-            and ours in cell.metrics[metric].leads
-            and name not in _variants()
-        }
 
 
 @dataclass(frozen=True)
@@ -339,40 +409,14 @@ class TableSummary(Record):
 def _explanation(records: list[RunRecord], expected: int) -> str:
     """Say in a sentence or two why a cell is not complete."""
     parts = []
-    for status, words in (
-        (FAILED, "failed"),
-        (TIMEOUT, "stopped at the time limit"),
-    ):
+    for status, words in ((FAILED, "failed"), (TIMEOUT, "stopped at the time limit")):
         found = [record for record in records if record.status == status]
         if found:
             errors = "; ".join(dict.fromkeys(record.error or "" for record in found))
             parts.append(f"{len(found)} of {expected} {words}: {errors}")
-    absent = expected - len(records)
-    if absent > 0:
-        parts.append(f"{absent} of {expected} not computed yet.")
+    if expected > len(records):
+        parts.append(f"{expected - len(records)} of {expected} not computed yet.")
     return " ".join(parts)
-
-
-OTHER_DRAWS = 1_000_000
-"""Added to the numbers of runs with other draws than the specification asks for now: such runs are
-compared with each other and with no run of the present draws."""
-
-
-def scores_of(
-    records: Iterable[RunRecord], metric: str, older: Collection[Key] = ()
-) -> dict[int, float]:
-    """Return the scores by the number of the run."""
-    return {
-        record.run + OTHER_DRAWS * (record.key in older): score
-        for record in sorted(records, key=lambda record: record.run)
-        if record.status == OK and (score := getattr(record, metric.lower())) is not None
-    }
-
-
-def mean_of(values: Iterable[float | None]) -> float | None:
-    """Return the mean of the values that are known; None where there are none."""
-    known = [value for value in values if value is not None]
-    return fmean(known) if known else None
 
 
 def _cell(
@@ -380,46 +424,35 @@ def _cell(
     row: Row,
     method: str,
     records: list[RunRecord],
-    scored: dict[str, dict[str, dict[int, float]]],
-    marks: dict[str, dict[str, str]],
+    scores: dict[str, dict[str, Scores]],
 ) -> CellSummary:
     good = [record for record in records if record.status == OK]
     # More runs than the specification asks for are welcome; fewer are explained. A column that the
     # table does not ask for has what somebody computed.
     asked = table.runs_of(row, method) if method in table.methods else 0
     expected = max(asked, len(records))
-    metrics, papers = {}, {}
+    papers, places, mine = {}, {}, set(our_columns())
     for metric in SHOWN:
-        paper = paper_score(
-            table.name, row.name if row.paper_row is None else row.paper_row, method, metric
-        )
-        if paper is not None:
-            papers[metric] = paper
-        by_run = scored[metric].get(method, {})
-        if by_run:
-            scores = list(by_run.values())
-            mean, mine = fmean(scores), our_columns()
-            leads = {
-                name: lead
-                for name in ([] if method in mine else mine)
-                if (lead := paired_difference(scored[metric].get(name, {}), by_run)) is not None
-            }
-            metrics[metric] = MetricSummary(
-                mean=mean,
-                variance=variance(scores) if len(scores) > 1 else None,
-                worst=min(scores),
-                best=max(scores),
-                standing=marks[metric].get(method, ""),
-                leads=leads,
-                difference=mean - paper.mean if paper and row.comparable else None,
-            )
+        printed_row = row.name if row.paper_row is None else row.paper_row
+        if (printed := paper_score(table.name, printed_row, method, metric)) is not None:
+            papers[metric] = printed
+        rivals = {
+            name: theirs
+            for name, theirs in scores[metric].items()
+            if name != method and is_rival(name) and not {name, method} <= mine
+        }
+        found = _place(records, scores[metric][method], rivals, metric)
+        if found is not None and is_rival(method):
+            places[metric] = found
     stops = Counter(record.stop_reason for record in good if record.stop_reason)
     return CellSummary(
         method=method,
         done=len(good),
         expected=expected,
-        metrics=metrics,
+        scores={m: list(scores[m][method].values()) for m in SHOWN if scores[m][method]},
+        places=places,
         papers=papers,
+        comparable=row.comparable,
         seconds=mean_of(record.cpu_seconds for record in good),
         memory=mean_of(record.peak_memory for record in good),
         found=tuple((len(one.classes), int(one.found)) for one in good if one.found is not None),
@@ -437,14 +470,13 @@ def _row(
     profile: str,
 ) -> RowSummary:
     by_method: dict[str, list[RunRecord]] = defaultdict(list)
-    for record in records:
+    for record in sorted(records, key=lambda record: record.run):
         by_method[record.method].append(record)
-    scored = {
+    scores = {
         metric: {method: scores_of(by_method[method], metric, older) for method in methods}
         for metric in SHOWN
     }
-    marks = {metric: _marks(scored[metric]) for metric in SHOWN}
-    # One draw a run, whatever the number of methods that saw it.
+    # One draw per run, whatever the number of methods that saw it.
     seen = {record.run: record.seen for record in records if record.seen is not None}
     drawn = {tuple(record.classes) for record in records if record.classes}
     return RowSummary(
@@ -454,10 +486,7 @@ def _row(
         classes=drawn.pop() if len(drawn) == 1 else (),
         seen=mean_of(seen[run] for run in sorted(seen)),
         paper_runs=row.paper_runs,
-        cells={
-            method: _cell(table, row, method, by_method[method], scored, marks)
-            for method in methods
-        },
+        cells={name: _cell(table, row, name, by_method[name], scores) for name in methods},
     )
 
 
@@ -494,8 +523,8 @@ def summarize(
     """
     places = {}
     for row in table.rows:
-        source, place = source_of(table, row, LIBRARIES[profile])
-        places[source.name, place.name] = row
+        source, shown = source_of(table, row, LIBRARIES[profile])
+        places[source.name, shown.name] = row
     records = [
         record
         for record in records
@@ -509,125 +538,29 @@ def summarize(
         if (record.method in columns or record.method in table.methods)
         and record.method not in places[record.experiment, record.row].without
     ]
-    extra = dict.fromkeys(record.method for record in mine)
-    methods = tuple(dict.fromkeys((*table.methods, *extra)))
+    methods = tuple(dict.fromkeys((*table.methods, *(record.method for record in mine))))
     older = outdated(mine, [table], profile=profile)
+    by_row: dict[str, list[RunRecord]] = defaultdict(list)
+    for record in mine:
+        by_row[places[record.experiment, record.row].name].append(record)
+    told = (", ".join(f"{name} {n}" for name, n in one.versions.items()) for one in mine)
     return TableSummary(
         name=table.name,
         title=table.title,
         note=table.note,
         methods=methods,
         rows=tuple(
-            _row(
-                table,
-                row,
-                methods,
-                [record for record in mine if places[record.experiment, record.row] is row],
-                older,
-                profile,
-            )
-            for row in table.rows
+            _row(table, row, methods, by_row[row.name], older, profile) for row in table.rows
         ),
         # Records that came through a CSV file know neither machine nor versions.
         machines=tuple(dict.fromkeys(record.machine for record in mine if record.machine)),
-        versions=tuple(
-            dict.fromkeys(
-                ", ".join(f"{name} {number}" for name, number in record.versions.items())
-                for record in mine
-                if record.versions
-            )
-        ),
+        versions=tuple(dict.fromkeys(filter(None, told))),
         spread=table.spread,
         older=len(older),
     )
 
 
-@dataclass(frozen=True)
-class Standing(Record):
-    """How our method stands in a row, in one metric.
-
-    Attributes
-    ----------
-    table, row, metric : str
-        Where.
-    method : str
-        Which of our columns.
-    ours : float
-        Our mean.
-    rival : str
-        The one that we lead least, or that leads us most, draw by draw; variants aside.
-    missing : int
-        How many of its runs are not there yet.
-    theirs : float
-        Its mean.
-    lead : Difference
-        Ours minus its, over the draws that both have.
-    verdict : {"first", "tied first", "behind", "single run"}
-        "first" if we are more than two standard errors ahead of every rival, "behind" if one of
-        them is so far ahead of us, "tied first" otherwise; a single run decides nothing.
-    winners, ties : tuple of str
-        The rivals that are more than two standard errors ahead of us, and those that the draws
-        cannot tell from us.
-    speedup : float or None
-        Processor time of the paper's own method over ours.
-    """
-
-    table: str
-    row: str
-    metric: str
-    method: str
-    ours: float
-    rival: str
-    missing: int
-    theirs: float
-    lead: Difference
-    verdict: str
-    winners: tuple[str, ...]
-    ties: tuple[str, ...]
-    speedup: float | None
-
-
-@dataclass(frozen=True)
-class Agreement(Record):
-    """Our run of the paper's own method beside the paper's number.
-
-    Attributes
-    ----------
-    table, row, method, metric : str
-        Where.
-    here, printed : float
-        Our mean and the paper's.
-    error : float or None
-        The standard error of their difference; None where either is a single run.
-    agrees : bool or None
-        Whether they differ by at most two standard errors; None without a standard error.
-    """
-
-    table: str
-    row: str
-    method: str
-    metric: str
-    here: float
-    printed: float
-    error: float | None
-    agrees: bool | None
-
-
-def our_columns() -> list[str]:
-    """Return the columns of this package, which are compared with all rivals."""
-    return [name for name, method in METHODS.items() if method.role == "ours"]
-
-
-def _variants(of: str = "") -> list[str]:
-    """Return the columns that repeat another one, or the one named, with another choice."""
-    return [
-        name
-        for name, method in METHODS.items()
-        if method.variant_of and of in ("", method.variant_of)
-    ]
-
-
-def standings(summaries: Iterable[TableSummary], method: str = OURS) -> list[Standing]:
+def standings(summaries: Iterable[TableSummary], method: str = OURS) -> list[Place]:
     """Compare one of our columns with all rivals in each row that has both.
 
     Parameters
@@ -639,111 +572,61 @@ def standings(summaries: Iterable[TableSummary], method: str = OURS) -> list[Sta
 
     Returns
     -------
-    found : list of Standing
+    found : list of Place
         One for each row and metric.
     """
-    found = []
-    for summary in summaries:
-        for row in summary.rows:
-            if row.borrowed or method not in row.cells:
-                continue
-            taken, paper = row.cells[method].seconds, row.cells.get(PAPERS_OWN)
-            slower = None if paper is None else paper.seconds
-            for metric in METRICS:
-                ours, leads = row.cells[method].metrics.get(metric), row.leads(method, metric)
-                if ours is None or not leads:
-                    continue
-                stands = judged(leads)
-                rival = row.cells[stands["rival"]]
-                found.append(
-                    Standing(
-                        table=summary.name,
-                        row=row.name,
-                        metric=metric,
-                        method=method,
-                        ours=ours.mean,
-                        missing=rival.expected - rival.done,
-                        theirs=rival.metrics[metric].mean,
-                        speedup=slower / taken if taken and slower is not None else None,
-                        **stands,
-                    )
-                )
-    return found
+    cells = [
+        row.cells[method]
+        for summary in summaries
+        for row in summary.rows
+        if method in row.cells and not row.borrowed
+    ]
+    found = [cell.places[metric] for cell in cells for metric in METRICS if metric in cell.places]
+    return [one for one in found if one.verdict != ALONE]
 
 
-@dataclass(frozen=True)
-class Share(Record):
-    """In how many rows one of our columns is first or tied first in both measures.
-
-    Attributes
-    ----------
-    method : str
-        Our column.
-    rows : int
-        The rows with a verdict in AC and NMI, single runs have none, or behind in either.
-    reached : int
-        Those in which it is first or tied first in both.
-    others : tuple of (str, str, tuple of str)
-        Table and row of the rest, with the rivals that are ahead in either.
-    """
-
-    method: str
-    rows: int
-    reached: int
-    others: tuple[tuple[str, str, tuple[str, ...]], ...]
-
-
-def share_of(found: Iterable[Standing], method: str) -> Share:
-    """Count the rows in which our column is behind nobody.
+def share_of(found: Iterable[Place]) -> tuple[int, int]:
+    """Count the rows in which a column of ours is behind nobody.
 
     Parameters
     ----------
-    found : iterable of Standing
-        How it stands, row by row.
-    method : str
-        Our column.
+    found : iterable of Place
+        How it stands, row by row and measure by measure.
 
     Returns
     -------
-    share : Share
-        The count, and every other row with its winners.
+    reached, rows : int
+        The rows in which it is first or tied first in both measures, and all with a verdict.
     """
-    by_row: dict[tuple[str, str], list[Standing]] = defaultdict(list)
-    for standing in found:
-        by_row[standing.table, standing.row].append(standing)
-    decided = {
-        place: here
-        for place, here in by_row.items()
-        if any(standing.verdict == BEHIND for standing in here)
-        or all(standing.verdict != SINGLE for standing in here)
-    }
-    others = [
-        (*place, tuple(dict.fromkeys(name for standing in here for name in standing.winners)))
-        for place, here in decided.items()
-        if any(standing.verdict == BEHIND for standing in here)
-    ]
-    return Share(method, len(decided), len(decided) - len(others), tuple(others))
+    by_row: dict[tuple[str, str], set[str]] = defaultdict(set)
+    for one in found:
+        by_row[one.table, one.row].add(one.verdict)
+    decided = [said for said in by_row.values() if BEHIND in said or SINGLE not in said]
+    return sum(BEHIND not in said for said in decided), len(decided)
 
 
-def agreements(summaries: Iterable[TableSummary]) -> list[Agreement]:
-    """Compare our runs of the paper's own method with its numbers, where the data are the same."""
-    own = (PAPERS_OWN, *_variants(PAPERS_OWN))
-    agreed = []
-    for table, row, cell, metric in (
-        (summary.name, row, row.cells[method], metric)
-        for summary in summaries
-        for row in summary.rows
-        for method in own
-        for metric in METRICS
-        if method in row.cells
-    ):
-        found, paper = cell.metrics.get(metric), cell.papers.get(metric)
-        if found is None or paper is None or found.difference is None:
-            continue
-        error = agrees = None
-        if found.variance is not None and paper.variance is not None:
-            error = (found.variance / cell.done + paper.variance / row.paper_runs) ** 0.5
-            agrees = abs(found.difference) <= STANDARD_ERRORS * error
-        numbers = (found.mean, paper.mean, error, agrees)
-        agreed.append(Agreement(table, row.name, cell.method, metric, *numbers))
-    return agreed
+def agreements(summary: TableSummary) -> list[tuple[RowSummary, CellSummary, str, float | None]]:
+    """Compare our runs of the paper's own method with its numbers, where the data are the same.
+
+    Parameters
+    ----------
+    summary : TableSummary
+        A table.
+
+    Returns
+    -------
+    found : list of (row, cell, metric, error)
+        With the standard error of `cell.difference(metric)`; None where either is a single run.
+    """
+    own = [name for name in METHODS if PAPERS_OWN in (name, METHODS[name].variant_of)]
+    found = []
+    for row in summary.rows:
+        for cell in (row.cells[name] for name in own if name in row.cells):
+            for metric in METRICS:
+                if cell.difference(metric) is not None:
+                    ours, paper = cell.variance(metric), cell.papers[metric].variance
+                    error = None
+                    if ours is not None and paper is not None:
+                        error = (ours / cell.done + paper / row.paper_runs) ** 0.5
+                    found.append((row, cell, metric, error))
+    return found

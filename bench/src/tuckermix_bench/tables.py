@@ -19,24 +19,6 @@ from tuckermix._validation import check_option
 from tuckermix_bench.draws import EVERYTHING, PARTS, seed_of
 from tuckermix_bench.methods import DECLARED, METHODS, Method, declared, select_methods
 
-__all__ = [
-    "EXPERIMENTS",
-    "FIGURES",
-    "LIBRARIES",
-    "PAPER_SCORES",
-    "QUICK_EXPERIMENTS",
-    "Cell",
-    "Experiment",
-    "Figure",
-    "PaperScore",
-    "Row",
-    "cells_of",
-    "columns_in",
-    "paper_score",
-    "resolve_targets",
-    "source_of",
-]
-
 PAPER, QUICK = "paper", "quick"
 """The two profiles: the paper's settings, and miniature ones for checks."""
 
@@ -198,7 +180,7 @@ class Experiment(Record):
             if row.name == name:
                 return row
         names = ", ".join(repr(row.name) for row in self.rows)
-        raise KeyError(f"{self.name} has no row {name!r}: its rows are {names}.")
+        raise ValueError(f"{self.name} has no row {name!r}: its rows are {names}.")
 
     def columns_of(self, row: Row) -> tuple[str, ...]:
         """Return the columns that are run in a row."""
