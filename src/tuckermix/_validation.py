@@ -172,25 +172,18 @@ def check_ranks(
     )
     if ranks is None:
         return None
-    if isinstance(ranks, bool | np.bool_ | str | dict):
-        raise ValueError(rule)
-    if isinstance(ranks, numbers.Integral):
-        if ranks < 1:
-            raise ValueError(rule)
-        return tuple(min(int(ranks), size) for size in sample_shape)
-    if isinstance(ranks, numbers.Real):
-        if not 0.0 < float(ranks) < 1.0:
-            raise ValueError(rule)
+    if isinstance(ranks, numbers.Real) and 0.0 < float(ranks) < 1.0:
         return float(ranks)
-    try:
-        values = list(ranks)
-    except TypeError:
-        raise ValueError(rule) from None
+    one = isinstance(ranks, numbers.Integral)
+    several = isinstance(ranks, Iterable) and not isinstance(ranks, str | dict)
+    values = [ranks] if one else list(ranks) if several else []
     if not all(
         isinstance(value, numbers.Integral) and not isinstance(value, bool) and int(value) >= 1
         for value in values
     ):
         raise ValueError(rule)
+    if one:
+        return tuple(min(int(ranks), size) for size in sample_shape)
     if len(values) == len(sample_shape) - 1 and sample_shape[-1] == 1:
         values.append(1)  # a trailing mode of size 1 is no mode of its own
     if len(values) != len(sample_shape):

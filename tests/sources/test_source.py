@@ -8,7 +8,6 @@ import pytest
 from tests.cases import each
 
 from tuckermix._array_api import to_numpy
-from tuckermix.decomposition.result import cost_of
 from tuckermix.sources import MemoryBlocks, add_parts, as_blocks, as_source
 
 
@@ -201,9 +200,3 @@ def test_blocks_of_large_samples_hold_several_of_them(size, expected):
     seen = []
     as_blocks(np.ones((30, size))).map(lambda block: seen.append(len(block)) or block)
     assert seen[0] == expected
-
-
-def test_the_old_place_of_the_cost_works_and_says_where_it_is():
-    source = as_source(1e200 * np.random.default_rng(0).random((5, 3, 2)))
-    with pytest.warns(DeprecationWarning, match=r"moved to tuckermix\.decomposition\.result"):
-        assert source.cost_of(3.0) == cost_of(source, 3.0)

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import math
 import sys
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -660,16 +659,6 @@ class Source:
         short = Source(rows)
         short.scale, short.squared_norm = self.scale, self.squared_norm
         return short
-
-    def cost_of(self, squared_error: float) -> float:
-        """Return half a squared error in the units of the samples; deprecated."""
-        warnings.warn(
-            "Source.cost_of has moved to tuckermix.decomposition.result; the old place goes with "
-            "version 0.3.",
-            DeprecationWarning,
-            stacklevel=2,
-        )
-        return 0.5 * max(0.0, squared_error) / self.scale / self.scale
 
     def take(self, indices: np.ndarray) -> Source:
         """Return a source in memory of the samples with these sorted indices."""
