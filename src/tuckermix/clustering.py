@@ -107,6 +107,9 @@ class Landmarks(NamedTuple):
     cut: bool = False
 
 
+OF_THE_SOLVER = ("solver", "init", "n_init", "max_iter", "tol")
+"""Parameters that are handed to the decomposition as they are."""
+
 OF_THE_GRAPH = ("n_neighbors", "ridge_edge", "ridge_power")
 """Parameters of version 0.2 that are those of `GraphLabels` now."""
 
@@ -416,11 +419,7 @@ class TuckerClustering(
             Source(filled),
             n_components,
             ranks,
-            solver=self.solver,
-            init=self.init,
-            n_init=self.n_init,
-            max_iter=self.max_iter,
-            tol=self.tol,
+            **{name: getattr(self, name) for name in OF_THE_SOLVER},
             rng=rng,
             callback=partial(self._report, context, filled) if watched else None,
         )
@@ -917,17 +916,8 @@ class TuckerClustering(
         way = LABELLINGS[self.labelling.name]
         n_components = self.n_components or way.per_cluster * self.n_clusters + way.further
         summary = summary.updated(X, n_components - 1, self.memory, rng)
-        fit = decompose_summary(
-            summary,
-            n_components,
-            ranks,
-            solver=self.solver,
-            init=self.init,
-            n_init=self.n_init,
-            max_iter=self.max_iter,
-            tol=self.tol,
-            rng=rng,
-        )
+        options = {name: getattr(self, name) for name in OF_THE_SOLVER}
+        fit = decompose_summary(summary, n_components, ranks, rng=rng, **options)
         old = self._model_ if summary.n_seen > X.shape[0] else None
         self._set_model(summary.landmarks, fit, rng)
         # What the simplex adds to the cost was found on the landmarks.

@@ -76,8 +76,8 @@ def test_the_gap_shows_how_far_an_early_stop_is(seed):
     objective = MembershipObjective(early.B)
     missed = objective.cost(early.memberships) - objective.optimum(4)
     possible = np.linalg.svd(early.B - early.B.mean(axis=0), compute_uv=False)[:3] ** 2
-    assert early.history[-1].gap == pytest.approx(2 * missed / possible.sum(), rel=1e-9)
-    assert early.history[-1].gap > 1e-6
+    assert early.progress.history[-1].gap == pytest.approx(2 * missed / possible.sum(), rel=1e-9)
+    assert early.progress.history[-1].gap > 1e-6
     gaps = [entry.gap for entry in _solve(X, 4, (3, 2)).history]
     assert gaps[0] > gaps[-1]
 
@@ -96,9 +96,9 @@ def test_the_recipe_of_the_paper_starts_with_an_orthonormal_factor(seed):
     B = projected(source, factors)
     explained = np.sum(np.linalg.svd(B, compute_uv=False)[:4] ** 2)
     start = np.sqrt(1.0 - explained / np.sum(X**2))
-    assert run.history[0].relative_error == pytest.approx(start, rel=1e-9)
+    assert run.progress.history[0].relative_error == pytest.approx(start, rel=1e-9)
     # No memberships for the same factors come as close, so the curve may rise at first.
-    first = run.history[1].relative_error
+    first = run.progress.history[1].relative_error
     best = -2.0 * MembershipObjective(B).optimum(4)
     assert start <= np.sqrt(1.0 - best / np.sum(X**2)) + 1e-12
     assert first <= np.sqrt(1.0 - best / np.sum(X**2)) + 1e-3
@@ -228,4 +228,4 @@ def test_faces(data_home, name, L):
         rng=np.random.default_rng(0),
         recipe=Recipe(first_iter=20),
     )
-    assert early.history[-1].gap > 1e-6
+    assert early.progress.history[-1].gap > 1e-6

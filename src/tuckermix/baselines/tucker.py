@@ -239,19 +239,20 @@ class PCAMultinomial(TuckerMethod, ComponentClustering):
         )
         rows = np.linalg.lstsq(reached.memberships, reached.B, rcond=None)[0]
         core = (rows / data.source.scale).reshape(self.n_clusters, *data.ranks)
-        errors = [entry.relative_error for entry in reached.history[-2:]]
+        history = reached.progress.history
+        errors = [entry.relative_error for entry in history[-2:]]
         return Run(
             memberships=reached.memberships,
-            cost=reached.history[-1].cost,
-            n_iter=len(reached.history) - 1,
-            stop_reason=reached.stop_reason,
-            history=reached.history,
+            cost=history[-1].cost,
+            n_iter=len(history) - 1,
+            stop_reason=reached.progress.stop,
+            history=history,
             fitted={
                 "factors_": reached.factors,
                 "core_": core,
                 "components_": multi_mode_dot(core, reached.factors),
                 "ranks_": data.ranks,
-                "gap_": reached.history[-1].gap,
+                "gap_": history[-1].gap,
             },
             measure="decrease of the relative error",
             residual=errors[0] - errors[-1],

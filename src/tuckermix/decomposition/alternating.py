@@ -24,7 +24,6 @@ from tuckermix.decomposition.result import (
     Progress,
     Start,
     Subspace,
-    SweepRecord,
     assemble,
     with_constant,
 )
@@ -104,16 +103,6 @@ class Alternation(Record):
     factors: list[Array]
     B: Array
     progress: Progress
-
-    @property
-    def history(self) -> list[SweepRecord]:
-        """One record per sweep, the start first."""
-        return self.progress.history
-
-    @property
-    def stop_reason(self) -> StopReason:
-        """Why it ended."""
-        return self.progress.stop
 
 
 def alternate(
