@@ -33,6 +33,7 @@ def test_on_a_gpu(run, capsys):
     assert "digits in the cluster of their class" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_more_data_than_memory(run, capsys):
     pytest.importorskip("zarr")
     pytest.importorskip("dask")
@@ -61,6 +62,7 @@ def test_digits_by_strokes_without_mnist(run, capsys, monkeypatch, tmp_path):
     assert len(names["labels"]) == 5
 
 
+@pytest.mark.slow
 def test_how_many_clusters(run, capsys):
     names = run("how_many_clusters.py")
     assert names["model"].n_clusters_ == 6

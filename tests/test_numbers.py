@@ -197,6 +197,7 @@ def test_the_front_table_tells_winners_and_losses(front):
     assert f"are {len(records)} fits, {len(records) / 2} hours" in text
 
 
+@pytest.mark.slow
 def test_a_changed_record_makes_the_front_page_wrong(front, tmp_path):
     for name in (front.RECORDS, front.PAGE):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)

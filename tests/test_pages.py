@@ -46,12 +46,12 @@ LANGUAGES = {"python", "console", "sh", "text"}
 LITERAL = re.compile(r"^(?!\s*\.\.).*[^:]::\n\n((?:[ ]{3,}.*\n|\n)+)", re.MULTILINE)
 CODE = re.compile(r"^\s*(>>> |\$ |import |from \S+ import )", re.MULTILINE)
 
+SLOW = ("out_of_core", "plots", "benchmark", "reproduce", "report", "json")
+
 # Pages that need PyTorch, or some seconds.
 MARKS = {
     "docs/photos.rst": "torch",
-    **dict.fromkeys(
-        (f"docs/{name}.rst" for name in ("out_of_core", "plots", "benchmark", "reproduce")), "slow"
-    ),
+    **dict.fromkeys((f"docs/{name}.rst" for name in SLOW), "slow"),
 }
 
 # What takes hours, or another machine, and what stands for it.

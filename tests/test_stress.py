@@ -31,11 +31,16 @@ def hold(first, count):
     assert done.stdout.startswith(f"{count} of {count} fits hold")
 
 
-@pytest.mark.parametrize("first", [0, 5180])  # 5186: samples that are as near to two centres
-def test_random_fits_hold_what_is_promised(first):
-    hold(first, 40)
+# 5186: samples that are as near to two centres.
+@pytest.mark.parametrize(
+    ("first", "count"),
+    [(0, 10), *(pytest.param(n, 40, marks=pytest.mark.slow) for n in (10, 5180))],
+)
+def test_random_fits_hold_what_is_promised(first, count):
+    hold(first, count)
 
 
+@pytest.mark.slow
 @each("seed", [1825, 3154, 3987, 4459, 4741, 9869])
 def test_no_label_is_lost_to_rounding(seed):
     # Argmax: components raised by less than the rounding of float32, or that share a sample; graph:
@@ -116,6 +121,7 @@ def test_the_assault_notices_what_must_not_happen(assault, monkeypatch):
         assault.check_cluster(60, seed=1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["fits", "interrupts", "kills"])
 def test_the_commands_explain_themselves(name):
     command = [sys.executable, "-m", f"stress.{name}", "--help"]

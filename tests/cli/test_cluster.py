@@ -96,6 +96,7 @@ def test_folder_of_images(run, planted, folder, tmp_path):
     assert (tmp_path / "again.csv").read_bytes() == (out / "labels.csv").read_bytes()
 
 
+@pytest.mark.slow
 def test_folder_of_videos(run, tmp_path, page_value):
     av = pytest.importorskip("av")
     source, out = tmp_path / "clips", tmp_path / "out"
@@ -130,6 +131,7 @@ def test_folder_of_videos(run, tmp_path, page_value):
     assert again == (out / "labels.csv").read_text()
 
 
+@pytest.mark.slow
 def test_dataset_by_name(run, tmp_path, summary):
     out = tmp_path / "out"
     code, _, _ = run("cluster", "digits", "-k", 10, "-o", out, "--truth", "labels")
@@ -264,6 +266,7 @@ def test_full_disk_gets_one_line_and_leaves_nothing(shell, archive, tmp_path):
     assert "report.html" not in left
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="names of files are bytes on Linux")
 def test_class_folders_and_files_of_any_name(shell, planted, tmp_path):
     Image = pytest.importorskip("PIL.Image")

@@ -21,6 +21,7 @@ def test_demo_shows_what_it_promises(run, tmp_path, summary):
     assert values["gap"] < 1e-12
 
 
+@pytest.mark.slow
 def test_demo_replaces_a_demo_and_nothing_else(run, fails, tmp_path):
     out = tmp_path / "demo"
     for _ in range(2):
@@ -38,6 +39,7 @@ def test_demo_replaces_a_demo_and_nothing_else(run, fails, tmp_path):
     assert not (tmp_path / "elsewhere").exists()
 
 
+@pytest.mark.slow
 def test_demo_as_json(run, tmp_path):
     code, stdout, stderr = run("demo", "-o", tmp_path / "demo", "--json", "-q")
     assert code == 0

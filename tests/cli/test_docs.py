@@ -52,6 +52,7 @@ def test_every_command_is_shown():
     assert {"demo", "cluster", "predict", "datasets", "bench", "--help"} <= shown
 
 
+@pytest.mark.slow
 def test_all_examples_work(run, desk, monkeypatch):
     pytest.importorskip("matplotlib")
     monkeypatch.chdir(desk)
