@@ -9,7 +9,6 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.pipeline import Pipeline
 
 from tuckermix._array_api import Array, blocks, get_namespace, is_array, is_dask
-from tuckermix._machine import default_limit
 from tuckermix.features import Texture
 from tuckermix.sources import as_blocks
 
@@ -131,6 +130,8 @@ def _in_parts(transformers: Pipeline, X: Array) -> Array:
 
 def in_memory(features: Array) -> Array:
     """Keep features of samples on disk, where they fit: every pass would compute them again."""
-    if is_dask(features) and features.nbytes <= default_limit():
-        return features.persist()
-    return features
+    if not is_dask(features):
+        return features
+    from tuckermix.sources.dask import keep
+
+    return keep(features)

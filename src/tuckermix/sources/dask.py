@@ -8,7 +8,9 @@ a task a chunk is worked on like an array in memory, in blocks that fit a proces
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +19,7 @@ import numpy as np
 
 from tuckermix._array_api import Array
 from tuckermix._estimators import Settings
+from tuckermix._machine import default_limit
 from tuckermix._threads import one_blas_thread
 from tuckermix._validation import check_dask
 from tuckermix.sources.source import Blocks, MemoryBlocks
@@ -46,9 +49,13 @@ class GatherSettings(Settings):
     ----------
     bytes_at_once : int
         They come in rounds of this size: it is held by all workers together, beside their chunks.
+    kept_share : float
+        The share of the memory of workers that may be filled with rows that are needed again: what
+        a pass takes needs the rest.
     """
 
     bytes_at_once: int = 2**27
+    kept_share: float = 0.25
 
 
 class DaskBlocks(Blocks):
@@ -164,6 +171,24 @@ class DaskBlocks(Blocks):
                 rows[done : done + len(part)] = part
                 done += len(part)
         return rows
+
+
+def keep(rows: Any) -> Any:
+    """Keep rows that several passes need where they are computed, if there is memory for them."""
+    return rows.persist() if rows.nbytes <= _memory_to_keep() else rows
+
+
+def _memory_to_keep() -> int:
+    distributed = sys.modules.get("distributed")  # loaded where there is a cluster
+    client = None
+    if distributed is not None:
+        with contextlib.suppress(ValueError):
+            client = distributed.get_client()
+    workers = client.scheduler_info()["workers"].values() if client is not None else ()
+    least = min((worker["memory_limit"] for worker in workers), default=0)
+    if client is None or not least:  # threads of this process, or workers without a limit
+        return default_limit()
+    return int(GatherSettings.current().kept_share * least * len(client.nthreads()))
 
 
 def _shared(function: Any) -> Any:
