@@ -2,6 +2,7 @@
 #
 #   make demo     cluster the digits and write a report
 #   make test     run the tests (a few minutes)
+#   make versions the core tests with the oldest versions allowed, and with the newest on other Pythons
 #   make lint     style, formatting and types
 #   make stress   Ctrl-C, kill -9 and odd fits at random, by the thousand (an hour)
 #   make bench    speed against other libraries, as ratios from one run (kept out of version control)
@@ -34,7 +35,7 @@ PYTEST := $(BIN)/python -m pytest -n auto --maxprocesses $(TEST_PROCESSES) --dis
 export SCIPY_ARRAY_API = 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all stress lint format bench fuzz docs commands dist clean distclean
+.PHONY: help demo test test-all versions stress lint format bench fuzz docs commands dist clean distclean
 
 help:
 	@sed -n 's/^#   \(make .*\)/\1/p' Makefile
@@ -48,6 +49,9 @@ test: $(STAMPS)/test
 # Everything: three seeds, long tests, PyTorch, JAX, the datasets, a browser.
 test-all: $(STAMPS)/test-all
 	TUCKERMIX_TEST_SEEDS=3 $(PYTEST)
+
+versions: $(STAMPS)/base
+	$(BIN)/python .ci/try_versions.py $(VENV)
 
 stress: $(STAMPS)/test
 	$(BIN)/python -m stress.fits

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -80,3 +83,26 @@ def test_blocks_cover_all_samples_once_within_the_budget():
         assert covered == list(range(n_samples))
         sizes = [part.stop - part.start for part in parts]
         assert all(size == 1 or size * bytes_per_sample <= budget for size in sizes)
+
+
+WITHOUT_SWITCH = """
+import os, torch
+from tuckermix import TuckerClustering
+
+assert "SCIPY_ARRAY_API" not in os.environ
+X = torch.rand(30, 4, 5)
+for options in ({}, {"memberships": "archetypes"}, {"assign_labels": "memberships"}):
+    model = TuckerClustering(3, random_state=0, **options).fit(X)
+    assert isinstance(model.predict_proba(X), torch.Tensor)
+TuckerClustering(3).fit(X[:, 0, :1])
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.torch
+def test_users_need_no_switch_of_scipy():
+    environment = {key: text for key, text in os.environ.items() if key != "SCIPY_ARRAY_API"}
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT_SWITCH], env=environment, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr

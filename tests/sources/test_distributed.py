@@ -12,6 +12,7 @@ import pytest
 
 from tuckermix import TuckerClustering
 from tuckermix.datasets import make_tensor_clusters
+from tuckermix.sources.dask import keep
 
 da = pytest.importorskip("dask.array")
 distributed = pytest.importorskip("distributed")
@@ -143,6 +144,12 @@ def test_results_on_a_cluster_are_those_in_memory(client):
     model = fit(lazy(X))
     assert_same(model, fit(X))
     assert model.score(lazy(X)) == pytest.approx(fit(X).score(X), rel=1e-9)
+
+
+def test_rows_are_kept_only_where_they_fit_beside_the_work_of_workers(client):
+    small, large = (da.zeros((n, 2**20), chunks=(1, -1)) for n in (4, 100))
+    assert isinstance(next(iter(keep(small).dask.values())), distributed.Future)
+    assert keep(large) is large
 
 
 @pytest.mark.parametrize("accident", [die, fill_memory], ids=["killed", "out of memory"])
