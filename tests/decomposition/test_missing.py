@@ -331,3 +331,13 @@ def test_lists_integers_and_whole_samples_pass_through():
     np.testing.assert_array_equal(
         split_gaps(whole, "TuckerClustering")[1], ~np.eye(2, 3, dtype=bool)
     )
+
+
+@pytest.mark.filterwarnings("ignore:Only .* of n_clusters", "ignore:The cost of numbers")
+def test_gaps_of_constant_samples_get_the_constant():
+    # Rounding alone is left of these samples: it makes no directions, and no warnings.
+    for value in (0.1, -7.7, -1e200, 1e30):
+        X = np.full((12, 16, 16), value)
+        X[::3, 2, 2] = np.nan
+        model = TuckerClustering(3, missing="impute", random_state=0).fit(X)
+        np.testing.assert_allclose(model.fill_missing(X), value)

@@ -89,6 +89,12 @@ def test_squares_do_not_leave_single_precision(images, size):
     assert np.allclose(found, Scattering(J=2).fit_transform(X), rtol=1e-4)
 
 
+def test_the_mean_of_the_largest_numbers_is_found(images):
+    X = images.astype(np.float32)
+    found = Scattering(J=2, log=True).fit_transform(X / np.abs(X).max() * np.float32(1e38))
+    assert np.allclose(found, Scattering(J=2, log=True).fit_transform(X), rtol=1e-3, atol=1e-3)
+
+
 @pytest.mark.parametrize(
     ("shape", "J", "wanted"),
     [

@@ -28,6 +28,7 @@ from tuckermix._array_api import (
     asarray_like,
     device,
     double,
+    epsilon,
     get_namespace,
     is_dask,
     is_numpy,
@@ -406,10 +407,12 @@ class _Turns:
             B = xp.matmul(Q.T, F) - xp.sum(Q, axis=0)[:, None] * mean[None, :]
             basis = B.T
         squares, turned = leading_eigenvectors(double(xp.matmul(B, B.T)), width)
-        lengths = xp.sqrt(xp.clip(squares, _smallest(F), None))
+        # What rounding leaves of a square is no length to divide by.
+        floor = max(_smallest(F), epsilon(squares) * float(xp.max(squares)))
+        lengths = xp.sqrt(xp.clip(squares, floor, None))
         turned = asarray_like(turned, F)
         directions = xp.matmul(B.T, turned) / asarray_like(lengths, F)[None, :]
-        energies = to_numpy(squares)
+        energies = np.maximum(to_numpy(squares), 0.0)
         total = squared_norm(F) - n_samples * squared_norm(mean)
         left = max(total - float(np.sum(energies[:n_directions])), 0.0)
         freedom = max(1, n_samples - 1 - n_directions) * max(1, n_features - n_directions)
@@ -429,8 +432,10 @@ class _Turns:
 
     def _kept(self, n_directions: int) -> np.ndarray:
         """Return by how much each direction is shrunk."""
-        energies = np.maximum(self.state.energies[:n_directions], _smallest(self.filled))
-        return np.clip(1.0 - self.state.noise / energies, 0.0, None)
+        noise = self.state.noise
+        return 1.0 - noise / np.maximum(
+            self.state.energies[:n_directions], max(noise, _smallest(self.filled))
+        )
 
     def run(self, n_directions: int) -> float:
         """Take turns with a number of directions; return the least error at hidden entries."""

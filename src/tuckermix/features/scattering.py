@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import clone
 
-from tuckermix._array_api import Array, get_namespace, is_dask, to_numpy
+from tuckermix._array_api import Array, double, get_namespace, is_dask, to_numpy
 from tuckermix._estimators import declare
 from tuckermix._validation import check_integer, check_switch, is_positive, one_of
 from tuckermix.features._cascade import Cascade
@@ -154,7 +154,7 @@ class Scattering(ArrayTransformer):
         def means(block: Array) -> Array:
             xp = get_namespace(block)
             x, _ = _columns(block, space)
-            averages = xp.abs(cascade.averages(x))
+            averages = xp.abs(double(cascade.averages(x)))  # their sum may overflow float32
             columns = xp.mean(averages, axis=tuple(range(averages.ndim - 1)))
             return xp.mean(xp.reshape(columns, (block.shape[0], -1)), axis=1)
 
