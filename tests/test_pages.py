@@ -118,6 +118,16 @@ def prepare_features() -> dict[str, str]:
     return {}
 
 
+def prepare_report() -> dict[str, str]:
+    """Cluster a folder, and leave the edits of which the page speaks."""
+    from tuckermix.cli import main
+
+    prepare_features()
+    assert main(["cluster", "photos", "-k", "3", "--features", "pixels", "--quiet"]) == 0
+    Path("edits.json").write_text('{"format": 1, "names": {"0": "Cats"}, "exclude": ["01.png"]}')
+    return {}
+
+
 def prepare_photos() -> dict[str, str]:
     pictures("photos")
     return {}
@@ -196,6 +206,7 @@ PREPARE: dict[str, Callable[[], dict[str, str]]] = {
     "docs/memberships.rst": prepare_memberships,
     "docs/out_of_core.rst": prepare_out_of_core,
     "docs/photos.rst": prepare_network,
+    "docs/report.rst": prepare_report,
 }
 
 

@@ -816,3 +816,25 @@ def test_everything_is_reached_by_keyboard(open_page, photos_path):
     assert page.locator("#viewer").is_visible()
     page.keyboard.press("Escape")
     assert page.evaluate("document.activeElement.className").startswith("tile")
+
+
+def test_a_notebook_shows_the_page_and_keeps_its_style(browser, model, samples, tmp_path):
+    red, colour = "rgb(255, 0, 0)", "node => getComputedStyle(node).color"
+    cell = model.report(samples[0], height=600)._repr_html_()
+    style = f"<style>h1, button, .tile {{ color: {red} !important }}</style>"
+    (tmp_path / "cell.html").write_text(f"<!DOCTYPE html>{style}<h1>Notebook</h1>{cell}")
+    page = browser.new_page()
+    troubles = []
+    page.on("console", lambda message: troubles.append(message.text))
+    page.goto((tmp_path / "cell.html").as_uri())
+    frame = page.frame_locator("iframe")
+    frame.locator(".tile").first.click()
+    assert frame.locator("#viewer").is_visible()
+    assert page.locator("h1").evaluate(colour) == red
+    assert frame.locator("h1").evaluate(colour) != red
+    frame.locator("#v-close").click()
+    frame.locator("input.title").first.fill("Zeros")  # without storage edits last with the page
+    frame.locator("input.title").first.press("Enter")
+    assert frame.locator("#save").is_enabled()
+    assert troubles == []
+    page.close()

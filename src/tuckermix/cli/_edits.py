@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args, get_origin
 
 import numpy as np
 
@@ -74,26 +74,26 @@ class Edits(Record):
             ) from error
 
 
+PARTS = {
+    "n_clusters": int,
+    "names": dict[str, str],
+    "merge": list[list[int]],
+    "split": list[int],
+    "move": dict[str, int],
+    "exclude": list[str],
+}
+"""The parts of a file of edits beside its format."""
+
+
 def _checked(values: Any) -> dict[str, Any]:
     """Return the fields of edits, each of its type, or raise ValueError."""
     if not isinstance(values, dict) or type(values.get("format")) is not int:
         raise ValueError('it is no object with {"format": 1}')
     if values.pop("format") != 1:
         raise ValueError("its format is not 1, the only one that this version knows")
-    rules = {
-        "n_clusters": (_is_number, "a number of clusters"),
-        "names": (lambda v: _maps(v, _is_text), "texts by the numbers of clusters"),
-        "merge": (lambda v: _lists(v, lambda w: _lists(w, _is_number)), "lists of numbers"),
-        "split": (lambda v: _lists(v, _is_number), "a list of numbers"),
-        "move": (lambda v: _maps(v, _is_number), "numbers of clusters by the names of samples"),
-        "exclude": (lambda v: _lists(v, _is_text), "a list of names of samples"),
-    }
     for key, value in values.items():
-        if key not in rules:
-            raise ValueError(f"it has the unknown part {key[:40]!r}")
-        rule, words = rules[key]
-        if not rule(value):
-            raise ValueError(f"its {key!r} must be {words}")
+        if not _fits(value, PARTS.get(key)):
+            raise ValueError(f"its part {key[:40]!r} is not one that the report writes")
     names, longest = {}, EditSettings.current().longest_name
     for number, text in values.get("names", {}).items():
         if not (number.isascii() and number.isdigit() and len(number) < 10):
@@ -102,20 +102,13 @@ def _checked(values: Any) -> dict[str, Any]:
     return {**values, "names": names}
 
 
-def _is_number(value: Any) -> bool:
-    return type(value) is int and 0 <= value < 10**9
-
-
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str)
-
-
-def _lists(value: Any, rule: Any) -> bool:
-    return isinstance(value, list) and all(map(rule, value))
-
-
-def _maps(value: Any, rule: Any) -> bool:
-    return isinstance(value, dict) and all(map(rule, value.values()))
+def _fits(value: Any, kind: Any) -> bool:
+    """Tell whether a value of JSON is of a type such as ``dict[str, int]``."""
+    if get_origin(kind) is list:
+        return isinstance(value, list) and all(_fits(one, get_args(kind)[0]) for one in value)
+    if get_origin(kind) is dict:
+        return isinstance(value, dict) and all(_fits(v, get_args(kind)[1]) for v in value.values())
+    return type(value) is kind and (kind is str or 0 <= value < 10**9)
 
 
 def apply_edits(
