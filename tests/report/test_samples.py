@@ -42,7 +42,7 @@ def test_the_first_pictures_are_the_clearest_of_each_cluster(shown, model, sampl
     assert [group["cluster"] for group in shown["first"]] == list(range(5))
     for group in shown["first"]:
         clear = [one["place"] for one in group["pictures"] if not one["doubtful"]]
-        assert len(clear) == 10
+        assert len(clear) == 14
         assert set(model.labels_[clear]) == {group["cluster"]}
         others = np.setdiff1d(np.flatnonzero(model.labels_ == group["cluster"]), clear)
         assert sure[clear].min() >= sure[others].max() - 1e-3

@@ -59,7 +59,7 @@ def test_samples_of_any_shape_have_pictures(shape, size):
     found = re.findall(
         r'<img data-place="\d+" src="data:image/[a-z]+;base64,([^"]*)"', render_report(model, X)
     )
-    assert len(found) == 20
+    assert len(found) == 24
     for content in found:
         with Image.open(io.BytesIO(base64.b64decode(content))) as image:
             assert image.size == size

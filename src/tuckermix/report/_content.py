@@ -19,10 +19,6 @@ from tuckermix.summary import FitSummary, duration, known, sizes_text, surety
 MAX_CONFUSION = 40
 """With more classes or clusters than this, a table of counts is no longer read: a list is."""
 
-SAID = 4
-"""Lines on a choice: what, the next view, the next number. How numbers nest is what the slider
-shows."""
-
 LISTED_CLUSTERS = 4
 """The number of clusters of a class that are named in the list."""
 
@@ -108,7 +104,8 @@ def selection(chosen: Any) -> dict[str, Any] | None:
     if weighed:
         columns.insert(2, "weight")
     return {
-        "lines": str(chosen).splitlines()[:SAID],
+        # How numbers nest in each other is what the slider shows.
+        "lines": [line for line in str(chosen).splitlines() if " nest in the " not in line],
         "chart": drawn,
         "weighed": weighed,
         "rows": [
