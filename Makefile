@@ -1,6 +1,6 @@
 # Every target makes what it needs of the environment on first use and is quick afterwards.
 #
-#   make demo     cluster the digits and write a report
+#   make demo     cluster rendered pictures and write a report
 #   make test     run the tests (a few minutes)
 #   make versions the core tests with the oldest versions allowed, and with the newest on other Pythons
 #   make lint     style, formatting and types

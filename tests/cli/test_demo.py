@@ -6,23 +6,30 @@ import pytest
 pytest.importorskip("matplotlib")
 
 
+@pytest.mark.slow
 def test_demo_shows_what_it_promises(run, tmp_path, summary):
     out = tmp_path / "demo"
     code, stdout, stderr = run("demo", "-o", out)
     assert code == 0
-    for word in ("AC", "NMI", "time", "optimality gap", str(out)):
+    for word in ("300 of shape 64 × 64 × 3", "AC", "NMI", "time", str(out)):
         assert word in stdout
     assert "report.html" in stderr
     names = {path.name for path in out.iterdir()}
     assert names == {"labels.csv", "model.tuckermix", "report.html", "summary.json", "clusters.png"}
     assert (out / "clusters.png").read_bytes().startswith(b"\x89PNG")
     values = summary(out)
-    assert values["accuracy"] > 0.8
-    assert values["gap"] < 1e-12
+    assert values["accuracy"] > 0.9
+    assert values["n_clusters"] == 10
+
+
+@pytest.fixture
+def small(monkeypatch):
+    """Let the demo have few pictures: what it finds in them is another test."""
+    monkeypatch.setattr("tuckermix.cli.demo.PICTURES", 2)
 
 
 @pytest.mark.slow
-def test_demo_replaces_a_demo_and_nothing_else(run, fails, tmp_path):
+def test_demo_replaces_a_demo_and_nothing_else(run, fails, tmp_path, small):
     out = tmp_path / "demo"
     for _ in range(2):
         assert run("demo", "-o", out, "-q")[0] == 0
@@ -40,11 +47,11 @@ def test_demo_replaces_a_demo_and_nothing_else(run, fails, tmp_path):
 
 
 @pytest.mark.slow
-def test_demo_as_json(run, tmp_path):
+def test_demo_as_json(run, tmp_path, small):
     code, stdout, stderr = run("demo", "-o", tmp_path / "demo", "--json", "-q")
     assert code == 0
     assert stderr == ""
-    assert json.loads(stdout)["n_samples"] == 1797
+    assert json.loads(stdout)["n_samples"] == 20
 
 
 @pytest.mark.parametrize(

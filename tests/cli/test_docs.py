@@ -57,6 +57,7 @@ def test_all_examples_work(run, desk, monkeypatch):
     pytest.importorskip("matplotlib")
     monkeypatch.chdir(desk)
     # The shell from which the tests were started, `make` included, need not have completion.
+    monkeypatch.setattr("tuckermix.cli.demo.PICTURES", 2)
     monkeypatch.setattr("typer.completion._get_shell_name", lambda: "bash")
     for words in commands():
         code, out, err = run(*shlex.split(words))

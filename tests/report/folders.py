@@ -46,7 +46,7 @@ def scans(folder, rng):
 def depths(folder, rng):
     """Pictures of 8 and of 16 bits, of one size."""
     for index in range(24):
-        grey = scene(rng, index % 3)[..., 0]
+        grey = scene(rng, index % 3).max(axis=2)
         if index % 2:
             Image.fromarray((300 + 4000 * grey).astype(np.uint16)).save(folder / f"{index}.tif")
         else:
@@ -57,7 +57,7 @@ def depths(folder, rng):
 def microscope(folder, rng):
     """16-bit TIFF of which little of the range is used, larger than what is compared."""
     for index in range(24):
-        grey = scene(rng, index % 3, 256, 256)[..., 1]
+        grey = scene(rng, index % 3, 256, 256).max(axis=2)
         Image.fromarray((90 + 700 * grey).astype(np.uint16)).save(folder / f"field_{index}.tif")
     return 24
 

@@ -1,4 +1,4 @@
-"""``tuckermix demo``: what it does, on data that come with scikit-learn."""
+"""``tuckermix demo``: what `cluster` does, on pictures that are rendered on the spot."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tuckermix.cli._console import Console
 
 PICTURE = "clusters.png"
 COMMAND = "tuckermix demo"
-SEED = 0
+SEED, PICTURES = 0, 30  # of each object
 DOTS_PER_INCH = 150
 
 
@@ -24,45 +24,49 @@ def demo(
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
 ) -> int:
-    """Cluster 1,797 handwritten digits and show what came out.
+    """Cluster 300 rendered pictures of ten objects and show what came out.
 
     Writes labels with soft labels, a picture of the clusters, a report to open in a browser and
-    the model to a folder, and prints how well the clusters agree with the true digits.
+    the model to a folder. Prints how many clusters were found, without being told, and how well
+    they agree with the objects.
     """
+    import numpy as np
+
     from tuckermix._files import atomic_path
     from tuckermix._validation import as_floating
     from tuckermix.cli import _results
     from tuckermix.cli.cluster import fit_and_write
-    from tuckermix.clustering import TuckerClustering
-    from tuckermix.datasets import load
+    from tuckermix.datasets import make_objects
     from tuckermix.plots import MemberDisplay
     from tuckermix.plots.style import require_matplotlib
     from tuckermix.report import require_packages
+    from tuckermix.selection import AutoClustering
 
     require_packages()
     plt = require_matplotlib("The demo")
     plt.switch_backend("Agg")  # a picture for a file needs no screen
     console = Console(quiet)
-    data = load("digits")
-    model = TuckerClustering(10, random_state=SEED)
-    X = as_floating(data.X)
     _results.refuse_to_replace(out, force, PICTURE, unless=COMMAND)
+    with console.stage("Rendering pictures"):
+        data = make_objects(PICTURES, random_state=SEED)
+    model = AutoClustering(random_state=SEED)
+    X = as_floating(data.X)
     with _results.result_folder(out):
         code = fit_and_write(
             model,
             X,
             out,
-            truth=data.labels,
+            truth=np.array(data.class_names)[data.labels],
             names=None,
-            source="scikit-learn's handwritten digits",
-            title="Handwritten digits",
+            source="rendered pictures of ten objects",
+            title="Ten objects",
             command=COMMAND,
-            kind="image",
+            kind="colour",
             console=console,
             as_json=as_json,
         )
         with console.stage("Drawing"), atomic_path(out / PICTURE) as path:
-            display = MemberDisplay.from_estimator(model, X, n_members=6)
+            display = MemberDisplay.from_estimator(model, data.X, n_members=6)
             display.figure_.savefig(path, dpi=DOTS_PER_INCH)
             plt.close(display.figure_)
     console.note(f"Open {out / _results.REPORT} in a browser, and look at {out / PICTURE}.")
