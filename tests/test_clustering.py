@@ -230,11 +230,13 @@ def test_groups_without_a_common_edge_are_found_exactly(n_clusters):
 BAD_INPUT = {
     "NaN": (lambda X: np.where(X > 0, np.nan, X), "NaN"),
     "infinity": (lambda X: np.where(X > 0, np.inf, X), "infinity"),
-    "complex": (lambda X: X + 1j, "Complex data not supported"),
+    "complex": (lambda X: X + 1j, "Complex data not supported by .* complex128. Pass abs"),
     "object": (lambda X: np.array([["a", "b"]] * 9, dtype=object), "could not convert"),
     "empty": (lambda X: X[:0], "0 sample"),
     "no features": (lambda X: X[:, :0], "0 feature"),
-    "1-D": (lambda X: X[:, 0, 0], "Reshape your data"),
+    "1-D": (lambda X: X[:, 0, 0], r"Reshape your data: X\[None\] if it is one sample"),
+    "a path": (lambda X: "photos", "X is the path 'photos': pass tuckermix.datasets.read"),
+    "samples last": (lambda X: X[:3], r"clusters=4. X has shape .* np.moveaxis\(X, -1, 0\)"),
 }
 
 
@@ -260,6 +262,7 @@ def test_sparse_input_is_refused():
     "options, message",
     [
         ({"n_clusters": 0}, "'n_clusters' parameter of TuckerClustering must be an integer >= 1"),
+        ({"n_clusters": "auto"}, "AutoClustering chooses the number of clusters"),
         ({"n_clusters": 500}, "n_samples=120 must be >= n_clusters=500."),
         ({"n_components": 0}, "'n_components' parameter"),
         ({"ranks": (2, 2, 2)}, "'ranks' parameter"),
@@ -374,6 +377,10 @@ def test_wrong_sample_shape_and_no_fit():
     for method in (model.predict, model.transform, model.predict_proba, model.score):
         with pytest.raises(ValueError, match=r"per-sample shape \(6, 5\), but this Tucker"):
             method(X[:, :, :5])
+        with pytest.raises(ValueError, match=r"X is one sample: pass X\[None\]"):
+            method(X[0])
+        with pytest.raises(ValueError, match=r"pass np\.moveaxis\(X, -1, 0\)"):
+            method(np.moveaxis(X, 0, -1))
     with pytest.raises(ValueError, match=r"one column for each component .* Got \(3, 2\)"):
         model.inverse_transform(np.ones((3, 2)))
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import numbers
+import os
 from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import partial
 from typing import Any
@@ -29,7 +30,10 @@ def check_integer(value: Any, name: str, owner: str, *, minimum: int = 1) -> int
         or isinstance(value, bool | np.bool_)
         or value < minimum
     ):
-        raise _reject(name, owner, f"an integer >= {minimum}", value)
+        error = _reject(name, owner, f"an integer >= {minimum}", value)
+        if isinstance(value, str) and value == "auto":
+            raise ValueError(f"{error} AutoClustering chooses the number of clusters.")
+        raise error
     return int(value)
 
 
@@ -107,7 +111,8 @@ def check_pairs(value: Any, name: str, owner: str) -> list[tuple[str, Any]]:
         isinstance(pair, tuple | list) and len(pair) == 2 and isinstance(pair[0], str)
         for pair in pairs
     ):
-        raise _reject(name, owner, "None or a list of (name, estimator), at least one", value)
+        rule = "None or a list of (name, estimator), at least one: views, not numbers of clusters"
+        raise _reject(name, owner, rule, value)
     return [(label, estimator) for label, estimator in pairs]
 
 
@@ -266,6 +271,7 @@ def check_tensor(
     """
     if not reset:
         check_is_fitted(estimator)
+    X = check_given(X, type(estimator).__name__)
     if lazy and is_dask(X):
         X = check_dask(X)
         check_sample_shape(estimator, X.shape, reset)
@@ -311,6 +317,59 @@ def check_tensor(
                 "shift or clip X, or use a method that takes any sign, such as TuckerClustering."
             )
     return X
+
+
+def samples_first(X: Any) -> Any:
+    """Return a `xarray.DataArray` with its axis "sample" or "samples" first, others as they are."""
+    dims = getattr(X, "dims", None)
+    named = [dim for dim in dims if dim in ("sample", "samples")] if dims else []
+    return X.transpose(named[0], ...) if named and named[0] != dims[0] else X
+
+
+def check_given(X: Any, name: str) -> Any:
+    """Say what to pass instead of what is no array of samples; return others, samples first.
+
+    Parameters
+    ----------
+    X : object
+        What somebody passes as samples.
+    name : str
+        Who takes them, for messages.
+
+    Returns
+    -------
+    X : object
+        The same, or a transposed `xarray.DataArray`.
+    """
+    if isinstance(X, str | os.PathLike):
+        raise ValueError(
+            f"{name} takes an array of samples, but X is the path {os.fspath(X)!r}: pass "
+            "tuckermix.datasets.read(path).X."
+        )
+    dtype = getattr(X, "dtype", None)
+    if isinstance(dtype, np.dtype) and dtype.kind == "c":
+        raise ValueError(
+            f"Complex data not supported by {name}: X has dtype {dtype}. Pass abs(X), or real and "
+            "imaginary parts along a further axis."
+        )
+    if getattr(X, "ndim", None) == 1:
+        raise ValueError(
+            f"{name} takes arrays of at least 2 axes, samples first, but X has shape "
+            f"{tuple(X.shape)}. Reshape your data: X[None] if it is one sample, X[:, None] if each "
+            "number is one."
+        )
+    return samples_first(X)
+
+
+def too_few(shape: Sequence[int], n_clusters: int) -> ValueError:
+    """Return the error for fewer samples than clusters, with a hint where samples may be last."""
+    said = f"n_samples={shape[0]} must be >= n_clusters={n_clusters}."
+    if len(shape) > 2 and shape[-1] >= n_clusters:
+        said += (
+            f" X has shape {tuple(shape)}: if samples are on its last axis, pass "
+            "np.moveaxis(X, -1, 0)."
+        )
+    return ValueError(said)
 
 
 MANY = 20_000_000
@@ -462,6 +521,12 @@ def check_sample_shape(
         raise ValueError(
             f"X has per-sample shape {came}, but this {type(estimator).__name__} was fitted on "
             f"per-sample shape {fitted}."
+            + (" X is one sample: pass X[None]." if tuple(shape) == fitted else "")
+            + (
+                " Samples are on the first axis: pass np.moveaxis(X, -1, 0)."
+                if tuple(shape[:-1]) == fitted
+                else ""
+            )
         )
 
 

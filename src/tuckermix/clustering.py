@@ -51,6 +51,7 @@ from tuckermix._validation import (
     one_of,
     positive,
     share,
+    too_few,
 )
 from tuckermix.decomposition import INITS, SOLVERS
 from tuckermix.decomposition.fit import decompose_source
@@ -444,7 +445,7 @@ class TuckerClustering(
             X, observed = split_gaps(X, type(self).__name__)
         X = check_tensor(self, X, reset=True, lazy=True)
         if X.shape[0] < self.n_clusters:
-            raise ValueError(f"n_samples={X.shape[0]} must be >= n_clusters={self.n_clusters}.")
+            raise too_few(X.shape, self.n_clusters)
         return X, observed
 
     @one_blas_thread

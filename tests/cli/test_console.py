@@ -80,6 +80,9 @@ def test_names_cannot_steer_the_terminal(capsys):
         ),
         ("The 'n_init' parameter of TuckerClustering must be", "--n-init must be"),
         ("n_samples=5 must be >= n_clusters=8.", "n_samples=5 must be >= n_clusters=8."),
+        ("pass size=(height, width), fit='pad'", "pass --size HEIGHTxWIDTH, --fit pad"),
+        ("frames=1 or frames=...: scale='none'", "--frames 1 or --frames N: --scale none"),
+        ("see sample_shape=(28, 28), drop='a,b'", "see --sample-shape 28x28, --drop a,b"),
     ],
 )
 def test_messages_speak_of_options(said, told):

@@ -54,6 +54,11 @@ def test_data_arrays_in_and_their_coordinates_out(data, model):
     soft = labels_like(fitted.predict_proba(X), X)
     assert soft.dims == ("scan", "cluster")
     np.testing.assert_allclose(soft.sum("cluster"), 1)
+    # An axis that is called so has the samples, wherever it is.
+    last = X.rename(scan="sample").transpose("y", "x", "sample")
+    again = TuckerClustering(3, random_state=0).fit(last)
+    assert np.array_equal(again.labels_, model.labels_)
+    assert labels_like(again.labels_, last).dims == ("sample",)
     # What was computed from the samples goes by label.
     assert X.groupby(labels).mean().sizes["label"] == 3
 

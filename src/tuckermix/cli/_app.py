@@ -168,7 +168,7 @@ def _explain(error: Exception) -> int:
         if name == "NoArgsIsHelpError":
             say(message())
             return EXIT_USAGE
-        text = " ".join(message().split()).rstrip(".")
+        text = in_options(" ".join(message().split()).rstrip("."))
         end = "" if text.endswith("?") else "."
         return _fail(f"{text}{end} Try 'tuckermix --help'.", EXIT_USAGE)
     if isinstance(error, OSError) and error.filename and error.errno in NOT_THERE + NOT_ALLOWED:

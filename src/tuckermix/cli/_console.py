@@ -59,6 +59,8 @@ class Console:
 
     def begin(self, doing: str) -> None:
         """Show that something is going on, until the next stage begins."""
+        if self._waiting.doing == doing:
+            return
         self._waiting.cancel()
         if not self.quiet and not self.live:
             self._waiting = _Waiting(self, doing)
@@ -146,6 +148,7 @@ class _Waiting(logging.Handler):
     def cancel(self) -> None:
         """Say nothing more."""
         self.timer.cancel()
+        self.doing = ""
 
 
 def left(share: float | None, seconds: float) -> str:
@@ -245,6 +248,7 @@ WORDS = (
         "MODEL chose embeddings: add --embeddings.",
     ),
     (r"This Network has no network.*: give it (.*) by use\(\)", r"Add --network with \1"),
+    (r"Input should be a valid (integer|number), unable to parse.*", r"it must be a whole number"),
     (r"The 'targets' parameter of (reproduce|show)", "TARGETS"),
     (r"The 'name' parameter of describe", "NAME"),
 )

@@ -195,6 +195,8 @@ def cluster(
     require_packages()
     name = Path(os.path.abspath(source)).name or "input"
     folder = out if out is not None else Path(f"{name}-clusters")
+    if out is None and Path(source).resolve() in folder.resolve().parents:  # not among the pictures
+        folder = Path(os.path.relpath(Path(source).resolve().parent)) / folder
     _results.refuse_to_replace(folder, force)
     unfinished = Unfinished(folder, console)
     with (

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from tuckermix._validation import samples_first
+
 CLUSTERS = "cluster"
 """The name of the axis of soft labels in xarray."""
 
@@ -38,7 +40,7 @@ def labels_like(labels: Any, X: Any) -> Any:
     >>> labels_like([0, 1], np.zeros((2, 5)))
     array([0, 1])
     """
-    values = np.asarray(labels)
+    values, X = np.asarray(labels), samples_first(X)
     if values.ndim not in (1, 2) or len(values) != len(X):
         raise ValueError(
             f"labels has shape {values.shape}, but X has {len(X)} samples: give one label, or one "

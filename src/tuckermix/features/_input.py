@@ -31,6 +31,7 @@ from tuckermix._validation import (
     Rules,
     check_axes,
     check_fields,
+    check_given,
     check_rules,
     check_same_library,
     check_sample_shape,
@@ -182,6 +183,7 @@ def check_samples(estimator: Any, X: Any, *, reset: bool) -> Array:
         The samples: whole along the feature axes for a Dask array.
     """
     name = type(estimator).__name__
+    X = check_given(X, name)
     if not reset:
         check_is_fitted(estimator)
     foreign = is_dask(X) or (is_array(X) and not is_numpy(X))

@@ -27,6 +27,7 @@ from tuckermix._validation import (
     check_same_library,
     check_stored,
     check_tensor,
+    too_few,
 )
 from tuckermix.clustering import TuckerClustering
 from tuckermix.features import Network
@@ -445,7 +446,7 @@ class AutoClustering(CallbackSupportMixin, ClusterMixin, BaseEstimator):
         n_samples = int(X.shape[0])
         wanted = None if self.n_clusters == AUTO else int(self.n_clusters)
         if wanted is not None and n_samples < wanted:
-            raise ValueError(f"n_samples={n_samples} must be >= n_clusters={wanted}.")
+            raise too_few(X.shape, wanted)
         given = self._given()
         size = max(self.max_samples, wanted or 0)
         part, kept = self._part(X, size, rng)
