@@ -80,6 +80,10 @@ def test_names_cannot_steer_the_terminal(capsys):
         ),
         ("The 'n_init' parameter of TuckerClustering must be", "--n-init must be"),
         ("n_samples=5 must be >= n_clusters=8.", "n_samples=5 must be >= n_clusters=8."),
+        (
+            "-k: Input should be a valid integer, unable to parse it",
+            "-k: it must be a whole number",
+        ),
         ("pass size=(height, width), fit='pad'", "pass --size HEIGHTxWIDTH, --fit pad"),
         ("frames=1 or frames=...: scale='none'", "--frames 1 or --frames N: --scale none"),
         ("see sample_shape=(28, 28), drop='a,b'", "see --sample-shape 28x28, --drop a,b"),

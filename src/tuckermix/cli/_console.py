@@ -248,7 +248,8 @@ WORDS = (
         "MODEL chose embeddings: add --embeddings.",
     ),
     (r"This Network has no network.*: give it (.*) by use\(\)", r"Add --network with \1"),
-    (r"Input should be a valid (integer|number), unable to parse.*", r"it must be a whole number"),
+    (r"Input should be a valid integer, unable to parse.*", "it must be a whole number"),
+    (r"Input should be a valid number, unable to parse.*", "it must be a number"),
     (r"The 'targets' parameter of (reproduce|show)", "TARGETS"),
     (r"The 'name' parameter of describe", "NAME"),
 )
