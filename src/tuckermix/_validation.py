@@ -321,7 +321,7 @@ def check_tensor(
 
 def samples_first(X: Any) -> Any:
     """Return a `xarray.DataArray` with its axis "sample" or "samples" first, others as they are."""
-    dims = getattr(X, "dims", None)
+    dims: Any = getattr(X, "dims", None)
     named = [dim for dim in dims if dim in ("sample", "samples")] if dims else []
     return X.transpose(named[0], ...) if named and named[0] != dims[0] else X
 
