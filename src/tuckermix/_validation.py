@@ -271,7 +271,8 @@ def check_tensor(
     """
     if not reset:
         check_is_fitted(estimator)
-    X = check_given(X, type(estimator).__name__)
+    if not is_numpy(X) or X.ndim < 2 or X.dtype.kind == "c":
+        X = check_given(X, type(estimator).__name__)
     if lazy and is_dask(X):
         X = check_dask(X)
         check_sample_shape(estimator, X.shape, reset)
