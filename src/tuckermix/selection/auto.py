@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable
 from dataclasses import field
 from hashlib import sha256
@@ -63,8 +64,6 @@ SPARED = 1.2
 """A part is taken of samples that are more than it by this factor: another part of the same samples
 may change the answer, and all of them take little longer."""
 
-TOGETHER = 64
-"""Samples that are brought to the host at once, to look for copies."""
 
 Decide = Callable[[Recall | None], tuple[Selection, int]]
 Remember = Callable[[Decide], tuple[Selection, int]]
@@ -500,9 +499,11 @@ class AutoClustering(CallbackSupportMixin, ClusterMixin, BaseEstimator):
         part = (
             X if len(indices) == samples.n_samples and not samples.lazy else samples.take(indices)
         )
-        pieces = (to_numpy(part[piece, ...]) for piece in blocks(len(indices), 1, TOGETHER))
-        digests = [sha256(row.tobytes()).digest() for piece in pieces for row in piece]
-        seen = dict(zip(reversed(digests), range(len(digests) - 1, -1, -1), strict=True))
+        pieces = blocks(len(indices), 8 * math.prod(part.shape[1:]))
+        rows = (row for piece in pieces for row in to_numpy(part[piece, ...]))
+        seen: dict[bytes, int] = {}  # by digests: samples may be large
+        for place, row in enumerate(rows):
+            seen.setdefault(sha256(row.tobytes()).digest(), place)
         if len(seen) == len(indices):
             return part, indices
         distinct = np.array(sorted(seen.values()))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -13,8 +12,6 @@ from tuckermix._estimators import Settings
 from tuckermix._threads import in_threads
 from tuckermix.selection.record import Selection, Trial, best_views, by_merit, summarize
 from tuckermix.selection.resampling import Resampler
-
-LOGGER = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -181,11 +178,15 @@ class _Search:
             found = self.resampler.scan(rung, some, names, self.use.first)
             self.scanned.update({(trial.n_clusters, trial.view): trial for trial in found})
 
-    def _curve(self) -> list[Trial]:
-        """Return the best view of each number; what was compared takes the place of the scan."""
+    def _every(self) -> list[Trial]:
+        """Return all trials; what was compared takes the place of the scan."""
         compared = {number for number, _ in self.trials}
         others = [trial for trial in self.scanned.values() if trial.n_clusters not in compared]
-        return best_views([*self.trials.values(), *others])
+        return [*self.trials.values(), *others]
+
+    def _curve(self) -> list[Trial]:
+        """Return the best view of each number."""
+        return best_views(self._every())
 
     def _views(self, n_clusters: int) -> list[str]:
         """Return the views that are best for a number, or for the nearest one that was scanned."""
@@ -212,8 +213,7 @@ class _Search:
         found = self._compare(keys, self.use.first)
         best = {trial.n_clusters: trial.worth for trial in best_views(found)}
         near = [trial for trial in found if trial.worth >= self.use.close * best[trial.n_clusters]]
-        for trial in self._compare([(t.n_clusters, t.view) for t in near], self.use.few):
-            LOGGER.debug("%s", trial)
+        self._compare([(trial.n_clusters, trial.view) for trial in near], self.use.few)
 
     def _compare_those_that_lead(self) -> None:
         curve = self._curve()
@@ -235,11 +235,9 @@ class _Search:
         curve = self._curve()
         tried = [trial.n_clusters for trial in curve]
         order = by_merit(curve)
-        use, wanted = self.use, set[int]()
-        for trial in order[: use.numbers]:
-            best = trial.score >= (1 - 2 * use.same) * order[0].score
-            if trial.score < use.lead * order[0].score:
-                continue
+        use, first, wanted = self.use, order[0].score, set[int]()
+        for trial in [some for some in order[: use.numbers] if some.score >= use.lead * first]:
+            best = trial.score >= (1 - 2 * use.same) * first
             place = tried.index(trial.n_clusters)
             for other in tried[max(0, place - 1) : place + 2]:
                 low, high = sorted((trial.n_clusters, other))
@@ -330,8 +328,6 @@ class _Search:
         curve = self._curve()
         labels = {t.n_clusters: self.resampler.labels(t.n_clusters, t.view) for t in curve}
         compared = {number for number, _ in self.trials}
-        others = [trial for trial in self.scanned.values() if trial.n_clusters not in compared]
-        every = [*self.trials.values(), *others]
         chosen = by_merit(curve)[0]
         sure = {
             trial.n_clusters: chance_behind(self._scores(trial), self._scores(chosen))
@@ -339,7 +335,9 @@ class _Search:
             if trial.n_clusters in compared and trial is not chosen
         }
         one = bool(noise) and _above(chosen, noise) <= self.use.apart
-        return summarize(every, self.names, labels, self.resampler.n_samples, sure, noise, one=one)
+        return summarize(
+            self._every(), self.names, labels, self.resampler.n_samples, sure, noise, one=one
+        )
 
 
 def is_behind(values: np.ndarray, lead: np.ndarray) -> bool:

@@ -31,9 +31,6 @@ from tuckermix.selection.multiview import MultiViewClustering
 from tuckermix.selection.shared import Features
 from tuckermix.sources import Source
 
-ROUNDS = 3
-"""Flips, orders and cosine transforms by chance, whose product is as good as any rotation."""
-
 RELATIVE_RANK = 1e-6
 """Directions whose singular value is below this part of the largest are rounding."""
 
@@ -176,13 +173,13 @@ def rotated(spectra: list[Spectrum], rng: np.random.Generator) -> list[Spectrum]
         Of samples of one normal cloud with the same directions: there the left singular vectors are
         a random rotation of any others with mean 0.
     """
-    n_samples = len(spectra[0].vectors)
-    signs = rng.choice([-1.0, 1.0], (ROUNDS, n_samples - 1, 1))
-    orders = [rng.permutation(n_samples - 1) for _ in range(ROUNDS)]
+    count = len(spectra[0].vectors) - 1
+    # Three flips, orders and cosine transforms make what no test tells from any rotation.
+    steps = [(rng.choice([-1.0, 1.0], (count, 1)), rng.permutation(count)) for _ in range(3)]
 
     def turn(vectors: np.ndarray) -> np.ndarray:
         rows = dct(vectors, axis=0, norm="ortho")
-        for flip, order in zip(signs, orders, strict=True):  # the first row is that of the mean, 0
+        for flip, order in steps:  # the first row is that of the mean, 0
             rows[1:] = dct(flip * rows[1:][order], type=4, axis=0, norm="ortho")
         return idct(rows, axis=0, norm="ortho")
 
