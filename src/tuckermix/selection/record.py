@@ -154,7 +154,8 @@ class Selection(Record):
         The number of samples on which all this was tried.
     sure : float or None
         The chance that the chosen number is ahead of all others on other subsamples of the same
-        samples; None where no other was compared.
+        samples; None where no other was compared, or a clear partition leads others that score
+        more.
     equal : list of int
         Other numbers that are as good: the chance that they are behind is less than 0.9.
     coarser, finer : int or None
@@ -338,6 +339,7 @@ def summarize(
         share = share_nested(labels[high], labels[low])
         nested.append({"n_clusters": other.n_clusters, "share": share, "nested": share >= NESTED})
     chances = chances or {}
+    sure = min(chances.values(), default=None)
     return Selection(
         order,
         best.n_clusters,
@@ -346,7 +348,7 @@ def summarize(
         behind=behind,
         nested=nested,
         n_samples=n_samples,
-        sure=min(chances.values(), default=None),
+        sure=sure if sure is None or sure >= 0.5 else None,  # a clear partition may score less
         equal=sorted(number for number, chance in chances.items() if chance < SURE),
         coarser=coarser,
         finer=finer,
