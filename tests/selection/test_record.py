@@ -136,3 +136,13 @@ def test_the_score_is_even_handed_between_few_and_many_clusters():
     kinds, parts = Trial(2, "a", 0.98, 0.47, 20), Trial(4, "a", 0.75, 0.7, 20)
     assert kinds.score > parts.score
     assert kinds.stability * kinds.modularity < parts.stability * parts.modularity
+
+
+def test_fewer_clusters_lead_where_more_are_no_better():
+    def trial(n_clusters, score):
+        return Trial(n_clusters, "a", score, (1 - 1 / n_clusters) ** 0.5, 12)
+
+    same, better, many = [0.838, 0.840], [0.82, 0.84], [0.838, 0.840]
+    for number, scores, first in ((10, same, 10), (10, better, 11), (100, many, 101)):
+        curve = [trial(number, scores[0]), trial(number + 1, scores[1])]
+        assert by_merit(curve)[0].n_clusters == first

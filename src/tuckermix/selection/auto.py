@@ -106,7 +106,8 @@ class AutoClustering(CallbackSupportMixin, ClusterMixin, BaseEstimator):
     of images stability counts times :math:`q^{4 (1 - 2/K)}`, where q is the modularity of the
     labels on the graph of the eight nearest neighbours in the view. Then the K is taken with the
     largest :math:`s(K)\, q(K) / \sqrt{1 - 1/K}`, stability times modularity over the root of the
-    largest modularity possible. The chosen view is fitted to all samples.
+    largest modularity possible, or the smallest of those that differ by less than 0.01. The chosen
+    view is fitted to all samples.
 
     Parameters
     ----------

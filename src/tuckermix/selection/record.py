@@ -19,6 +19,9 @@ BOTH_GOOD = 0.9
 SURE = 0.9
 """A number of clusters is as good as the chosen one where the chance that it is behind is less."""
 
+SAME = 0.01
+"""Scores that differ by less make no difference: another seed moves them by as much."""
+
 ANOTHER, PEAK = 1.4, 0.5
 """Coarser and finer views of the data have fewer or more clusters by this factor at least, and this
 part of the best score."""
@@ -154,8 +157,8 @@ class Selection(Record):
         The number of samples on which all this was tried.
     sure : float or None
         The chance that the chosen number is ahead of all others on other subsamples of the same
-        samples; None where no other was compared, or a clear partition leads others that score
-        more.
+        samples; None where no other was compared, or one that scores more is no better, see
+        `equal`.
     equal : list of int
         Other numbers that are as good: the chance that they are behind is less than 0.9.
     coarser, finer : int or None
@@ -270,10 +273,15 @@ def best_views(trials: list[Trial]) -> list[Trial]:
 def by_merit(curve: list[Trial]) -> list[Trial]:
     """Order trials by the score, the finest clear one first where it is no compromise.
 
-    A clear partition leads if it has at least that share of the largest score for its number of
-    clusters that the trial with the largest score has for its own, and is not far behind it.
+    Of scores that are the same within 0.01, and a tenth of what one of many clusters counts for,
+    that of the fewest clusters comes first. A clear partition leads if it has at least that share
+    of the largest score for its number of clusters that the trial with the largest score has for
+    its own, and is not far behind it.
     """
     order = sorted(curve, key=lambda trial: -trial.score)
+    limit = order[0].score - min(SAME, 0.1 / order[0].n_clusters) if order else 0.0
+    same = [trial for trial in order if trial.score >= limit]
+    order.sort(key=lambda trial: trial is not min(same, key=lambda one: one.n_clusters))
     clear = [trial for trial in curve if trial.clear]
     if clear:
         finest = max(clear, key=lambda trial: trial.n_clusters)
@@ -348,7 +356,7 @@ def summarize(
         behind=behind,
         nested=nested,
         n_samples=n_samples,
-        sure=sure if sure is None or sure >= 0.5 else None,  # a clear partition may score less
+        sure=sure if sure is None or sure >= 0.5 else None,  # others may score more
         equal=sorted(number for number, chance in chances.items() if chance < SURE),
         coarser=coarser,
         finer=finer,

@@ -10,7 +10,7 @@ import numpy as np
 
 from tuckermix._estimators import Settings
 from tuckermix._threads import in_threads
-from tuckermix.selection.record import Selection, Trial, best_views, by_merit, summarize
+from tuckermix.selection.record import SAME, Selection, Trial, best_views, by_merit, summarize
 from tuckermix.selection.resampling import Resampler
 
 
@@ -65,7 +65,7 @@ class SearchSettings(Settings):
     numbers: int = 6
     views: int = 3
     doubt: float = 3.0
-    same: float = 0.01
+    same: float = SAME
     clouds: int = 8
     apart: float = 5.0
 
