@@ -60,7 +60,7 @@ class SearchSettings(Settings):
     few: int = 4
     many: int = 12
     close: float = 0.85
-    lead: float = 0.93
+    lead: float = 0.95
     fine: float = 1.15
     numbers: int = 6
     views: int = 3
@@ -98,7 +98,7 @@ def choose(resampler: Resampler, n_clusters: int | None, progress: Progress) -> 
     2. *Compare.* Numbers with at least 0.85 of the best score, each in its three best views, by the
        cuts of a fit on four subsamples; then numbers beside those that lead, each time halfway to
        the next one tried.
-    3. *Race.* Those with 0.93 of the best score get more subsamples, until they are behind by three
+    3. *Race.* Those with 0.95 of the best score get more subsamples, until they are behind by three
        standard errors, or as good within 0.01, or have had 12. If the winner has neighbours that
        were not tried, these are compared.
     4. *Noise?* There is one cluster where the winner does not score more than the same number in
