@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import math
 import os
 import pickle
 import shutil
@@ -16,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections import Counter
 from pathlib import Path
 
@@ -37,14 +39,16 @@ Outcomes = Counter[tuple[str, str]]
 Fault = tuple[str, str, int]
 
 
-def _batch(stored: Path, seed: int, numbers: range, readers: list[str], whole: bool) -> list[Fault]:
+def _batch(
+    stored: Path, seed: int, numbers: range, readers: list[str], whole: bool, until: float
+) -> list[Fault]:
     """Read some inputs; start again behind one that ended the process."""
     found: list[Fault] = []
     start = numbers.start
     while start < numbers.stop:
         command = [sys.executable, "-m", "fuzz.worker", str(stored), str(seed)]
         done = subprocess.run(
-            [*command, str(start), str(numbers.stop), "whole" if whole else "loop"],
+            [*command, str(start), str(numbers.stop), "whole" if whole else "loop", str(until)],
             capture_output=True,
             text=True,
             check=False,
@@ -75,6 +79,7 @@ def fuzz(
     readers: tuple[str, ...] = tuple(MAKERS),
     first: int = 0,
     whole: bool = False,
+    seconds: float = math.inf,
 ) -> tuple[Outcomes, list[Fault]]:
     """Spoil and read inputs.
 
@@ -92,6 +97,8 @@ def fuzz(
         The number of the first input.
     whole : bool, default=False
         Whether to read end to end, with a child for each reading, and not in the child's own loop.
+    seconds : float, default=inf
+        No input begins after this time.
 
     Returns
     -------
@@ -111,12 +118,14 @@ def fuzz(
     lock = threading.Lock()
     failures: list[BaseException] = []
 
+    until = time.time() + seconds
+
     def work() -> None:
-        while pending and not failures:
+        while pending and not failures and time.time() < until:
             with lock:
                 numbers = pending.pop() if pending else range(0)
             try:
-                found = _batch(stored, seed, numbers, sorted(readers), whole)
+                found = _batch(stored, seed, numbers, sorted(readers), whole, until)
             except Exception as error:
                 failures.append(error)
                 return
@@ -156,12 +165,15 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=10_000, help="inputs to read")
     parser.add_argument("--seed", type=int, default=0, help="source of randomness")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes")
+    parser.add_argument("--seconds", type=float, default=math.inf, help="begin nothing later")
     parser.add_argument("--only", type=int, help="repeat the input with this number")
     parser.add_argument("--readers", nargs="+", default=tuple(MAKERS), choices=tuple(MAKERS))
     parser.add_argument("--whole", action="store_true", help="end to end, as users read")
     given = parser.parse_args()
     first, count = (given.only, 1) if given.only is not None else (0, given.count)
-    outcomes, faults = fuzz(count, given.seed, given.jobs, tuple(given.readers), first, given.whole)
+    outcomes, faults = fuzz(
+        count, given.seed, given.jobs, tuple(given.readers), first, given.whole, given.seconds
+    )
     print(table(outcomes))
     return 1 if faults else 0
 

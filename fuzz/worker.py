@@ -15,6 +15,7 @@ import shutil
 import signal
 import sys
 import tempfile
+import time
 import warnings
 from importlib import import_module
 from pathlib import Path
@@ -235,8 +236,8 @@ def one(seeds: list[Seed], number: int, start: int, watch: _Watch, folder: Path)
     return f"{reader}\t{outcome}"
 
 
-def run(seeds: list[Seed], start: int, numbers: range, whole: bool) -> None:
-    """Read the inputs with some numbers; print a line before and one after each."""
+def run(seeds: list[Seed], start: int, numbers: range, whole: bool, until: float) -> None:
+    """Read the inputs with some numbers up to a time; print a line before and one after each."""
     warnings.simplefilter("ignore")
     watch = _Watch()
     if not whole:
@@ -262,6 +263,8 @@ def run(seeds: list[Seed], start: int, numbers: range, whole: bool) -> None:
     most = _status("VmSize") + ADDRESS_SPACE
     resource.setrlimit(resource.RLIMIT_AS, (most, resource.RLIM_INFINITY))
     for number in numbers:
+        if time.time() > until:
+            break
         place = folder / str(number)
         place.mkdir()
         print(f"begin\t{number}", flush=True)
@@ -280,4 +283,4 @@ if __name__ == "__main__":
         # Written by the parent a moment ago.
         given = [Seed(**fields) for fields in pickle.load(stored)]
     first, last = int(sys.argv[3]), int(sys.argv[4])
-    run(given, int(sys.argv[2]), range(first, last), sys.argv[5] == "whole")
+    run(given, int(sys.argv[2]), range(first, last), sys.argv[5] == "whole", float(sys.argv[6]))
