@@ -134,7 +134,7 @@ def _idx(path: Path, rng: np.random.Generator) -> dict[str, Path]:
 
 
 def _pictures(path: Path, rng: np.random.Generator) -> dict[str, Path]:
-    from PIL import Image
+    from PIL import Image, features
 
     found = {}
     for suffix in ("png", "jpg", "gif", "bmp", "ppm", "webp"):
@@ -148,7 +148,17 @@ def _pictures(path: Path, rng: np.random.Generator) -> dict[str, Path]:
     grey.mkdir()
     Image.fromarray(_images(rng, 8, 9)).save(grey / "1.png", exif=_turned(Image))
     Image.fromarray(_images(rng, 8, 9)).convert("P").save(grey / "2.png")
-    return {**found, "grey": grey}
+    mixed = path / "mixed"  # sizes, colours, depths and frames that differ, in one folder
+    mixed.mkdir()
+    clear = Image.fromarray(_images(rng, 6, 7, 4))
+    frames = [Image.fromarray(_images(rng, 6, 7, 3)) for _ in range(3)]
+    for suffix in ("gif", "webp", *(("avif",) if features.check("avif") else ())):
+        frames[0].save(mixed / f"1.{suffix}", save_all=True, append_images=frames[1:])
+    clear.save(mixed / "2.png")
+    clear.convert("CMYK").save(mixed / "3.jpg")
+    Image.fromarray(_images(rng, 5, 5).astype("u2")).save(mixed / "4.png")
+    frames[0].save(mixed / "5.tif", save_all=True, append_images=frames[1:])
+    return {**found, "grey": grey, "mixed": mixed}
 
 
 def _turned(Image: Any) -> Any:
