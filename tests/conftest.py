@@ -74,8 +74,8 @@ LIMITS = {
     "samples_without_part": ("decomposition.fit.MANY_SAMPLES",),
     "samples_of_part": ("decomposition.fit.PART",),
     # Samples that are looked at for a simplex.
-    "simplex_samples": ("memberships.min_volume.SAMPLES",),
-    "archetype_samples": ("memberships.simplex.ARCHETYPE_SAMPLES",),
+    "simplex_samples": ("memberships.VOLUME_SAMPLES",),
+    "archetype_samples": ("memberships.ARCHETYPE_SAMPLES",),
     # A matrix with a longer side takes an iteration in place of a decomposition.
     "dense_side": tuple(
         f"{module}.DENSE_SIDE"

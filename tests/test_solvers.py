@@ -220,7 +220,7 @@ def test_what_is_missing_is_named():
         Problem(MembershipObjective(np.ones((3, 2))), 3)
 
 
-GOLDEN = Path(__file__).resolve().parent.parent / "golden"
+GOLDEN = Path(__file__).resolve().parent / "golden"
 
 
 class Euclidean:

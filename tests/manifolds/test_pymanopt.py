@@ -7,8 +7,7 @@ import sys
 import numpy as np
 import pytest
 
-from tuckermix.manifolds import Multinomial, to_pymanopt
-from tuckermix.manifolds.pymanopt import FromPymanopt
+from tuckermix.manifolds import FromPymanopt, Multinomial, to_pymanopt
 from tuckermix.objectives import MembershipObjective
 from tuckermix.solvers import trust_region
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog, minimize
 
-from tuckermix.memberships.simplex import ArchetypeSettings, find_archetypes, project_rows
+from tuckermix.memberships import ArchetypeSettings, find_archetypes, project_rows
 from tuckermix.numerics import simplex_least_squares
 
 

@@ -5,8 +5,8 @@ import pytest
 import scipy.optimize
 from tests.cases import each
 
-from tuckermix.memberships import min_volume as module
-from tuckermix.memberships.min_volume import (
+from tuckermix import memberships as module
+from tuckermix.memberships import (
     extreme_samples,
     shrink,
     shrink_softly,

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from tests.cases import each
 
+from tuckermix import memberships as module
 from tuckermix._array_api import to_numpy
-from tuckermix.memberships import simplex as module
-from tuckermix.memberships.simplex import (
+from tuckermix.memberships import (
     MARGIN,
     SIMPLICES,
     anchored_simplex,
