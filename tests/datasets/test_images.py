@@ -228,7 +228,7 @@ def test_limits(tmp_path):
         read(tmp_path, size="original", max_bytes=129_999)
     data = read(tmp_path, max_bytes=129_999)
     assert 4 * data.X.size <= 129_999 / 2
-    assert "which fits into memory" in data.extra["notes"][0]
+    assert "which saves memory and time" in data.extra["notes"][0]
 
 
 def test_long_files(tmp_path):

@@ -36,13 +36,21 @@ def test_nothing_is_told_where_nothing_was_decided():
     assert chosen.reading == {"size": (20, 30), "fit": "crop", "grey": True, "scale": "none"}
 
 
+def test_many_pictures_are_smaller():
+    sizes = [
+        decided([still(500, 400)] * n_samples).options.size for n_samples in (10, 3000, 30_000)
+    ]
+    assert sizes[::2] == [(128, 102), (64, 51)]
+    assert 64 < sizes[1][0] < 128
+
+
 @pytest.mark.parametrize("n_samples", [10, 1000])
 def test_the_array_keeps_to_a_number_of_entries(n_samples):
     with PlanSettings(entries=10**6).use():
         chosen = decided([still(500, 400)] * n_samples)
     height, width = chosen.options.size
     assert n_samples * height * width <= 1.05e6
-    assert ("fits into memory" in chosen.notes[0]) == (n_samples == 1000)
+    assert ("saves memory" in chosen.notes[0]) == (n_samples == 1000)
 
 
 def test_most_files_say_what_the_others_are_taken_for():

@@ -36,8 +36,11 @@ class PlanSettings(Settings):
         Frames of a video, evenly spaced: more of them repeat each other.
     reach : int
         Frames of a video within which these lie, since all up to the last must be decoded.
+    quick, small : int
+        Numbers in the whole array beyond which the longest side is less, down to `small`: wavelets
+        of a thousand photographs then take half a minute on one core.
     entries : int
-        Numbers in the whole array: one gigabyte in single precision.
+        Numbers in the whole array at most: one gigabyte in single precision.
     share : int
         The array in single precision takes at most one part in `share` of `max_bytes`.
     """
@@ -45,6 +48,8 @@ class PlanSettings(Settings):
     side: int = 128
     frames: int = 32
     reach: int = 2000
+    quick: int = 2**24
+    small: int = 64
     entries: int = 2**28
     share: int = 2
 
@@ -250,10 +255,10 @@ def sized(
     least, most = min(sizes), max(sizes)
     ratio = math.exp(np.log(values[:, 0] / values[:, 1]).mean())
     longest = min(use.side, float(np.median(values.max(axis=1))))
-    room = min(use.entries, options.max_bytes / (4 * use.share)) / planes
-    area = longest**2 * min(ratio, 1 / ratio)
-    if area > room:
-        longest *= math.sqrt(room / area)
+    usual, narrow = longest, min(ratio, 1 / ratio)
+    most_entries = min(use.entries, options.max_bytes / (4 * use.share))
+    for entries, floor in ((use.quick, use.small), (most_entries, 1)):
+        longest = min(longest, max(floor, math.sqrt(entries / planes / narrow)))
     height = longest * min(1.0, ratio)
     size = (max(1, round(height)), max(1, round(height / ratio)))
     if size == least == most:
@@ -261,7 +266,7 @@ def sized(
     span = _times(least) if least == most else f"{_times(least)} to {_times(most)}"
     words = {CROP: "scaled and cropped", PAD: "scaled and padded"}
     done = "scaled" if least == most else words.get(options.fit, "stretched")
-    why = ", which fits into memory" if area > room else ""
+    why = ", which saves memory and time" if longest < usual else ""
     other = "size='original'" if least == most else "fit='pad'"
     note = (
         f"Pictures of {span} were {done} to {_times(size)}{why}. To change this: "

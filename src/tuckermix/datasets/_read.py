@@ -135,9 +135,9 @@ def read(
         Unfold flat samples into this shape: column by column in MATLAB files, as MATLAB does, row
         by row elsewhere.
     size : int, (height, width) or "original", default=None
-        Bring images and frames to this size. None: their longest side has at most 128 pixels, and
-        fewer where the whole array would pass a gigabyte in single precision. Their proportions are
-        the mean of all.
+        Bring images and frames to this size. None: their longest side has at most 128 pixels, of
+        many down to 64, and fewer where the whole array would pass a gigabyte in single precision.
+        Their proportions are the mean of all.
     fit : {"crop", "pad", "stretch"}, default="crop"
         What happens to images of other proportions. "crop" keeps the middle: bars would be the
         strongest edges of a picture, and tell upright ones from wide ones. "pad" suits single
