@@ -67,13 +67,13 @@ class RunnerSettings:
         How often time limits are looked at and the display is refreshed.
     guesses : mapping of str to tuple of float
         Seconds of a cell in each profile, by its method's cost, where no record tells. Those of the
-        quick profile are medians of its records.
+        quick profile are means of its records.
     """
 
     poll_seconds: float = 0.2
     guesses: tuple[tuple[str, tuple[float, float, float]], ...] = (
         (PAPER, (0.5, 5.0, 60.0)),
-        (QUICK, (0.02, 0.15, 0.2)),
+        (QUICK, (0.01, 0.02, 0.04)),
     )
 
 

@@ -29,7 +29,6 @@ OK, FAILED, TIMEOUT = STATUSES = ("ok", "failed", "timeout")
 
 FORMAT = {"format": "tuckermix records", "version": 2}
 """The first line of a file of records. Version 1 was an SQLite file."""
-SQLITE = b"SQLite format 3\0"
 
 KEY = ("profile", "experiment", "row", "method", "run")
 Key = tuple[str, str, str, str, int]
@@ -223,11 +222,6 @@ class Store:
     def _read(self, stream: BinaryIO) -> None:
         """Read all whole lines."""
         text, name = stream.read(), str(self.path)
-        if text.startswith(SQLITE):
-            raise ValueError(
-                f"{name!r} is an SQLite file, as version 0.2 wrote them: name another file with "
-                "--db, and take published records over with --records."
-            )
         *lines, self._torn = text.split(b"\n")
         for number, line in enumerate(lines, start=1):
             try:
@@ -296,11 +290,6 @@ class Store:
         records : list of RunRecord
             Those that have them.
         """
-        for name in where:
-            if name not in KINDS:
-                raise ValueError(
-                    f"A record has no field {name!r}: its fields are {', '.join(KINDS)}."
-                )
         found = [self._records[key] for key in sorted(self._records)]
         return [one for one in found if all(one[name] == where[name] for name in where)]
 
