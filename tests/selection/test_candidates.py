@@ -57,7 +57,8 @@ def test_videos_and_volumes_are_seen_frame_by_frame(shape):
     network = ["network, block 8", "network, block 14"]
     assert names(shape, "network") == network
     assert names(shape, "auto") == [*names(shape, "pixels"), *texture]
-    assert names(shape, "all") == [*names(shape, "auto"), *network]
+    seen = [f"texture + {view}" for view in network] if texture else network
+    assert names(shape, "all") == [*names(shape, "auto"), *seen]
     assert names(shape, "scattering") == (texture or names(shape, "pixels"))
 
 
@@ -70,8 +71,12 @@ def test_texture_is_computed_in_parts(rng):
     X = rng.random((PART + 3, 16, 16, 6))
     steps = make_pipeline(*TEXTURE.transformers())
     whole = make_pipeline(*TEXTURE.transformers()).fit_transform(X)
-    np.testing.assert_allclose(Features(X).fit_transform(steps), whole, rtol=1e-6)
+    features = Features(X)
+    np.testing.assert_allclose(features.fit_transform(steps), whole, rtol=1e-6)
     np.testing.assert_allclose(steps.transform(X), whole, rtol=1e-6)
+    again = make_pipeline(*TEXTURE.transformers())
+    np.testing.assert_array_equal(features.fit_transform(again), features.fit_transform(steps))
+    np.testing.assert_allclose(again.transform(X), whole, rtol=1e-6)
 
 
 def test_textures_are_chosen_by_what_moves(tmp_path):

@@ -217,7 +217,13 @@ def _of_videos(
         return of_network
     if features == SCATTERING:
         return of_waves or of_pixels
-    return [*of_pixels, *of_waves, *(of_network if features == ALL else [])]
+    # Alone, a layer is chosen too often where texture is what differs.
+    sums = [
+        (f"{texture[0]} + {view[0]}", MultiViewClustering([(texture[0], clone(texture[1])), view]))
+        for texture in of_waves
+        for view in of_network
+    ]
+    return [*of_pixels, *of_waves, *((sums or of_network) if features == ALL else [])]
 
 
 def _of_waves(soft: dict[str, Any], near: dict[str, Any]) -> list[tuple[str, Any]]:

@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.pipeline import Pipeline
 
 from tuckermix._array_api import Array, blocks, get_namespace, is_array, is_dask
-from tuckermix.features import Texture
+from tuckermix.features import Scattering, Texture
 from tuckermix.sources import as_blocks
 
 EMBEDDINGS = "embeddings"
@@ -60,7 +60,7 @@ class Features:
         if isinstance(first, Embedded):
             return self.embeddings
         if not is_dask(self.X) and isinstance(transformers[-1], Texture):
-            return _in_parts(transformers, self.X)
+            return self._texture(transformers)
         if is_dask(self.X) or len(transformers.steps) > 1 or not hasattr(first, "plain"):
             return in_memory(transformers.fit_transform(self.X))
         first.fit(self.X)
@@ -83,6 +83,22 @@ class Features:
             if known is not None:
                 return first.from_plain(known)
         return in_memory(transformers.transform(self.X))
+
+    def _texture(self, transformers: Pipeline) -> Array:
+        """Fit features and their `Texture`, and return it: the features of all are large."""
+        *before, (_, texture) = transformers.steps
+        features: Any = Pipeline(before)
+        features.fit(self.X)
+        texture.fit(features.transform(self.X[:1, ...]))
+        key = repr(transformers)
+        if key not in self._kept or not isinstance(before[0][1], Scattering):
+            self._kept[key] = get_namespace(self.X).concat(
+                [
+                    texture.transform(features.transform(self.X[part, ...]))
+                    for part in blocks(int(self.X.shape[0]), 1, PART)
+                ]
+            )
+        return self._kept[key]
 
     def of_part(self, X: Array, rows: np.ndarray) -> Features:
         """Return features of some of the samples, `X`, which are these rows of all."""
@@ -113,19 +129,6 @@ class Embedded(TransformerMixin, BaseEstimator):
     def transform(self, X: Any) -> Any:
         """Return embeddings as they are."""
         return X
-
-
-def _in_parts(transformers: Pipeline, X: Array) -> Array:
-    """Fit features and their `Texture`, and return it: the features of all samples are large."""
-    *before, (_, texture) = transformers.steps
-    features: Any = Pipeline(before)
-    features.fit(X)
-    texture.fit(features.transform(X[:1, ...]))
-    parts = [
-        texture.transform(features.transform(X[part, ...]))
-        for part in blocks(int(X.shape[0]), 1, PART)
-    ]
-    return get_namespace(X).concat(parts)
 
 
 def in_memory(features: Array) -> Array:
