@@ -109,7 +109,8 @@ def main() -> None:
         cells = [f"{v:.3g}" if isinstance(v, float) else str(v) for v in row.values()]
         lines.append(f"| {title} | " + " | ".join(cells) + " |")
     about = reporting.environment()
-    command = "TUCKERMIX_DATA=… python -m benchmarks.choosing_cost --all"
+    command = "TUCKERMIX_DATA=… python -m benchmarks.choosing_cost"
+    command += " --all" if options.all else ""
     command += f" --device {options.device}" if options.device else ""
     heading = reporting.heading(command, "One run", about)
     path.with_suffix(".md").write_text("\n".join([heading, "", *lines, ""]))
