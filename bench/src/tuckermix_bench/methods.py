@@ -165,23 +165,6 @@ def register_method(method: Method, *, replace: bool = False) -> Method:
     return add_entry(METHODS, method, "method", replace)
 
 
-PCA_DIRECTIONS = 50
-"""Principal directions before spectral clustering, a usual choice for images of this size."""
-
-SPECTRAL_NEIGHBORS = 10
-"""scikit-learn's default, said here because the columns are compared by it."""
-
-UMAP_NEIGHBORS, UMAP_DIRECTIONS = 15, 10
-"""The package's default neighbours, and as many directions as it advises for clustering."""
-
-SCATTERING_DIRECTIONS = 500
-"""Principal directions of scattering coefficients, as many as the authors of EnSC, SSC-OMP, A-DSSC
-and AutoSC keep."""
-
-SMALLEST_CLUSTER = 5
-"""scikit-learn's default for HDBSCAN."""
-
-
 def pixels(X: np.ndarray, seed: int = 0) -> np.ndarray:
     """Return one row a sample."""
     return np.reshape(X, (len(X), -1))
@@ -194,8 +177,8 @@ def unit_rows(X: np.ndarray, seed: int = 0) -> np.ndarray:
     return normalize(pixels(X))
 
 
-def whitened(X: np.ndarray, seed: int, count: int = PCA_DIRECTIONS) -> np.ndarray:
-    """Return whitened principal components of the samples."""
+def whitened(X: np.ndarray, seed: int, count: int = 50) -> np.ndarray:
+    """Return whitened principal components of the samples: 50, a usual choice for small images."""
     from sklearn.decomposition import PCA
 
     rows = pixels(X)
@@ -212,8 +195,8 @@ def scattering(X: np.ndarray, seed: int = 0, **options: Any) -> np.ndarray:
 
 def scattering_directions(X: np.ndarray, seed: int = 0) -> np.ndarray:
     """Prepare scattering coefficients as the authors of the rivals on them do."""
-    # Each path of each image in units of its largest cell, then principal directions.
-    return leading(pixels(scattering(X, relative=True)), SCATTERING_DIRECTIONS)
+    # Each path of each image in units of its largest cell, then 500 principal directions.
+    return leading(pixels(scattering(X, relative=True)), 500)
 
 
 def leading(rows: np.ndarray, count: int) -> np.ndarray:
@@ -287,12 +270,8 @@ def neighbor_spectral(n_clusters: int, ranks: Any, seed: int) -> Any:
     """Build scikit-learn's spectral clustering on the graph of nearest neighbours."""
     from sklearn.cluster import SpectralClustering
 
-    return SpectralClustering(
-        n_clusters,
-        affinity="nearest_neighbors",
-        n_neighbors=SPECTRAL_NEIGHBORS,
-        random_state=seed,
-    )
+    graph: dict[str, Any] = {"affinity": "nearest_neighbors", "n_neighbors": 10}
+    return SpectralClustering(n_clusters, random_state=seed, **graph)
 
 
 def lsr_on_unit_rows(n_clusters: int, ranks: Any, seed: int, **settings: Any) -> Any:
@@ -313,10 +292,9 @@ def umap_kmeans(n_clusters: int, ranks: Any, seed: int) -> Any:
             raise ImportError(
                 "The column UMAP + k-means needs umap-learn: install tuckermix-bench[rivals]."
             ) from error
-        # One thread: a seed rules out more, and UMAP warns of it unless told.
-        reducer = umap.UMAP(
-            UMAP_NEIGHBORS, UMAP_DIRECTIONS, min_dist=0.0, random_state=seed, n_jobs=1
-        )
+        # As many directions as the package advises for clustering, and its default neighbours. One
+        # thread: a seed rules out more, and UMAP warns of it unless told.
+        reducer = umap.UMAP(15, 10, min_dist=0.0, random_state=seed, n_jobs=1)
         rows = reducer.fit_transform(pixels(X))
         return KMeans(n_clusters, n_init=10, random_state=seed).fit(rows)
 
@@ -327,7 +305,7 @@ def hdbscan(n_clusters: int, ranks: Any, seed: int) -> Any:
     """Build scikit-learn's HDBSCAN, which finds a number of clusters of its own."""
     from sklearn.cluster import HDBSCAN
 
-    return HDBSCAN(min_cluster_size=SMALLEST_CLUSTER, copy=True)
+    return HDBSCAN(min_cluster_size=5, copy=True)
 
 
 def _graph_labels(rows: np.ndarray, n_clusters: int, seed: int) -> SimpleNamespace:
