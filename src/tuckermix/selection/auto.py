@@ -470,8 +470,9 @@ class AutoClustering(CallbackSupportMixin, ClusterMixin, BaseEstimator):
             some, rows, most = part, kept, size
             while True:
                 seen = features if some is X else features.of_part(some, rows)
+                about = {"weigh": image, "given": wanted is not None}
                 resampler = Resampler(
-                    some, candidates, rng, judge, weigh=image, features=seen, recall=recall
+                    some, candidates, rng, judge, **about, features=seen, recall=recall
                 )
                 selection = choose(resampler, wanted, progress)
                 if wanted is not None or SPARED * most >= n_samples or not at_the_end(selection):

@@ -61,6 +61,8 @@ class ResamplingSettings(Settings):
     starts, whole : int and int
         Starts of k-means in the cut of a part, and in that of all samples, with which all parts are
         compared. With half as many a poor cut of ten digits made eleven or thirteen of them.
+    starts_given : int
+        Starts where the number of clusters is given: views differ by more than cuts do.
     drawn : int
         Up to this number of clusters k-means begins at samples that are drawn. Among more clusters
         such starts miss some, and pivots are as good.
@@ -84,6 +86,7 @@ class ResamplingSettings(Settings):
     longer: int = 2
     starts: int = 10
     whole: int = 20
+    starts_given: int = 5
     drawn: int = 30
     steps: int = 10
     neighbors: int = 15
@@ -129,6 +132,8 @@ class Resampler:
     weigh : bool, default=False
         Whether modularity counts where views are compared, see `weight_of`. It does not where a
         candidate has no graph of its own.
+    given : bool, default=False
+        Whether the number of clusters is given, so that only views are compared.
     features : Features or None, default=None
         Features of the same samples, where some are known.
     recall : callable, default=None
@@ -143,12 +148,13 @@ class Resampler:
         judge: str | None = None,
         *,
         weigh: bool = False,
+        given: bool = False,
         features: Features | None = None,
         recall: Recall | None = None,
     ):
         self.X = X
         self.features = Features(X) if features is None else features
-        self.judge = judge
+        self.judge, self.given = judge, given
         self.n_samples = int(X.shape[0])
         self.candidates = dict(candidates)
         self.looks = {name: looks_of(estimator) for name, estimator in candidates}
@@ -376,7 +382,7 @@ class Resampler:
             return (pivoted_cut(found, n_clusters) if parts <= n_clusters else None), None
         rng = np.random.default_rng([self.seed, place, n_clusters])
         pair = graph_vectors(A, n_clusters, guess)
-        starts = use.starts if place else use.whole
+        starts = use.starts_given if self.given else use.starts if place else use.whole
         labels = cut_graph(A, n_clusters, n_init=starts, rng=rng, pair=pair)
         return labels, None if pair is None else pair[1]
 

@@ -34,8 +34,9 @@ class SearchSettings(Settings):
     close : float
         Numbers, and views of a given number, whose first score is at least this part of the best
         are compared.
-    lead : float
-        Those with this part of the best after a comparison race.
+    lead, lead_views : float
+        Numbers with this part of the best score, and views of one number with this part of its best
+        worth, race after a comparison.
     fine : float
         Numbers beside those that lead are tried until they differ by less than this factor; beside
         the best ones, until none is left: the score of a number may be far above those around it.
@@ -61,6 +62,7 @@ class SearchSettings(Settings):
     many: int = 12
     close: float = 0.85
     lead: float = 0.95
+    lead_views: float = 0.93
     fine: float = 1.15
     numbers: int = 6
     views: int = 3
@@ -262,7 +264,7 @@ class _Search:
             number = trial.n_clusters
             views = [other for other in self.trials.values() if other.n_clusters == number]
             views = sorted(views, key=lambda other: -other.worth)[: use.views]
-            race[number] = [one.view for one in views if one.worth >= use.lead * trial.worth]
+            race[number] = [one.view for one in views if one.worth >= use.lead_views * trial.worth]
         for count in range(2 * use.few, use.many + 1, use.few):
             if sum(len(views) for views in race.values()) <= 1:
                 return
