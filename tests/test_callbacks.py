@@ -1,12 +1,12 @@
 """Progress reaches scikit-learn's callbacks, which may stop a fit."""
 
 import builtins
-import importlib
+import importlib.util
 
 import numpy as np
 import pytest
 
-from tuckermix import TuckerClustering, _callbacks
+from tuckermix import TuckerClustering, _estimators
 from tuckermix._records import StopReason
 
 sklearn_callback = pytest.importorskip("sklearn.callback", reason="scikit-learn before 1.9")
@@ -86,13 +86,11 @@ def test_older_scikit_learn_is_no_trouble(X, monkeypatch):
         return original(name, *args, **options)
 
     monkeypatch.setattr(builtins, "__import__", without_callbacks)
-    old = importlib.reload(_callbacks)
-    try:
-        context = old.CallbackSupportMixin()._init_callback_context(max_subtasks=None)
-        context.call_on_fit_task_begin(estimator=None, X=X)
-        task = context.subcontext(task_name="sweep 0")
-        assert task.call_on_fit_task_end(estimator=None, X=X) is False
-        assert old.with_callbacks(len) is len
-    finally:
-        monkeypatch.undo()
-        importlib.reload(_callbacks)
+    spec = importlib.util.spec_from_file_location("without_callbacks", _estimators.__file__)
+    old = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(old)
+    context = old.CallbackSupportMixin()._init_callback_context(max_subtasks=None)
+    context.call_on_fit_task_begin(estimator=None, X=X)
+    task = context.subcontext(task_name="sweep 0")
+    assert task.call_on_fit_task_end(estimator=None, X=X) is False
+    assert old.with_callbacks(len) is len

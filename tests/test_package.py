@@ -45,7 +45,6 @@ ORDER = (
         "_pixels",
         "_sandbox",
         "_array_api",
-        "_callbacks",
         "_estimators",
         "_threads",
         "_validation",

@@ -1,4 +1,4 @@
-"""Estimators: parameters as a dataclass, and fits that leave an estimator whole when they fail."""
+"""Estimators: parameters and settings as dataclasses, callbacks, fits that fail as a whole."""
 
 from __future__ import annotations
 
@@ -158,3 +158,30 @@ class Settings:
             yield self
         finally:
             _chosen.reset(token)
+
+
+try:
+    from sklearn.callback import CallbackSupportMixin, with_callbacks
+except ImportError:  # scikit-learn before 1.9
+
+    class _Silence:
+        """Stand in for scikit-learn's context of a task: nobody listens, nobody asks to stop."""
+
+        def subcontext(self, **options: Any) -> _Silence:
+            return self
+
+        def call_on_fit_task_begin(self, **options: Any) -> None:
+            pass
+
+        def call_on_fit_task_end(self, **options: Any) -> bool:
+            return False
+
+    class CallbackSupportMixin:  # type: ignore[no-redef]
+        """Stand in for scikit-learn's class of the same name."""
+
+        def _init_callback_context(self, **options: Any) -> _Silence:
+            return _Silence()
+
+    def with_callbacks(method: Any) -> Any:
+        """Return the method as it is."""
+        return method

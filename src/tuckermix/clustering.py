@@ -31,8 +31,13 @@ from tuckermix._array_api import (
     is_double,
     to_numpy,
 )
-from tuckermix._callbacks import CallbackSupportMixin, with_callbacks
-from tuckermix._estimators import Settings, all_or_nothing, declare
+from tuckermix._estimators import (
+    CallbackSupportMixin,
+    Settings,
+    all_or_nothing,
+    declare,
+    with_callbacks,
+)
 from tuckermix._names import MISSING
 from tuckermix._records import StopReason
 from tuckermix._threads import count_threads, on_samples, one_blas_thread

@@ -17,8 +17,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from tuckermix._array_api import Array, blocks, to_numpy
-from tuckermix._callbacks import CallbackSupportMixin, with_callbacks
-from tuckermix._estimators import all_or_nothing, declare
+from tuckermix._estimators import CallbackSupportMixin, all_or_nothing, declare, with_callbacks
 from tuckermix._threads import on_samples, one_blas_thread
 from tuckermix._validation import (
     check_integer,
