@@ -368,7 +368,7 @@ def test_spoilt_files_are_loaded_or_refused_and_nothing_else(path, model, seed):
 
 def test_arrays_that_cannot_be_parsed(path):
     rewrite(path, add={"array_0.npy": b"\x93NUMPY\x03\x00" + b"\0" * 40})
-    with pytest.raises(ModelFileError, match=r"a\.model: .*version 3\.0 of NumPy's format"):
+    with pytest.raises(ModelFileError, match=r"a\.model: .*array_0\.npy: it is damaged"):
         tuckermix.load(path)
 
 
