@@ -33,9 +33,10 @@ START = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
     "from tuckermix._sandbox.child import main; main(int(sys.argv[2]))"
 )
-# The child uses one thread for algebra, few pools of memory, and loads no plugins.
+# The child uses one thread for algebra and one pool of memory, since each sets aside 64 MiB of
+# addresses, and loads no plugins.
 ENVIRONMENT = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-ENVIRONMENT |= {"MALLOC_ARENA_MAX": "2", "HDF5_PLUGIN_PRELOAD": "::"}
+ENVIRONMENT |= {"MALLOC_ARENA_MAX": "1", "HDF5_PLUGIN_PRELOAD": "::"}
 
 Said = dict[str, Any]
 Question = dict[str, Any]

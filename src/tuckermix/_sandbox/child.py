@@ -22,7 +22,10 @@ KINDS = {
     **dict.fromkeys(("picture", "tiff", "video"), "pictures"),
 }
 LONGEST_MESSAGE = 1000
-NO_MEMORY = ("memory allocation failed", "Cannot allocate memory", "realloc of size", "malloc of")
+NO_MEMORY = (
+    *("memory allocation failed", "Cannot allocate memory", "realloc of size", "malloc of"),
+    "can't start new thread",
+)
 
 
 def main(limit: int) -> None:
