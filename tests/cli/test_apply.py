@@ -61,6 +61,7 @@ def test_clusters_are_merged_split_and_kept_by_the_model(
     assert {row["name"] for row in again.values()} == {"b", ""}  # a merged cluster is another one
 
 
+@pytest.mark.slow
 def test_a_finer_level_is_that_of_the_page(run, clustered, write_edits, tmp_path):
     out = tmp_path / "out"
     assert run("apply", clustered, write_edits(n_clusters=5), "-o", out)[0] == 0
@@ -69,6 +70,7 @@ def test_a_finer_level_is_that_of_the_page(run, clustered, write_edits, tmp_path
     np.testing.assert_array_equal(after.labels_, before.labels_at(5))
 
 
+@pytest.mark.slow
 def test_moved_pictures_change_the_vote_of_their_copies(
     run, table, clustered, folder, write_edits, tmp_path
 ):
@@ -214,6 +216,7 @@ def test_update_labels_what_is_new_and_keeps_the_rest(
     assert table(result) == after
 
 
+@pytest.mark.slow
 def test_update_takes_folders_of_results_of_files(run, clustered, archive, folder, tmp_path):
     assert "is no folder" in run("update", clustered, folder / "000.png")[2]
     assert run("cluster", archive, "--key", "images", "-k", 3, "-o", tmp_path / "a", "-q")[0] == 0

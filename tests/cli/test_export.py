@@ -10,12 +10,14 @@ from tuckermix.cli.export import safe_name
 
 
 @pytest.fixture
-def named(run, clustered, write_edits, tmp_path):
-    """Results whose clusters have names that no folder can have."""
-    names = {"0": "Cats / dogs: 2", "1": "..", "2": "con"}
-    path = tmp_path / "named"
-    edits = write_edits(names=names, exclude=["000.png"])
-    assert run("apply", clustered, edits, "-o", path)[0] == 0
+def named(clustered, table, tmp_path):
+    """Results whose clusters have names that no folder can have, with a picture set aside."""
+    path = shutil.copytree(clustered, tmp_path / "named")
+    summary = json.loads((path / "summary.json").read_text())
+    summary["cluster_names"] = {"0": "Cats / dogs: 2", "1": "..", "2": "con"}
+    (path / "summary.json").write_text(json.dumps(summary))
+    label, text = table(path)["000.png"]["label"], (path / "labels.csv").read_text()
+    (path / "labels.csv").write_text(text.replace(f"000.png,{label}", "000.png,-1"))
     return path
 
 
@@ -31,7 +33,7 @@ def test_each_cluster_becomes_a_folder(run, table, named, folder, tmp_path):
     for file in (out / "con_").iterdir():
         assert file.is_symlink()
         assert file.resolve() == (folder / file.name).resolve()
-        assert table(named)[file.name]["name"] == "con"
+        assert table(named)[file.name]["label"] == "2"
     rows = list(csv.DictReader((out / "labels.csv").read_text().splitlines()))
     assert rows == [
         {key: str(value) for key, value in row.items()}
@@ -50,6 +52,7 @@ def test_copies_are_files_of_their_own(run, named, folder, tmp_path):
     assert all(copy.read_bytes() == (folder / copy.name).read_bytes() for copy in copies)
 
 
+@pytest.mark.slow
 def test_pictures_of_one_name_stay_apart(run, planted, tmp_path):
     from PIL import Image
 
@@ -91,6 +94,7 @@ def test_files_beside_the_input_are_not_exported(run, named, tmp_path):
     assert not any("secret" in path.name for path in (tmp_path / "out").rglob("*"))
 
 
+@pytest.mark.slow
 def test_samples_that_are_no_files_are_told(run, archive, clustered, tmp_path):
     assert run("cluster", archive, "--key", "images", "-k", 3, "-o", tmp_path / "a", "-q")[0] == 0
     assert "are no files" in run("export", tmp_path / "a", tmp_path / "out")[2]
