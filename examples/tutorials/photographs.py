@@ -59,8 +59,8 @@ done = subprocess.run(
 print(done.stdout)
 
 # %%
-# ``albums/report.html`` shows them large, to name, merge, split and correct (:doc:`/report`). Some pictures of each, one
-# album a row:
+# ``albums/report.html`` shows them large, to name, merge, split and correct (:doc:`/report`), and ``tuckermix export albums
+# folders`` leaves a folder for each. Some pictures of each, one album a row:
 
 import csv
 
