@@ -287,7 +287,7 @@ def test_what_fit_sets_passes_and_anything_else_does_not():
         ("sample_shape_", ()),
         ("n_features_in_", 2),
         ("labels_", np.array([0, 2, 1])),
-        ("labels_", np.array([0, -1, 1])),
+        ("labels_", np.array([0, -2, 1])),  # -1 is left out
         ("labels_", np.array([0.0, 1.0, 1.0])),
         ("labels_", np.array([1])),
         ("memberships_", None),
