@@ -489,6 +489,7 @@ def stream_table(result: dict) -> str:
 
 
 def table(result: dict) -> str:
+    """Return what was measured so far; the first three parts are needed."""
     large, counts = result["large"], result["counts"]
     lines = [
         f"{result['machine']}. Memory limit of each process: {large['limit'] / MEBIBYTE:.0f} MiB.",
@@ -516,8 +517,8 @@ def table(result: dict) -> str:
             f"| {1e6 * row['processor_seconds'] / row['n_samples']:.1f} µs "
             f"| {row['peak_resident'] / MEBIBYTE:.0f} MiB |"
         )
-    lines += ["", *workers_table(result["workers"], result["choosing"])]
-    lines += ["", stream_table(result["stream"])]
+    lines += ["", *workers_table(result["workers"], result.get("choosing", []))]
+    lines += ["", stream_table(result["stream"])] if "stream" in result else []
     return "\n".join(lines) + "\n"
 
 
@@ -551,7 +552,7 @@ def main() -> None:
         for part in options.parts:
             result[part] = PARTS[part](Path(folder), SETTINGS[options.settings])
             stored.write_text(json.dumps(result, indent=1) + "\n")
-    if all(part in result for part in PARTS):
+    if all(part in result for part in ("large", "counts", "workers")):
         (options.out / "out_of_core.md").write_text(table(result))
         print(table(result))
 
