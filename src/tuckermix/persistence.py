@@ -535,8 +535,10 @@ class Encoder:
             return {"tuple": [self.encode(item, name) for item in value]}
         if isinstance(value, dict) and all(isinstance(key, str) for key in value):
             return {"dict": self._fields(value, name)}
-        if isinstance(value, dict) and all(type(key) is int for key in value):
-            return {"texts": {str(key): str(text) for key, text in value.items()}}
+        if isinstance(value, dict) and all(
+            type(key) is int and isinstance(text, str) for key, text in value.items()
+        ):
+            return {"texts": {str(key): text for key, text in value.items()}}
         if is_array(value) or is_dask(value):
             return self._array(value, name)
         if hasattr(value, "to_arrays") and isinstance(getattr(value, "kind", None), str):

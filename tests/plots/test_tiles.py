@@ -130,7 +130,7 @@ def test_display_and_report_mean_the_same_members():
 
     X = make_tensor_clusters(90, (7, 6), 3, noise=4.0, random_state=0).X
     model = TuckerClustering(3, random_state=0).fit(X)
-    display = MemberDisplay.from_estimator(model, X, n_members=10)
+    display = MemberDisplay.from_estimator(model, X, n_members=14)
     proba = model.predict_proba(X)
     subject = Subject(model, X, model.labels_, proba, list(map(str, range(90))))
 

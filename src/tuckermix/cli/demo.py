@@ -24,7 +24,7 @@ def demo(
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
 ) -> int:
-    """Cluster 300 rendered pictures of ten objects and show what came out.
+    """Cluster rendered pictures of ten objects; write a report.
 
     Writes labels with soft labels, a picture of the clusters, a report to open in a browser and
     the model to a folder. Prints how many clusters were found, without being told, and how well
