@@ -23,7 +23,7 @@ TOOLS = ("pytest", "pytest-timeout", "pytest-xdist", "hypothesis", "pandas", "ar
 
 WITH_OLDEST = (
     "tests/numerics tests/decomposition tests/sources/test_source.py tests/labels "
-    "tests/memberships tests/solvers tests/selection/test_auto.py tests/baselines/test_base.py "
+    "tests/memberships tests/test_solvers.py tests/selection/test_auto.py tests/baselines/test_base.py "
     "tests/test_clustering.py tests/test_model.py tests/test_estimator_checks.py"
 )
 WITH_NEWEST = (
