@@ -35,7 +35,7 @@ PYTEST := $(BIN)/python -m pytest -n auto --maxprocesses $(TEST_PROCESSES) --dis
 export SCIPY_ARRAY_API = 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all versions stress lint format bench fuzz docs commands dist clean distclean
+.PHONY: help demo test test-all test-rest versions stress lint format bench fuzz docs commands dist clean distclean
 
 help:
 	@sed -n 's/^#   \(make .*\)/\1/p' Makefile
@@ -49,6 +49,10 @@ test: $(STAMPS)/test
 # Everything: three seeds, long tests, PyTorch, JAX, the datasets, a browser.
 test-all: $(STAMPS)/test-all
 	TUCKERMIX_TEST_SEEDS=3 $(PYTEST)
+
+# What `make test` leaves out: together they are everything, once.
+test-rest: $(STAMPS)/test-all
+	$(PYTEST) -m "slow or torch or data or browser"
 
 versions: $(STAMPS)/base
 	$(BIN)/python .ci/try_versions.py $(VENV)

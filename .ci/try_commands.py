@@ -40,6 +40,7 @@ SMALL = {
 IN_PART = {
     "bench": ("-m", "benchmarks", "--quick", "--only", "kmeans"),
     "stress": ("-m", "stress.fits", "--count", "2"),
+    "test-all": ("-m", "pytest", "-q", "tests/test_words.py"),
 }
 """Targets that would install more than the tests need, or whose other parts are tests of their own:
 make says what they would run, and a part of it is run."""
