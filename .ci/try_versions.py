@@ -23,8 +23,9 @@ TOOLS = ("pytest", "pytest-timeout", "pytest-xdist", "hypothesis", "pandas", "ar
 
 WITH_OLDEST = (
     "tests/numerics tests/decomposition tests/sources/test_source.py tests/labels "
-    "tests/memberships tests/test_solvers.py tests/selection/test_auto.py tests/baselines/test_base.py "
-    "tests/test_clustering.py tests/test_model.py tests/test_estimator_checks.py"
+    "tests/memberships tests/test_solvers.py tests/selection/test_auto.py "
+    "tests/baselines/test_base.py tests/test_clustering.py tests/test_model.py "
+    "tests/test_estimator_checks.py"
 )
 WITH_NEWEST = (
     "tests/numerics/test_linalg.py tests/decomposition/test_fit.py tests/sources/test_source.py "
