@@ -28,7 +28,7 @@ sys.path[:0] = [str(ROOT / "tests"), str(ROOT)]
 
 import test_pages  # noqa: E402
 
-STAGES = ("test", "lint", "versions", "docs", "dist", "commands", "test-all")
+STAGES = ("test", "lint", "versions", "docs", "dist", "commands", "test-rest")
 """Targets that `.ci/run` runs as they are."""
 
 SMALL = {
