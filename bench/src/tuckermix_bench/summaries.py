@@ -149,7 +149,7 @@ class Place(Record):
         "first" if more than two standard errors ahead of every column, "behind" if one of them is
         so far ahead, "tied first" otherwise; one run decides nothing.
     rival : str
-        The column that it leads least, or that leads it most; empty if there is none.
+        The column that it leads least, or that leads it most; empty without rivals.
     rival_mean : float or None
         The mean of that column over all its draws.
     lead : Difference or None

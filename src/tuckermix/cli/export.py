@@ -86,7 +86,7 @@ def export(
 
 
 def files_of(earlier: Earlier) -> list[Path | None]:
-    """Return the file of each sample, None where there is none below the inputs."""
+    """Return the file of each sample, or None where no file below the inputs has it."""
     from tuckermix.report import is_file
 
     roots = earlier.roots
