@@ -27,12 +27,14 @@ NEW_ENOUGH := import sys, venv; sys.exit(sys.version_info < (3, 11))
 PYTHON ?= $(shell for p in $(CANDIDATES); do \
 	"$$p" -c '$(NEW_ENOUGH)' 2>/dev/null && echo "$$p" && break; done)
 
-# More processes than this rarely pay: each loads the numerical libraries anew.
+# More processes than this rarely pay: each loads the numerical libraries.
 TEST_PROCESSES ?= 4
 PYTEST := $(BIN)/python -m pytest -n auto --maxprocesses $(TEST_PROCESSES) --dist worksteal
 
 # The default of scikit-learn and SciPy is to skip what concerns other array libraries.
 export SCIPY_ARRAY_API = 1
+# Python keeps what it has compiled: collecting the tests takes half the time from the second run on.
+export PYTHONDONTWRITEBYTECODE =
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-all test-rest versions stress lint format bench fuzz docs commands dist clean distclean
@@ -44,7 +46,7 @@ demo: $(STAMPS)/demo
 	$(BIN)/tuckermix demo
 
 test: $(STAMPS)/test
-	$(PYTEST) -m "not slow"
+	$(PYTEST) -m "not (slow or torch or data or browser)"
 
 # Everything: three seeds, long tests, PyTorch, JAX, the datasets, a browser.
 test-all: $(STAMPS)/test-all

@@ -8,10 +8,11 @@ version 0.1.0 in `results/compare_defaults_old.json`.
 pixels and with all its views, and of the best candidate as only the classes could tell it (oracle).
 *open*: the number found, and the adjusted Rand index of what was chosen beside that which
 `AutoClustering` reaches for the true number of the same draws. *planted*: how often the number is
-right. What `choosing.json` in the folder ``--out`` already holds is not computed again, so that a
-run can be ended at any time and taken up; results of other code are not added to, ``--anew``
-replaces them. ``--only`` names columns, ``--jobs 16`` takes as many processes, the longest tasks
-first. The table goes to `choosing.md` in the same folder.
+right, with ``--many 10`` among 150 clusters too, and with ``--noise 100`` where there are none.
+What `choosing.json` in the folder ``--out`` already holds is not computed again, so that a run can
+be ended at any time and taken up; results of other code are not added to, ``--anew`` replaces them.
+``--only`` names columns, ``--jobs 16`` takes as many processes, the longest tasks first. The table
+goes to `choosing.md` in the same folder.
 """
 
 from __future__ import annotations
@@ -69,8 +70,8 @@ of planted clusters of 40 samples."""
 KINDS = ("default", "pixels", "auto", "oracle")
 """What is compared for a known number."""
 
-EACH = 40
-"""Samples of a planted cluster."""
+EACH, MANY = 40, 150
+"""Samples of a planted cluster, and the clusters where there are many."""
 
 
 def known(X: np.ndarray, y: np.ndarray, seed: int) -> dict[str, Any]:
@@ -113,13 +114,34 @@ def opened(X: np.ndarray, y: np.ndarray, seed: int) -> dict[str, Any]:
     }
 
 
-def planted(run: int, part: str = REPORTING) -> dict[str, int]:
-    """Find the number of planted clusters, 3 to 12 of them."""
+def planted(run: int, part: str = REPORTING) -> np.ndarray:
+    """Draw 3 to 12 planted clusters."""
     true = 3 + run % 10
-    X = make_tensor_clusters(
-        EACH * true, n_clusters=true, noise=NOISE[true], random_state=5000 + part_seed(part, run)
+    seed = 5000 + part_seed(part, run)
+    options = {"noise": NOISE[true], "random_state": seed}
+    return make_tensor_clusters(EACH * true, n_clusters=true, **options).X
+
+
+def many_planted(run: int) -> np.ndarray:
+    """Draw 150 planted clusters of ten samples."""
+    return make_tensor_clusters(
+        10 * MANY, shape=(14, 14), n_clusters=MANY, noise=0.5, random_state=5000 + run
     ).X
-    return {"true": true, "found": AutoClustering(random_state=run).fit(X).n_clusters_}
+
+
+def no_clusters(run: int) -> np.ndarray:
+    """Draw white noise, or every other time one normal cloud of any covariance."""
+    rng = np.random.default_rng([5000, run])
+    X = rng.standard_normal((200 + 10 * (run % 20), 5 + run % 40))
+    return X @ rng.standard_normal((X.shape[1], X.shape[1])) if run % 2 else X
+
+
+MADE = {
+    "planted": (planted, lambda run: 3 + run % 10),
+    "many planted": (many_planted, lambda run: MANY),
+    "no clusters": (no_clusters, lambda run: 1),
+}
+"""Samples that are made: what draws them, and the number of clusters, by run."""
 
 
 def full_set(name: str) -> tuple[np.ndarray, np.ndarray]:
@@ -168,9 +190,12 @@ class Store:
 
     def summary(self) -> dict[str, Any]:
         """Return how many planted numbers are right, and the means of each column."""
-        numbers = [(row["true"], row["found"]) for row in _all(self.rows("planted"))]
+        made = {
+            title: [row["true"] == row["found"] for row in rows.values()]
+            for title, rows in self.rows("planted").items()
+        }
         return {
-            "planted": {"right": sum(a == b for a, b in numbers), "runs": len(numbers)},
+            **{title: {"right": sum(each), "runs": len(each)} for title, each in made.items()},
             "known": {
                 title: {
                     kind: float(np.mean([row[kind] for row in rows.values()])) for kind in KINDS
@@ -183,7 +208,7 @@ class Store:
         """Return the rows of all columns of a part by draw, columns in their order."""
         held = self.held[part]
         order = [title for title, *_ in columns()] + [f"{name}, full set" for name in FULL]
-        known = [title for title in (*order, "planted") if title in held]
+        known = [title for title in (*order, *MADE) if title in held]
         return {
             title: {int(key): held[title][key] for key in sorted(held[title], key=int)}
             for title in known
@@ -202,8 +227,9 @@ def columns() -> Iterator[tuple[str, str, int, int]]:
 
 def tasks(options: argparse.Namespace) -> Iterator[Task]:
     """Return what is asked for."""
-    for run in range(options.planted):
-        yield ("planted", "planted", run, "", 0, 0)
+    for title, count in zip(MADE, (options.planted, options.many, options.noise), strict=True):
+        for run in range(count):
+            yield ("planted", title, run, "", 0, 0)
     for seed in range(max(options.draws, options.open_draws)):
         for part, n_draws in (("known", options.draws), ("open", options.open_draws)):
             for title, name, classes, each in columns() if seed < n_draws else ():
@@ -228,7 +254,9 @@ def work(task: Task) -> dict[str, Any]:
     warnings.simplefilter("ignore")
     part, title, seed, name, classes, each = task
     if part == "planted":
-        return planted(seed)
+        draw, number = MADE[title]
+        found = AutoClustering(random_state=seed).fit(draw(seed)).n_clusters_
+        return {"true": number(seed), "found": found}
     if "full set" in title:
         X, y = full_set(name)
     else:
@@ -306,11 +334,11 @@ def report(store: Store, folder: Path) -> str:
     """Make the page of all tables."""
     old = json.loads((folder / "compare_defaults_old.json").read_text(encoding="utf-8"))
     parts = []
-    numbers = [(row["true"], row["found"]) for row in _all(store.rows("planted"))]
-    if numbers:
+    for title, rows in store.rows("planted").items():
+        numbers = [(row["true"], row["found"]) for row in rows.values()]
         wrong = [f"{true} → {found}" for true, found in numbers if true != found]
         right = len(numbers) - len(wrong)
-        parts.append(f"Planted clusters: {right} of {len(numbers)} numbers right.")
+        parts.append(f"{title.capitalize()}: {right} of {len(numbers)} numbers right.")
         parts.append(f"Others: {', '.join(wrong)}." if wrong else "")
     command = "TUCKERMIX_DATA=… python -m benchmarks.choosing"
     heading = reporting.heading(command, "Reporting part", reporting.environment())
@@ -318,16 +346,14 @@ def report(store: Store, folder: Path) -> str:
     return "\n".join(lines)
 
 
-def _all(columns: dict[str, dict[int, dict[str, Any]]]) -> list[dict[str, Any]]:
-    return [row for by_draw in columns.values() for row in by_draw.values()]
-
-
 def main() -> None:
     """Compute what is missing and write the tables."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--draws", type=int, default=10, help="draws with the number known")
     parser.add_argument("--open-draws", type=int, default=5, help="draws with the number open")
-    parser.add_argument("--planted", type=int, default=100)
+    parser.add_argument("--planted", type=int, default=100, help="draws of 3 to 12 clusters")
+    parser.add_argument("--many", type=int, default=0, help="draws of 150 clusters")
+    parser.add_argument("--noise", type=int, default=0, help="draws without clusters")
     parser.add_argument("--only", nargs="*", default=(), help="columns, such as 'orl 10'")
     parser.add_argument("--jobs", type=int, default=1, help="processes")
     parser.add_argument("--out", type=Path, default=FOLDER)

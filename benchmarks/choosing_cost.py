@@ -5,7 +5,8 @@ open and given, with ``--all`` on all 70,000 too, of which landmarks stand for t
 *processor* is the processor time of all threads of the process, which other programs do not
 disturb; *choice* is the time until the chosen view is fitted, and *first word* when the first
 message on progress comes. ``taskset -c 0`` before it keeps it on one core. ``--device cuda`` puts
-the samples on that device: each row is then the second of two fits. Results go to
+the samples on that device: each row of seed 0 is then the second of two fits. ``--seeds 5`` adds
+fits of all images from further seeds, with the number of clusters given. Results go to
 `choosing_cost.json` and `choosing_cost.md`, or `choosing_cost_cuda.json` and so on.
 """
 
@@ -21,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.metrics import adjusted_rand_score
+from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
 from benchmarks import reporting
 from tuckermix import AutoClustering
@@ -48,14 +49,14 @@ class Listener(logging.Handler):
         self.count += 1
 
 
-def measure(X: Any, truth: np.ndarray, n_clusters: int | None) -> dict[str, Any]:
+def measure(X: Any, truth: np.ndarray, n_clusters: int | None, seed: int = 0) -> dict[str, Any]:
     """Choose and fit once."""
     logger = logging.getLogger("tuckermix.selection")
     listener = Listener()
     logger.addHandler(listener)
     logger.setLevel(logging.INFO)
     began, worked = time.perf_counter(), time.process_time()
-    model = AutoClustering(n_clusters or "auto", random_state=0).fit(X)
+    model = AutoClustering(n_clusters or "auto", random_state=seed).fit(X)
     labels = to_numpy(model.labels_)  # waits for a device
     row = {
         "seconds": time.perf_counter() - began,
@@ -66,6 +67,7 @@ def measure(X: Any, truth: np.ndarray, n_clusters: int | None) -> dict[str, Any]
         "clusters": model.n_clusters_,
         "view": model.selection_.view,
         "AC": float(clustering_accuracy(truth, labels)),
+        "NMI": float(normalized_mutual_info_score(truth, labels)),
         "ARI": float(adjusted_rand_score(truth, labels)),
     }
     logger.removeHandler(listener)
@@ -76,6 +78,7 @@ def main() -> None:
     """Measure and write the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--all", action="store_true", help="all 70,000 images too")
+    parser.add_argument("--seeds", type=int, default=1, help="fits of all images")
     parser.add_argument("--again", action="store_true", help="measure what is stored too")
     parser.add_argument("--device", default="", help="where PyTorch has the samples")
     parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results")
@@ -89,20 +92,25 @@ def main() -> None:
     path = options.out / f"choosing_cost{ending}.json"
     if path.exists():
         rows = json.loads(path.read_text(encoding="utf-8"))["rows"]
-    for title, chosen in ((f"{FEW:,} images", some), (f"{len(X):,} images", slice(None))):
-        for n_clusters in (None, CLASSES):
-            name = title + (f", {n_clusters} clusters" if n_clusters else "")
-            asked = title.startswith(f"{FEW:,}") or options.all
-            if not asked or (name in rows and not options.again):
-                continue
-            samples: Any = X[chosen]
-            if options.device:
-                import torch
+    some_name, all_name = f"{FEW:,} images", f"{len(X):,} images"
+    asked = [(some_name, some, None, 0), (some_name, some, CLASSES, 0)]
+    if options.all:
+        asked.append((all_name, slice(None), None, 0))
+        asked += [(all_name, slice(None), CLASSES, seed) for seed in range(options.seeds)]
+    for title, chosen, n_clusters, seed in asked:
+        name = title + (f", {n_clusters} clusters" if n_clusters else "")
+        name += f", seed {seed}" if seed else ""
+        if name in rows and not options.again:
+            continue
+        samples: Any = X[chosen]
+        if options.device:
+            import torch
 
-                samples = torch.as_tensor(samples, device=options.device)
+            samples = torch.as_tensor(samples, device=options.device)
+            if seed == 0:
                 measure(samples, labels[chosen], n_clusters)
-            rows[name] = measure(samples, labels[chosen], n_clusters)
-            print(name, rows[name], flush=True)
+        rows[name] = measure(samples, labels[chosen], n_clusters, seed)
+        print(name, rows[name], flush=True)
     first = next(iter(rows.values()))
     lines = ["| | " + " | ".join(first) + " |", "|---" * (len(first) + 1) + "|"]
     for title, row in rows.items():
@@ -111,6 +119,7 @@ def main() -> None:
     about = reporting.environment()
     command = "TUCKERMIX_DATA=… python -m benchmarks.choosing_cost"
     command += " --all" if options.all else ""
+    command += f" --seeds {options.seeds}" if options.seeds > 1 else ""
     command += f" --device {options.device}" if options.device else ""
     heading = reporting.heading(command, "One run", about)
     path.with_suffix(".md").write_text("\n".join([heading, "", *lines, ""]))

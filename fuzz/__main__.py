@@ -26,7 +26,7 @@ from fuzz.corpus import MAKERS, corpus
 __all__ = ["fuzz", "main"]
 
 BATCH = 5000
-"""Inputs that one process reads before the next takes over."""
+"""Inputs at most that one process reads before the next takes over."""
 
 FINE = ("read", "refused", "contained")
 """What may become of an input; "contained" are refusals after a parser passed a limit or died in
@@ -58,6 +58,8 @@ def _batch(
         for line in done.stdout.splitlines():
             kind, number, *rest = line.split("\t")
             if kind == "begin":
+                if last is not None:
+                    found.append((readers[last % len(readers)], "lost", last))
                 last = int(number)
             elif kind == "end":
                 found.append((rest[0], rest[1], int(number)))
@@ -113,7 +115,9 @@ def fuzz(
     stored = folder / "corpus"
     stored.write_bytes(pickle.dumps([dataclasses.asdict(one) for one in corpus(readers)]))
     stop = first + count
-    pending = [range(start, min(stop, start + BATCH)) for start in range(first, stop, BATCH)]
+    rounds = math.ceil(count / (jobs * BATCH))
+    size = math.ceil(count / (jobs * rounds))  # all jobs end at about the same time
+    pending = [range(start, min(stop, start + size)) for start in range(first, stop, size)]
     pending.reverse()
     lock = threading.Lock()
     failures: list[BaseException] = []

@@ -17,6 +17,7 @@ import sys
 import tempfile
 import time
 import warnings
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
@@ -169,9 +170,14 @@ def _status(name: str) -> int:
     return 1024 * int(line.split()[1])
 
 
-def _forget_peak() -> None:
-    with open("/proc/self/clear_refs", "w") as stream:
-        stream.write("5")
+def _peak(forget: bool = False) -> int:
+    """Return the most memory that this process has held; since `forget`, where Linux can do so."""
+    with suppress(OSError, StopIteration):
+        if forget:
+            with open("/proc/self/clear_refs", "w") as stream:
+                stream.write("5")
+        return _status("VmHWM")
+    return 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
 def _predict(model: Any) -> None:
@@ -209,8 +215,7 @@ def one(seeds: list[Seed], number: int, start: int, watch: _Watch, folder: Path)
     mine = [seed for seed in seeds if seed.reader == reader]
     seed = mine[int(rng.integers(len(mine)))]
     target = spoil(seed, mine, folder, rng)
-    _forget_peak()
-    before = _status("VmRSS")
+    before = _peak(forget=True)
     outcome = "read"
     watch.seen, watch.on = "", True
     signal.alarm(SECONDS)
@@ -231,8 +236,8 @@ def one(seeds: list[Seed], number: int, start: int, watch: _Watch, folder: Path)
         watch.on = False
     if watch.seen:
         outcome = f"code {watch.seen}"
-    elif _status("VmHWM") - before > MAX_BYTES + SPARE_BYTES:
-        outcome = f"memory {(_status('VmHWM') - before) / 2**20:.0f} MiB"
+    elif _peak() - before > MAX_BYTES + SPARE_BYTES:
+        outcome = f"memory {(_peak() - before) / 2**20:.0f} MiB"
     return f"{reader}\t{outcome}"
 
 
@@ -249,12 +254,15 @@ def run(seeds: list[Seed], start: int, numbers: range, whole: bool, until: float
         shared: list[Any] = []
 
         def share(box: Any, limit: int) -> None:
-            box.limit, box._idle = limit, shared
+            box.limit, box._idle, box._busy = limit, shared, []
 
         _sandbox.Sandbox.__init__ = share  # type: ignore[method-assign]
         _sandbox.Sandbox.close = lambda _: None  # type: ignore[method-assign]
     folder = Path(tempfile.mkdtemp(prefix="fuzz-"))
-    for seed in seeds:  # each valid input once, so that everything is loaded that readers need
+    warm = {
+        (seed.reader, "" if whole and seed.reader != "model" else seed.name): seed for seed in seeds
+    }
+    for seed in warm.values():  # so that everything is loaded that readers need in this process
         for name, content in seed.files.items():
             (folder / seed.reader / name).parent.mkdir(parents=True, exist_ok=True)
             (folder / seed.reader / name).write_bytes(content)

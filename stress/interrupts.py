@@ -24,7 +24,7 @@ import tempfile
 import time
 import warnings
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +35,7 @@ import tuckermix
 from tuckermix import TuckerClustering
 from tuckermix._threads import in_threads, one_blas_thread
 from tuckermix.cli import main as command_line
-from tuckermix_bench.store import Store
+from tuckermix_bench.store import read_store
 
 KINDS = ("fit", "threads", "save", "cluster", "reproduce")
 RESULTS = ("labels.csv", "model.tuckermix", "report.html", "summary.json")
@@ -92,7 +92,7 @@ def blas_threads() -> list[int]:
 class Assault:
     """The cases, with the time that each takes undisturbed."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, kinds: Sequence[str] = KINDS) -> None:
         self.folder = folder
         rng = np.random.default_rng(0)
         centers = 3 * rng.standard_normal((4, 12, 10))
@@ -101,7 +101,7 @@ class Assault:
         self.data = folder / "data.npz"
         np.savez(self.data, X=self.X)
         self.seconds: dict[str, float] = {}
-        for kind in dict.fromkeys(KINDS):
+        for kind in dict.fromkeys(kinds):
             for _ in range(2):  # the first time imports and warms up
                 place = self.fresh()
                 start = time.perf_counter()
@@ -255,7 +255,7 @@ def _digests(place: Path) -> dict[str, str]:
 def check_store(path: Path) -> None:
     """Check that a file of records can be read, up to half a line at the end."""
     try:
-        Store(path, read_only=True)
+        read_store(path)
     except ValueError as error:
         demand(False, f"the store is damaged: {error}")
 
@@ -265,9 +265,7 @@ def _records(place: Path) -> dict[Any, Any]:
     if not path.exists() or not path.stat().st_size:
         return {}
     check_store(path)
-    with contextlib.suppress(ValueError), Store(path, read_only=True) as store:
-        return {record.key: (record.finished, record.ac, record.nmi) for record in store.records()}
-    return {}
+    return {record.key: (record.finished, record.ac, record.nmi) for record in read_store(path)}
 
 
 Counts = tuple[Counter[str], Counter[str], dict[int, str]]

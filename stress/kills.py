@@ -16,6 +16,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import io
+import multiprocessing
 import os
 import shutil
 import signal
@@ -24,6 +25,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +33,7 @@ import numpy as np
 
 from stress.interrupts import DONE, RESULTS, Assault, Broken, _digests, check_store, demand
 from tuckermix.cli import main as command_line
-from tuckermix_bench.store import RunRecord, Store
+from tuckermix_bench.store import RunRecord, read_store
 
 OWN_PROCESS = 10
 """One run in so many is the real command, not a fork."""
@@ -70,9 +72,9 @@ def killed_command(words: tuple[str, ...], seconds: float) -> bool:
 class Kills:
     """The two commands under fire."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, commands: Sequence[str]) -> None:
         self.folder = folder
-        self.assault = Assault(folder)
+        self.assault = Assault(folder, ("cluster", *commands))
         self.db = folder / "killed.jsonl"
         self.seen: dict[Any, Any] = {}
         self.seconds = self.assault.seconds["cluster"]
@@ -115,9 +117,7 @@ class Kills:
         if not self.db.exists():
             return {}
         check_store(self.db)
-        with contextlib.suppress(ValueError), Store(self.db, read_only=True) as store:
-            return {record.key: repr(record) for record in store.records()}
-        return {}
+        return {record.key: repr(record) for record in read_store(self.db)}
 
     def finish_reproduce(self) -> None:
         """Let the killed run end, and compare it with an undisturbed one."""
@@ -125,8 +125,7 @@ class Kills:
         for db in (self.db, other):
             demand(self.reproduce(db) == DONE, "the next run does not go on")
         demand(self.seen.items() <= self.records().items(), "records are lost or changed")
-        with Store(self.db, read_only=True) as one, Store(other, read_only=True) as two:
-            same = list(map(_outcome, one.records())) == list(map(_outcome, two.records()))
+        same = list(map(_outcome, read_store(self.db))) == list(map(_outcome, read_store(other)))
         demand(same, "the records are not those of an undisturbed run")
 
     def kill_cluster(self, seed: int) -> bool:
@@ -177,33 +176,73 @@ def _outcome(record: RunRecord) -> tuple[Any, ...]:
     return (*record.key, record.digest, record.status, record.ac, record.nmi, record.classes)
 
 
+Counts = tuple[Counter[str], Counter[str]]
+
+
+def strike(commands: Sequence[str], first: int, count: int, step: int = 1) -> Counts:
+    """Kill until `count` runs of each command were cut short, or as many failed.
+
+    Parameters
+    ----------
+    commands : sequence of str
+        Which ones.
+    first : int
+        The first seed.
+    count : int
+        How many kills of each.
+    step : int, default=1
+        The distance of two seeds, so that several processes share them out.
+
+    Returns
+    -------
+    cut, runs : Counter
+        By command, how many runs were cut short, and how many there were; among the runs are also
+        those that were "resumed", and the "failures".
+    """
+    cut, runs = Counter[str](), Counter[str]()
+    with tempfile.TemporaryDirectory() as folder:
+        kills = Kills(Path(folder), commands)
+        for kind in commands:
+            seed = first
+            while cut[kind] < count and runs["failures"] < count:
+                try:
+                    cut[kind] += getattr(kills, f"kill_{kind}")(seed)
+                except (Broken, OSError) as error:
+                    runs["failures"] += 1
+                    print(f"{kind}, seed {seed}: {error!r}", flush=True)
+                runs[kind] += 1
+                seed += step
+            if kind == "reproduce":
+                print(f"{len(kills.seen)} records survived the kills of reproduce", flush=True)
+                kills.finish_reproduce()
+        runs["resumed"] = kills.resumed
+    return cut, runs
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--count", type=int, default=100)
     parser.add_argument("--first", type=int, default=0, help="the first seed")
+    parser.add_argument("--jobs", type=int, default=1, help="processes")
     parser.add_argument("--commands", nargs="+", default=("reproduce", "cluster"))
     options = parser.parse_args()
-    failures, cut, runs = 0, Counter[str](), Counter[str]()
-    with tempfile.TemporaryDirectory() as folder:
-        kills = Kills(Path(folder))
-        for kind in options.commands:
-            seed = options.first
-            while cut[kind] < options.count and failures < options.count:
-                try:
-                    cut[kind] += getattr(kills, f"kill_{kind}")(seed)
-                except (Broken, OSError) as error:
-                    failures += 1
-                    print(f"{kind}, seed {seed}: {error!r}", flush=True)
-                runs[kind] += 1
-                seed += 1
-            if kind == "reproduce":
-                print(f"{len(kills.seen)} records survived the kills of reproduce", flush=True)
-                kills.finish_reproduce()
-    print(f"{kills.resumed} runs of cluster continued what a killed one had kept")
-    for kind in runs:
+    jobs = min(options.jobs, options.count)
+    parts = [
+        (options.commands, options.first + job, len(range(job, options.count, jobs)), jobs)
+        for job in range(jobs)
+    ]
+    if jobs == 1:
+        counts = [strike(*parts[0])]
+    else:
+        with multiprocessing.get_context("spawn").Pool(jobs) as pool:
+            counts = pool.starmap(strike, parts, chunksize=1)
+    cut = sum((one[0] for one in counts), Counter[str]())
+    runs = sum((one[1] for one in counts), Counter[str]())
+    print(f"{runs['resumed']} runs of cluster continued what a killed one had kept")
+    for kind in options.commands:
         print(f"{kind}: {cut[kind]} of {runs[kind]} runs were killed before they ended")
-    print(f"{failures} failures")
-    return int(bool(failures))
+    print(f"{runs['failures']} failures")
+    return int(bool(runs["failures"]))
 
 
 if __name__ == "__main__":

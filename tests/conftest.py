@@ -51,6 +51,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.data)
         if "browser" in fixtures:
             item.add_marker(pytest.mark.browser)
+        if {"lite0", "small_network", "onnx_file"} & set(fixtures):
+            item.add_marker(pytest.mark.torch)
         if without_torch and item.get_closest_marker("torch"):
             item.add_marker(no_torch)
 

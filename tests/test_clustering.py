@@ -2,6 +2,7 @@
 
 import pickle
 import sys
+import tracemalloc
 import warnings
 from contextlib import nullcontext
 from functools import partial
@@ -504,6 +505,29 @@ def test_two_samples_that_differ_get_two_labels(assign_labels, size):
         X = np.eye(size)[list(places)]
         assert sorted(model.fit(X).labels_) == [0, 1]
         assert sorted(model.fit(X.reshape(2, -1, 1)).labels_) == [0, 1]
+
+
+@pytest.mark.parametrize("shape", [(80, 50_000), (80, 2, 25_000), (30, 100_000, 1)])
+def test_wide_samples_take_a_few_times_their_memory(shape, rng):
+    X = rng.standard_normal((3, *shape[1:]))[np.arange(shape[0]) % 3] + rng.standard_normal(shape)
+    gaps = np.where(rng.random(shape) < 0.2, np.nan, X)
+    plain, filling = (
+        TuckerClustering(3, missing=missing, random_state=0, n_jobs=1)
+        for missing in (None, "impute")
+    )
+    for call, samples, most in (
+        (plain.fit, X, 2.5),
+        (plain.partial_fit, X, 4.5),
+        (filling.fit, gaps, 4.5),
+        (filling.predict, gaps, 2.5),
+    ):
+        tracemalloc.start()
+        call(samples)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert peak < most * X.nbytes, call
+    for model in (plain, filling):
+        assert adjusted_rand_score(np.arange(shape[0]) % 3, model.labels_) == 1.0
 
 
 WIDE = [(20, 300), (20, 2, 150), (9, 400, 1), (12, 150, 3, 2)]

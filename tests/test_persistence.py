@@ -145,6 +145,15 @@ def test_a_failed_save_leaves_the_old_file(path, model):
     assert len(list(path.parent.iterdir())) == 1
 
 
+def test_a_file_is_replaced_unless_told_otherwise(path, model):
+    before = path.read_bytes()
+    with pytest.raises(FileExistsError, match="is there already: name another file, or pass over"):
+        tuckermix.save(model, path, overwrite=False)
+    assert path.read_bytes() == before
+    tuckermix.save(model, path)
+    tuckermix.save(model, path.with_name("other"), overwrite=False)
+
+
 def test_what_is_not_saved(tmp_path, model):
     class Derived(TuckerClustering):
         pass

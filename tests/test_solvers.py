@@ -387,6 +387,20 @@ def test_single_precision_ends_at_its_own_rounding(xp, rng):
     assert result.cost == pytest.approx(objective.optimum(4), rel=1e-4)
 
 
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda U: U[:, :-1], "The point has shape .*: one row per sample, one column per comp"),
+        (lambda U: 5 * U, "of the point sums to 5, not 1"),
+        (lambda U: U - 1, "has an entry .*, not > 0"),
+    ],
+)
+def test_a_start_that_is_no_point_is_refused(rng, change, message):
+    objective, manifold, U = _planted(rng)
+    with pytest.raises(ValueError, match=message):
+        trust_region(objective, manifold, change(U))
+
+
 def test_history_starts_with_the_start(rng):
     objective, manifold, U = _planted(rng)
     result = trust_region(objective, manifold, U, max_radius=8.0)

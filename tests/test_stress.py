@@ -34,17 +34,24 @@ def hold(first, count):
 # 5186: samples that are as near to two centres.
 @pytest.mark.parametrize(
     ("first", "count"),
-    [(0, 10), *(pytest.param(n, 40, marks=pytest.mark.slow) for n in (10, 5180))],
+    [(0, 5), *(pytest.param(n, 40, marks=pytest.mark.slow) for n in (10, 5180))],
 )
 def test_random_fits_hold_what_is_promised(first, count):
     hold(first, count)
 
 
 @pytest.mark.slow
-@each("seed", [1825, 3154, 3987, 4459, 4741, 9869])
+@each("seed", [1825, 3154, 3987, 4459, 4741, 9869, 105332])
 def test_no_label_is_lost_to_rounding(seed):
     # Argmax: components raised by less than the rounding of float32, or that share a sample; graph:
     # landmarks that are much nearer to each other than to their mean; subspace: centres likewise.
+    # 105332: one-hot rows with copies, all of them at the same distance from each other.
+    hold(seed, 1)
+
+
+@each("seed", [101890, 102716])
+def test_the_joint_solver_takes_one_component_and_long_modes(seed):
+    # One component has no spread to tell the scale by; a slope of rounding had a negative square.
     hold(seed, 1)
 
 

@@ -265,6 +265,8 @@ def test_named_estimators_come_as_a_list_of_pairs():
     for wrong in ([], 3, [("a",)], [(1, 2)], ["ab"]):
         with pytest.raises(ValueError, match=r"'views' parameter of Us must be .* at least one"):
             validation.check_pairs(wrong, "views", "Us")
+    with pytest.raises(ValueError, match=r"views, not numbers of clusters. Got \[2, 30\] instead"):
+        validation.check_pairs([2, 30], "candidates", "AutoClustering")
 
 
 FITTED = {

@@ -151,7 +151,7 @@ def test_options_of_a_method_want_one(fails, words):
 def test_a_file_in_use_is_told(fails, desk):
     from tuckermix_bench import Store
 
-    with Store("used.jsonl") as store, store.writing():
+    with Store("used.jsonl"):
         text = fails("bench", "--method", "desk_methods:ready", *QUICK, "--db", "used.jsonl")
     assert "Another run is writing to 'used.jsonl'" in text
 

@@ -1,14 +1,18 @@
 import re
+from pathlib import Path
 
 import pytest
+import typer
 from tests.cases import each
 from typer.testing import CliRunner
 
 from tuckermix_bench import METHODS as ALL
-from tuckermix_bench import Store
-from tuckermix_bench.cli_reproduce import app, split_methods
+from tuckermix_bench import RunReport, Store
+from tuckermix_bench.cli_reproduce import add_to, split_methods, summary_line
 
 METHODS = "k-means,spectral"
+app = typer.Typer()
+add_to(app)
 
 
 def call(*arguments):
@@ -90,7 +94,7 @@ def test_mistakes_get_one_line_and_their_exit_code(fails, tmp_path, monkeypatch,
 
 def test_a_file_in_use_is_told(fails, tmp_path):
     path = tmp_path / "r.jsonl"
-    with Store(path) as store, store.writing():
+    with Store(path):
         words = ("table3", "--quick", "--jobs", 0, "--methods", METHODS, "--db", path)
         assert "Another run is writing to" in fails("reproduce", *words)
 
@@ -138,6 +142,5 @@ def test_without_some_of_the_data_the_rest_is_done(tmp_path, monkeypatch):
 
 
 def test_durations_are_written_for_people():
-    from tuckermix_bench.cli_reproduce import _clock
-
-    assert _clock(3723.4) == "1:02:03"
+    report = RunReport(Path("r"), 1, 0, 0, 0, 0, {}, 3723.4, False)
+    assert "1:02:03 in all" in summary_line(report)

@@ -18,6 +18,7 @@ from tuckermix.datasets import make_tensor_clusters
 from tuckermix.features import Scattering
 from tuckermix.metrics import clustering_accuracy
 from tuckermix_bench import DATASETS, METHODS, DatasetEntry, Method
+from tuckermix_bench.methods import MethodError
 from tuckermix_bench.places import (
     BESIDE_QUICK,
     ON_REQUEST,
@@ -32,7 +33,7 @@ from tuckermix_bench.places import (
     places_csv,
 )
 from tuckermix_bench.runner import reproduce
-from tuckermix_bench.store import Store, read_records, records_csv
+from tuckermix_bench.store import read_records, read_store, records_csv
 from tuckermix_bench.tables import EXPERIMENTS, LIBRARIES, QUICK_EXPERIMENTS
 
 DATA = make_tensor_clusters(45, (8, 8), 3, noise=0.05, random_state=0)
@@ -220,7 +221,8 @@ def test_a_module_within_a_package(module):
     assert method.version != "1"
     assert fit_once(method).labels_[:3].tolist() == [0, 1, 0]
     assert own_method("own_package.absent:f").version == "1"
-    assert "No module named" in fit_once(own_method("own_package.absent:f")).failure_
+    with pytest.raises(MethodError, match="No module named"):
+        fit_once(own_method("own_package.absent:f"))
 
 
 @pytest.mark.parametrize(
@@ -250,8 +252,7 @@ def test_what_a_method_is_given(module, view, shapes):
         """,
     )
     for wanted, shape in zip(("tensors", "Rows"), shapes, strict=True):
-        found = fit_once(own_method(f"own_views:{wanted}", view=view))
-        assert found.failure_ is None
+        fit_once(own_method(f"own_views:{wanted}", view=view))
         assert sys.modules["own_views"].seen.pop() == shape
     del sys.modules["own_views"]
 
@@ -267,24 +268,24 @@ def test_what_a_method_is_given(module, view, shapes):
         ),
     ],
 )
-def test_errors_are_outcomes_with_their_line(module, code, text):
+def test_errors_are_told_with_their_line(module, code, text):
     sys.modules.pop("own_errors", None)
     module("own_errors", f"\ndef f(X, n_clusters):\n    {code}\n")
-    found = fit_once(own_method("own_errors:f"))
-    assert found.stop_reason_ == "failed"
-    assert found.failure_.startswith(text)
-    assert found.labels_.shape == (45,)
+    with pytest.raises(MethodError) as caught:
+        fit_once(own_method("own_errors:f"))
+    assert str(caught.value).startswith(text)
 
 
-def test_what_cannot_be_imported_is_an_outcome(module):
+def test_what_cannot_be_imported_is_told(module):
     module("own_broken", "import nothing_of_this_name\n")
-    found = fit_once(own_method("own_broken:f"))
-    assert found.failure_ == (
+    with pytest.raises(MethodError) as caught:
+        fit_once(own_method("own_broken:f"))
+    assert str(caught.value) == (
         "ModuleNotFoundError: No module named 'nothing_of_this_name' (own_broken.py, line 1)"
     )
     module("own_named", "def cluster(X):\n    pass\n")
-    found = fit_once(own_method("own_named:f"))
-    assert "module 'own_named' has no attribute 'f'" in found.failure_
+    with pytest.raises(MethodError, match="module 'own_named' has no attribute 'f'"):
+        fit_once(own_method("own_named:f"))
 
 
 def test_what_a_method_prints_does_not_reach_the_results(module, capsys):
@@ -390,8 +391,7 @@ def library(fakes, monkeypatch):
 @pytest.fixture
 def published(library, tmp_path):
     reproduce(library, jobs=0, db=tmp_path / "published.jsonl", progress=None)
-    with Store(tmp_path / "published.jsonl", read_only=True) as store:
-        records = store.records()
+    records = read_store(tmp_path / "published.jsonl")
     path = tmp_path / "records.csv"
     path.write_text(records_csv(records))
     return path
@@ -455,8 +455,8 @@ def test_columns_beside_are_computed_here(tmp_path, published, library):
     )
     assert result.report.computed == 12
     assert {one.columns for one in result.places} == {2}  # one of the two gives up
-    with Store(tmp_path / "own.jsonl", read_only=True) as store:
-        here = [one.ac for one in store.records(method="random", row="K=2")]
+    stored = read_store(tmp_path / "own.jsonl")
+    here = [one.ac for one in stored if (one.method, one.row) == ("random", "K=2")]
     assert result.places[0].rival_mean == pytest.approx(np.mean(here))
 
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import functools
 import io
 import math
 import os
 import zipfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import IO, Any
+from typing import IO, ClassVar
 
 import numpy as np
 from numpy.lib import format as npy_format
@@ -34,18 +33,21 @@ METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 """Ways of packing that NumPy uses. Others, such as LZMA, allocate what the file asks for."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Entry:
-    """An array in a file that has not been read yet."""
+    """An array in a file that has not been read yet; the classes of formats say how it is read."""
 
-    name: str  # its name in the file
+    name: str = ""  # its name in the file
     shape: tuple[int, ...]  # its declared shape
     dtype: np.dtype  # its declared type; object where the type is none of NumPy's
-    load: Callable[[], np.ndarray]  # reads it into memory
-    # Opens it without reading, given the sample axis and the number of samples in a chunk (or
-    # None); None where the format does not allow that.
-    lazy: Callable[[int, int | None], Any] | None = None
     note: str = ""  # what it is where the type does not tell, for messages
+
+    stays: ClassVar[bool] = False
+    """Whether it can stay on disk: it then has `lazy`, too."""
+
+    def load(self) -> np.ndarray:
+        """Read it into memory."""
+        raise NotImplementedError
 
     @property
     def nbytes(self) -> int:
@@ -67,6 +69,21 @@ class Entry:
         return (
             f"{self.name!r} {self.shape} {kind}" if self.name else f"its array {self.shape} {kind}"
         )
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Member(Entry):
+    """An array of an open archive, whose header was checked."""
+
+    archive: zipfile.ZipFile
+    member: zipfile.ZipInfo
+
+    def load(self) -> np.ndarray:
+        """Unpack it; the archive checks length and checksum."""
+        with self.archive.open(self.member) as stream:
+            array = npy_format.read_array(stream, allow_pickle=False)
+            stream.read(1)  # the checksum is compared at the end of the stream only
+        return array
 
 
 @contextmanager
@@ -96,8 +113,8 @@ def zip_entries(path: str | os.PathLike[str], archive: zipfile.ZipFile) -> Seque
             )
         with archive.open(member) as stream, reading(f"{os.fspath(path)}, {member.filename}"):
             shape, _, dtype, offset = array_header(stream)
-        load = functools.partial(_load_member, archive, member)
-        entry = Entry(member.filename.removesuffix(".npy"), shape, dtype, load)
+        name = member.filename.removesuffix(".npy")
+        entry = Member(name=name, shape=shape, dtype=dtype, archive=archive, member=member)
         if entry.numeric and offset + entry.nbytes != member.file_size:
             raise Refusal(
                 f"{entry} needs {offset + entry.nbytes} bytes, and {member.file_size} are stored"
@@ -119,11 +136,3 @@ def array_header(stream: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype, in
     if any(size < 0 for size in shape):
         raise Refusal(f"its shape {shape} is impossible")
     return shape, fortran, dtype, head.tell()
-
-
-def _load_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> np.ndarray:
-    """Unpack one array whose header was checked; the archive checks length and checksum."""
-    with archive.open(member) as stream:
-        array = npy_format.read_array(stream, allow_pickle=False)
-        stream.read(1)  # the checksum is compared at the end of the stream only
-    return array

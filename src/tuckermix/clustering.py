@@ -79,6 +79,7 @@ from tuckermix.memberships import SIMPLICES
 from tuckermix.model import Model
 from tuckermix.numerics.tensor import multi_mode_dot
 from tuckermix.sources import Blocks, Source, add_parts, as_blocks
+from tuckermix.sources.source import unchanged
 
 MAX_LANDMARKS = 10_000
 """Beyond this many samples labels are learned from a random part of them: the cost of the graph
@@ -658,7 +659,7 @@ class TuckerClustering(
         """
         samples = self._samples(X, "fill_missing")
         if samples.lazy:
-            return samples.map(_unchanged)
+            return samples.map(unchanged)
         return samples.take(np.arange(samples.n_samples))
 
     @on_samples
@@ -1048,7 +1049,3 @@ def number_clusters(
             renamed = xp.take(asarray_like(np.argsort(order), labels), labels, axis=0)
     means = sums / get_namespace(sums).clip(counts, 1.0, None)[:, None]
     return model, labels, nearest, means
-
-
-def _unchanged(block: Array) -> Array:
-    return block

@@ -8,7 +8,7 @@ the curve of errors has that slope, over several decades, until rounding takes o
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -201,7 +201,8 @@ def check_matrix(matrix: Array, shape: tuple[int, int], name: str, tol: float | 
     """
     if tuple(matrix.shape) != shape:
         raise ValueError(
-            f"{name} has shape {tuple(matrix.shape)}, but the manifold has points of shape {shape}."
+            f"{name} has shape {tuple(matrix.shape)}, but the manifold has points of shape "
+            f"{shape}: one row per sample, one column per component."
         )
     xp = get_namespace(matrix)
     if not bool(xp.all(xp.isfinite(matrix))):
@@ -551,6 +552,13 @@ class Multinomial(FisherMetric):
         check_row_sums(xi, 0.0, "the tangent vector", tol * scale)
 
 
+def check_methods(owner: Any, names: Sequence[str], user: str) -> None:
+    """Raise where an object lacks methods that its user needs."""
+    missing = [name for name in names if not hasattr(owner, name)]
+    if missing:
+        raise TypeError(f"{type(owner).__name__} lacks {', '.join(missing)}, which {user} needs.")
+
+
 METHODS = (
     *("inner", "norm", "projection", "rgrad", "rhess", "retraction", "exp", "log", "dist"),
     *("transport", "random_point", "random_tangent"),
@@ -596,11 +604,7 @@ def to_pymanopt(manifold: Any, *, random_state: Any = None) -> Any:
     True
     """
     base: Any = require("pymanopt.manifolds.manifold", "to_pymanopt", "pymanopt").Manifold
-    missing = [name for name in METHODS if not hasattr(manifold, name)]
-    if missing:
-        raise TypeError(
-            f"{type(manifold).__name__} lacks {', '.join(missing)}, which to_pymanopt needs."
-        )
+    check_methods(manifold, METHODS, "to_pymanopt")
     rng = check_random_state(random_state)
 
     class Exported(base):

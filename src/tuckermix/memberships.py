@@ -505,8 +505,7 @@ def smallest_simplex(
     all samples push, and is relaxed until the volume is known to `log_volume` in its logarithm.
 
     Of the known roads (MVES: cyclic linear programs; MVSA: sequential quadratic programs; SISAL: a
-    hinge in place of the constraints) none keeps all constraints and is fast; the command
-    ``python -m benchmarks.unmixing`` compares them.
+    hinge in place of the constraints) none keeps all constraints and is fast.
 
     The problem is not convex: the result is a local optimum, reached from well-spread samples.
 

@@ -399,8 +399,8 @@ class Model(Record):
         strength, the mean absolute entry: how bright an image is, how loud a sound.
         """
         xp = get_namespace(X)
-        if is_numpy(X) and X.nbytes > BLOCK_BYTES // 2 and X.shape[0] > 1:  # of few large samples
-            cuts = blocks(X.shape[0], 2 * X[:1].nbytes)
+        cuts = _pieces(X)
+        if len(cuts) > 1:
             return np.concatenate([self.residues(X[cut], projected[cut]) for cut in cuts])
         small = xp.reshape(projected, (projected.shape[0], *self.core.shape[1:]))
         outside = multi_mode_dot(small, self.factors)
@@ -477,7 +477,12 @@ class Model(Record):
 
     def squared_error(self, X: Array) -> tuple[float]:
         """Return the squared error of the rebuilt samples, summed, in a tuple for `add_parts`."""
-        return (squared_norm(X - self.rebuild(self.weigh(X))),)
+        total = 0.0
+        for cut in _pieces(X):
+            wrong = self.rebuild(self.weigh(X[cut, ...]))
+            wrong -= X[cut, ...]  # in place where the library can: samples are large
+            total += squared_norm(wrong)
+        return (total,)
 
     def cluster_sums(
         self, X: Array, labels: Array, projected: Array | None = None, *, n_clusters: int
@@ -492,6 +497,13 @@ class Model(Record):
         rows = self.project(X) if projected is None else projected
         offsets = xp.matmul(rows - self.mean, self.directions)
         return xp.matmul(one_hot.T, double(offsets)), xp.sum(one_hot, axis=0)
+
+
+def _pieces(X: Array) -> list[slice]:
+    """Cut few large samples into pieces, for what takes as much memory as they do."""
+    if is_numpy(X) and X.nbytes > BLOCK_BYTES // 2 and X.shape[0] > 1:
+        return list(blocks(X.shape[0], 2 * X[:1].nbytes))
+    return [slice(None)]
 
 
 def _missed_share(memberships: Array, Q: Array, core_rows: Array) -> float:

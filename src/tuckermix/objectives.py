@@ -539,7 +539,9 @@ class _WholeState:
                 curvature = -xp.matmul(factor.T, gradient)
                 identity = xp.eye(factor.shape[1], dtype=factor.dtype, device=device(factor))
                 symmetric = 0.5 * (curvature + curvature.T)
-                inverses.append(xp.linalg.inv(identity + symmetric / first.level))
+                # One component has no spread, and its level says nothing of the scale.
+                least = LEAST_SHARE * float(xp.max(xp.abs(symmetric)))
+                inverses.append(xp.linalg.inv(identity + symmetric / max(first.level, least)))
             self._preconditioners = first, inverses
         first, inverses = self._preconditioners
         xi, *V = vector

@@ -30,7 +30,6 @@ import numbers
 import os
 import re
 import zipfile
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 from types import SimpleNamespace
@@ -107,7 +106,7 @@ class ModelFileError(ValueError):
     """A file that is not a model of this package, or is damaged; the message says which."""
 
 
-def save(model: Any, path: str | os.PathLike[str]) -> None:
+def save(model: Any, path: str | os.PathLike[str], *, overwrite: bool = True) -> None:
     """Save a fitted model.
 
     The file appears whole or not at all, and never in place of a symbolic link. Arrays on a GPU and
@@ -122,6 +121,13 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
         that ends in one.
     path : str or path
         The file to write, with any ending.
+    overwrite : bool, default=True
+        Whether a file that is there is replaced, as `numpy.save` and `joblib.dump` do too.
+
+    Raises
+    ------
+    FileExistsError
+        If there is a file already, with ``overwrite=False``.
 
     Examples
     --------
@@ -129,17 +135,21 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     >>> tuckermix.save(model, "model.tuckermix")  # doctest: +SKIP
     >>> tuckermix.load("model.tuckermix").predict(X_new)  # doctest: +SKIP
     """
+    if not overwrite and os.path.lexists(path):
+        raise FileExistsError(
+            f"{os.fspath(path)} is there already: name another file, or pass overwrite=True."
+        )
     with atomic_open(path) as stream:
         write_model(model, stream)
 
 
 def write_model(model: Any, stream: IO[bytes]) -> None:
     """Write a fitted model to an open file, see `save`."""
-    encoder = Encoder(type(model).__name__, _describe_inner)
+    encoder = Encoder(type(model).__name__)
     header = {
         "format": FORMAT,
         "version": FORMAT_VERSION,
-        **_describe(model, encoder, WHOLE),
+        **encoder.estimator(model, WHOLE),
         "arrays": {
             key: {"shape": list(array.shape), "dtype": array.dtype.str}
             for key, array in encoder.arrays.items()
@@ -198,7 +208,7 @@ def load(path: str | os.PathLike[str], *, max_bytes: int | None = None) -> Any:
             limit = default_limit() if max_bytes is None else max_bytes
             header = _read_header(path, archive, limit)
             arrays = _read_arrays(path, archive, header, limit)
-            return _build(header, arrays)
+            return Decoder(arrays, header["version"]).estimator(header, WHOLE, fitted=True)
     except Exception as error:  # damaged bytes make the parsers raise nearly anything
         problem, remedy = _explained(error)
         raise ModelFileError(f"Cannot load {os.fspath(path)}: {problem}. {remedy}.") from error
@@ -216,48 +226,6 @@ def _explained(error: Exception) -> tuple[str, str]:
         case zipfile.BadZipFile():
             return f"it is not a model file, or it is truncated ({error})", AGAIN
     return f"it is damaged ({type(error).__name__}: {error})", AGAIN
-
-
-def _describe_inner(model: Any, encoder: Encoder) -> dict[str, Any]:
-    """Describe an estimator that another one holds, fitted or not."""
-    owner = encoder.owner
-    fitted = type(model).__name__ != PIPELINE and any(key.endswith("_") for key in vars(model))
-    described = _describe(model, encoder, {**WHOLE, **OPTIONS}, fitted=fitted)
-    encoder.owner = owner
-    return described
-
-
-def _describe(
-    model: Any, encoder: Encoder, classes: dict[str, str], *, fitted: bool = True
-) -> dict[str, Any]:
-    """Describe an estimator: class, parameters and fitted values; its arrays go to the encoder."""
-    name = type(model).__name__
-    if name not in classes or type(model) is not _class(name):
-        raise TypeError(
-            f"save takes {', '.join(classes)}. Got {type(model).__module__}.{name} instead."
-        )
-    steps = []
-    if name == PIPELINE:
-        for place, (label, step) in enumerate(model.steps):
-            if step is None or step == "passthrough":
-                continue
-            allowed = CLASSES if place == len(model.steps) - 1 else TRANSFORMERS
-            steps.append({"name": label, **_describe(step, encoder, allowed, fitted=fitted)})
-        given, state = {}, {key: value for key, value in vars(model).items() if key.endswith("_")}
-    else:
-        if fitted:
-            check_is_fitted(model)
-        given = model.get_params(deep=False)
-        if hasattr(model, "_stored_parameters"):
-            given = model._stored_parameters()
-        state = {key: value for key, value in vars(model).items() if key not in given}
-    encoder.owner = name
-    return {
-        "class": name,
-        "parameters": {key: encoder.parameter(key, value) for key, value in given.items()},
-        "state": {key: encoder.encode(value, key) for key, value in state.items()},
-        **({"steps": steps} if steps else {}),
-    }
 
 
 def _class(name: str) -> Any:
@@ -321,95 +289,6 @@ def _read_arrays(
                 f"the array {entry.name!r} is {actual}, and the header says {claimed}", AGAIN
             )
     return {entry.name: entry.load() for entry in entries}
-
-
-def _build(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
-    """Make the estimator, or the pipeline, and set the fitted attributes."""
-
-    def build(described: dict[str, Any], decoder: Decoder) -> Any:
-        if not all(isinstance(described.get(key), dict) for key in ("parameters", "state")):
-            raise Refusal("an estimator within it is damaged", AGAIN)
-        if described.get("class") in OPTIONS:
-            return _build_one({**described, "state": {}}, decoder, OPTIONS)
-        inner = {**described, "version": header["version"]}
-        return _build_whole(inner, decoder, fitted=False)
-
-    return _build_whole(header, Decoder(arrays, build))
-
-
-def _build_whole(header: dict[str, Any], decoder: Decoder, *, fitted: bool = True) -> Any:
-    """Make an estimator or a pipeline; what is fitted must fit together.
-
-    Only as a parameter of another estimator may it be without any state: not `fitted`.
-    """
-    if header.get("class") != PIPELINE:
-        built = _build_one(header, decoder, CLASSES)
-        return _checked(built, header) if fitted or header["state"] else built
-    described = header.get("steps")
-    if not isinstance(described, list) or not described:
-        raise Refusal("its pipeline has no steps", AGAIN)
-    fitted = fitted or any(isinstance(step, dict) and step.get("state") for step in described)
-    steps = []
-    for place, step in enumerate(described):
-        last = place == len(described) - 1
-        if not isinstance(step, dict) or not all(
-            isinstance(step.get(key), kind)
-            for key, kind in (("name", str), ("parameters", dict), ("state", dict))
-        ):
-            raise Refusal(f"step {place} of its pipeline is damaged", AGAIN)
-        built = _build_one(step, decoder, CLASSES if last else TRANSFORMERS)
-        if fitted and last:
-            _checked(built, header)
-        elif fitted:
-            try:
-                built._check_state()
-            except ValueError as error:
-                problem = f"step {place} of its pipeline is damaged: {error}".rstrip(".")
-                raise Refusal(problem, AGAIN) from error
-            except ImportError as error:
-                problem, _, remedy = str(error).rstrip(".").partition(": ")
-                raise Refusal(problem, remedy.capitalize()) from error
-        steps.append((step["name"], built))
-    model = _class(PIPELINE)(steps)
-    _set_state(model, header["state"], decoder)
-    return model
-
-
-def _build_one(described: dict[str, Any], decoder: Decoder, classes: dict[str, str]) -> Any:
-    """Make an estimator of one of `classes` and set its fitted attributes."""
-    name = described.get("class")
-    cls = _class(name) if isinstance(name, str) and name in classes else None
-    if cls is None:
-        raise Refusal(f"its class {name!r} is not known", f"Known are {', '.join(classes)}")
-    parameters = {key: decoder.decode(value) for key, value in described["parameters"].items()}
-    parameters = getattr(cls, "_in_new_spelling", dict)(parameters)
-    unknown = sorted(set(parameters) - set(cls().get_params(deep=False)))
-    if unknown:
-        raise Refusal(f"{name} has no parameter {unknown[0]!r}", AGAIN)
-    model = cls(**parameters)
-    _set_state(model, described["state"], decoder)
-    return model
-
-
-def _set_state(model: Any, state: dict[str, Any], decoder: Decoder) -> None:
-    """Set fitted attributes, and nothing that the class itself defines."""
-    for key, value in state.items():
-        fitted = key.isidentifier() and (key.endswith("_") or key.startswith("_"))
-        if not fitted or key.startswith("__") or hasattr(type(model), key):
-            raise Refusal(f"{type(model).__name__} has no fitted attribute {key!r}", AGAIN)
-        setattr(model, key, decoder.decode(value))
-
-
-def _checked(model: Any, header: dict[str, Any]) -> Any:
-    """Return an estimator whose fitted values fit together, or raise."""
-    if header["version"] == 2 and hasattr(model, "_labeller_"):
-        model._model_ = replace(model._model_, labeller=vars(model).pop("_labeller_"))
-    try:
-        check_fields(model, EVERY_ESTIMATOR if type(model).__name__ in COMPOSED else EVERY_MODEL)
-        model._check_state()
-    except ValueError as error:
-        raise Refusal(str(error).rstrip("."), AGAIN) from error
-    return model
 
 
 RECORDS = {
@@ -501,15 +380,46 @@ class Encoder:
     ----------
     owner : str
         The name of the class whose values are written, for messages.
-    describe : callable, default=None
-        ``describe(estimator, encoder)`` writes an estimator that another one holds.
     """
 
     owner: str
-    describe: Callable[..., dict[str, Any]] | None = None
     arrays: dict[str, np.ndarray] = field(default_factory=dict, init=False)
     _names: dict[int, str] = field(default_factory=dict, init=False)
     _alive: list[Any] = field(default_factory=list, init=False)
+
+    def estimator(
+        self, model: Any, classes: dict[str, str], *, fitted: bool = True
+    ) -> dict[str, Any]:
+        """Describe an estimator of one of `classes`: class, parameters and fitted values."""
+        name = type(model).__name__
+        if name not in classes or type(model) is not _class(name):
+            raise TypeError(
+                f"save takes {', '.join(classes)}. Got {type(model).__module__}.{name} instead."
+            )
+        outer, steps = self.owner, []
+        if name == PIPELINE:
+            for place, (label, step) in enumerate(model.steps):
+                if step is None or step == "passthrough":
+                    continue
+                allowed = CLASSES if place == len(model.steps) - 1 else TRANSFORMERS
+                steps.append({"name": label, **self.estimator(step, allowed, fitted=fitted)})
+            given, state = {}, {key: one for key, one in vars(model).items() if key.endswith("_")}
+        else:
+            if fitted:
+                check_is_fitted(model)
+            given = model.get_params(deep=False)
+            if hasattr(model, "_stored_parameters"):
+                given = model._stored_parameters()
+            state = {key: value for key, value in vars(model).items() if key not in given}
+        self.owner = name
+        described = {
+            "class": name,
+            "parameters": {key: self.parameter(key, value) for key, value in given.items()},
+            "state": {key: self.encode(value, key) for key, value in state.items()},
+            **({"steps": steps} if steps else {}),
+        }
+        self.owner = outer
+        return described
 
     def parameter(self, name: str, value: Any) -> Any:
         """Write a parameter; sources of randomness that are no numbers become None."""
@@ -543,8 +453,10 @@ class Encoder:
             return self._array(value, name)
         if hasattr(value, "to_arrays") and isinstance(getattr(value, "kind", None), str):
             return {"labeller": value.kind, "state": self._fields(value.to_arrays(), name)}
-        if self.describe is not None and hasattr(value, "get_params"):
-            return {"estimator": self.describe(value, self)}
+        if hasattr(value, "get_params"):
+            fitted = type(value).__name__ != PIPELINE and any(key[-1] == "_" for key in vars(value))
+            held = {**WHOLE, **OPTIONS}
+            return {"estimator": self.estimator(value, held, fitted=fitted)}
         if isinstance(value, Record):
             return {"record": type(value).__name__, "fields": self._fields(value.to_dict(), name)}
         raise TypeError(
@@ -583,12 +495,80 @@ class Decoder:
     ----------
     arrays : dict
         The arrays by name.
-    build : callable, default=None
-        ``build(described, decoder)`` makes an estimator that another one holds.
+    version : int, default=FORMAT_VERSION
+        The version of the format.
     """
 
     arrays: dict[str, np.ndarray]
-    build: Callable[..., Any] | None = None
+    version: int = FORMAT_VERSION
+
+    def estimator(
+        self,
+        described: Any,
+        classes: dict[str, str],
+        what: str = "an estimator within it",
+        *,
+        fitted: bool = False,
+    ) -> Any:
+        """Make an estimator of one of `classes`, and set and check its fitted attributes.
+
+        Only as a parameter of another estimator may it be without any state: not `fitted`.
+        """
+        if not isinstance(described, dict) or not all(
+            isinstance(described.get(key), dict) for key in ("parameters", "state")
+        ):
+            raise Refusal(f"{what} is damaged", AGAIN)
+        name = described.get("class")
+        if not isinstance(name, str) or name not in classes:
+            raise Refusal(f"its class {name!r} is not known", f"Known are {', '.join(classes)}")
+        cls, state = _class(name), {} if name in OPTIONS else described["state"]
+        if name == PIPELINE:
+            model = cls(self._steps(described.get("steps"), fitted))
+        else:
+            parameters = self._fields(described["parameters"], 0)
+            parameters = getattr(cls, "_in_new_spelling", dict)(parameters)
+            unknown = sorted(set(parameters) - set(cls().get_params(deep=False)))
+            if unknown:
+                raise Refusal(f"{name} has no parameter {unknown[0]!r}", AGAIN)
+            model = cls(**parameters)
+        for key, value in state.items():
+            named = key.isidentifier() and (key.endswith("_") or key.startswith("_"))
+            if not named or key.startswith("__") or hasattr(cls, key):
+                raise Refusal(f"{name} has no fitted attribute {key!r}", AGAIN)
+            setattr(model, key, self.decode(value))
+        if name != PIPELINE and (fitted or state):
+            self._check(model, what)
+        return model
+
+    def _steps(self, described: Any, fitted: bool) -> list[tuple[str, Any]]:
+        """Make the steps of a pipeline; what is fitted must fit together."""
+        if not isinstance(described, list) or not described:
+            raise Refusal("its pipeline has no steps", AGAIN)
+        fitted = fitted or any(isinstance(step, dict) and step.get("state") for step in described)
+        steps = []
+        for place, step in enumerate(described):
+            what = f"step {place} of its pipeline"
+            if not isinstance(step, dict) or not isinstance(step.get("name"), str):
+                raise Refusal(f"{what} is damaged", AGAIN)
+            classes = CLASSES if place == len(described) - 1 else TRANSFORMERS
+            steps.append((step["name"], self.estimator(step, classes, what, fitted=fitted)))
+        return steps
+
+    def _check(self, model: Any, what: str) -> None:
+        """Raise where the fitted values of an estimator do not fit together."""
+        if self.version == 2 and hasattr(model, "_labeller_"):
+            model._model_ = replace(model._model_, labeller=vars(model).pop("_labeller_"))
+        name = type(model).__name__
+        try:
+            if name in CLASSES:
+                check_fields(model, EVERY_ESTIMATOR if name in COMPOSED else EVERY_MODEL)
+            model._check_state()
+        except ValueError as error:
+            problem = str(error) if name in CLASSES else f"{what} is damaged: {error}"
+            raise Refusal(problem.rstrip("."), AGAIN) from error
+        except ImportError as error:
+            problem, _, remedy = str(error).rstrip(".").partition(": ")
+            raise Refusal(problem, remedy.capitalize()) from error
 
     def decode(self, value: Any, depth: int = 0) -> Any:
         """Read what `Encoder.encode` wrote."""
@@ -619,8 +599,8 @@ class Decoder:
                 from tuckermix.labels import labeller_from_arrays
 
                 return labeller_from_arrays(kind, self._fields(fields, depth))
-            case {"estimator": dict(described), **rest} if not rest and self.build is not None:
-                return self.build(described, self)
+            case {"estimator": dict(described), **rest} if not rest:
+                return self.estimator(described, {**WHOLE, **OPTIONS})
         raise ValueError(f"a value with the keys {', '.join(sorted(value)) or 'none'} is unknown")
 
     def _fields(self, values: dict[str, Any], depth: int) -> dict[str, Any]:

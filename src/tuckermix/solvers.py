@@ -16,6 +16,7 @@ from tuckermix._array_api import epsilon, is_array
 from tuckermix._estimators import Settings
 from tuckermix._records import Record, SolverResult, StopReason
 from tuckermix._validation import check_integer, check_random_state, check_real
+from tuckermix.manifolds import check_methods
 
 __all__ = ["InnerStop", "TrustRegionRecord", "trust_region"]
 
@@ -245,15 +246,8 @@ class Problem:
     def __init__(
         self, objective: Any, manifold: Any, preconditioner: Callable[[Any, Any], Any] | None = None
     ) -> None:
-        for owner, names in (
-            (objective, ("cost", "egrad")),
-            (manifold, ("inner", "projection", "rgrad", "rhess", "retraction")),
-        ):
-            missing = [name for name in names if not hasattr(owner, name)]
-            if missing:
-                raise TypeError(
-                    f"{type(owner).__name__} lacks {', '.join(missing)}, which trust_region needs."
-                )
+        check_methods(objective, ("cost", "egrad"), OWNER)
+        check_methods(manifold, ("inner", "projection", "rgrad", "rhess", "retraction"), OWNER)
         self.objective = objective
         self.manifold = manifold
         self.preconditioner = preconditioner
@@ -502,6 +496,8 @@ def trust_region(
     rng = check_random_state(random_state)
     if point is None:
         point = manifold.random_point(rng)
+    elif hasattr(manifold, "check_point"):
+        manifold.check_point(point, tol=math.sqrt(epsilon(point)))
     if max_inner is None:
         max_inner = max(1, dim or int(np.prod(point.shape)))
     max_inner = check_integer(max_inner, "max_inner", OWNER)

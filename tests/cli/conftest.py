@@ -20,6 +20,15 @@ def without_network(monkeypatch):
     monkeypatch.setattr(registry, "has_network", lambda: False)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def quick_trees():
+    """Grow the trees of reports, which take most of a run, with a single draw at each split."""
+    from tuckermix.labels.tree import TreeSettings
+
+    with TreeSettings(per_leaf=8, draws=1, most=100).use():
+        yield
+
+
 @pytest.fixture
 def run(capfd):
     """Return a function that runs the command line in this process."""
@@ -111,7 +120,9 @@ def fails(run):
         got, out, err = run(*words)
         assert got == code
         assert out == ""
-        err = re.sub(r"^Reading .* [.]{3}\n", "", err)  # said where something takes a moment
+        err = re.sub(
+            r"^(Reading|Rendering) .* [.]{3}\n", "", err
+        )  # said where something takes a moment
         assert_one_line(err)
         assert err.startswith("tuckermix: ")
         return err

@@ -70,7 +70,9 @@ def test_wrong_words_get_one_line(fails):
     assert "--colour-blind" in fails("cluster", "x.npz", "--colour-blind")
     assert "klassify" in fails("klassify")
     assert "INPUT" in fails("cluster")
-    assert "-k" in fails("cluster", "x.npz", "-k", "ten")
+    said = fails("cluster", "x.npz", "-k", "ten")
+    assert "-k" in said
+    assert "it must be a whole number" in said
 
 
 def test_importing_the_command_line_is_light():
@@ -97,13 +99,11 @@ def test_help_and_completion_load_no_numerical_library():
     assert loaded == "[]"
 
 
-@pytest.mark.parametrize("package", ["typer", "rich"])
-def test_missing_extra_is_named(capsys, monkeypatch, package):
-    monkeypatch.setitem(sys.modules, package, None)
+def test_missing_extra_is_named(capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "typer", None)
     assert main(["--help"]) == 1
-    assert capsys.readouterr().err == (
-        f"The tuckermix command needs {package}: install tuckermix[cli].\n"
-    )
+    said = "The tuckermix command needs typer: install tuckermix[cli].\n"
+    assert capsys.readouterr().err == said
 
 
 @pytest.mark.parametrize(

@@ -37,6 +37,31 @@ def test_names_are_kept_everywhere(run, table, clustered, folder, write_edits, t
     assert "cats" not in (clustered / "labels.csv").read_text()
 
 
+def test_known_classes_are_kept(run, clustered, folder, planted, write_edits, tmp_path):
+    """Corrected labels are compared with the classes too; later samples have none."""
+    from PIL import Image
+
+    classes, result, new = tmp_path / "y.csv", tmp_path / "result", tmp_path / "new"
+    rows = [f"{name},k{one}" for name, one in zip(read(folder).names, planted[1], strict=True)]
+    classes.write_text("\n".join(["name,label", *rows]))
+    words = ("-k", 3, "--features", "pixels", "--truth", classes, "-q", "-o", result)
+    assert run("cluster", folder, *words)[0] == 0
+    before = json.loads((result / "summary.json").read_text())
+    assert before["truth"] == [f"k{one}" for one in planted[1]]
+    assert run("apply", result, write_edits(merge=[[0, 1]]), "-o", new)[0] == 0
+    after = json.loads((new / "summary.json").read_text())
+    assert after["truth"] == before["truth"]
+    assert after["accuracy"] < before["accuracy"]
+    assert "k2" in (new / "report.html").read_text()
+    (tmp_path / "later").mkdir()
+    Image.fromarray(planted[0][8]).save(tmp_path / "later" / "x.png")
+    code, _, err = run("update", new, tmp_path / "later")
+    assert code == 0, err
+    latest = json.loads((new / "summary.json").read_text())
+    assert latest["truth"] == [*before["truth"], ""]
+    assert (latest["n_samples"], latest["n_known"]) == (61, 60)
+
+
 def test_clusters_are_merged_split_and_kept_by_the_model(
     run, table, clustered, folder, write_edits, tmp_path
 ):

@@ -6,7 +6,7 @@ import warnings
 import pytest
 from tests.cases import each
 
-from tuckermix.cli._console import Console, in_options, one_line, visible
+from tuckermix.cli._console import Console, in_options, left, one_line, visible
 
 
 def test_stages_say_how_long_they_took(capsys):
@@ -30,26 +30,39 @@ def test_warnings_become_notes(capsys):
     assert "old name" not in err
 
 
-def test_spinner_on_a_terminal_shows_the_log(capsys, monkeypatch):
+def test_a_terminal_has_one_line_that_changes(capsys, monkeypatch):
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
-    console = Console()
-    assert console.live
+    monkeypatch.setenv("COLUMNS", "40")
+    monkeypatch.setattr("tuckermix.cli._console.REDRAWN", 0.0)
     logger = logging.getLogger("tuckermix")
     before = (logger.level, list(logger.handlers))
-    with console.stage("Fitting [1]"):
-        logger.info("sweep %d", 1)
+    with Console().stage("Fitting [1]"):
+        logger.info("sweep %d of very many, which is long", 1, extra={"share": 0.25})
     assert (logger.level, list(logger.handlers)) == before
+    _, shown, done = capsys.readouterr().err.split("\r\x1b[K")
+    assert shown.startswith("Fitting [1]: 25% · sweep 1 of")
+    assert len(shown) == 39
+    assert done.startswith("Fitting [1]: 0.0")
 
 
-def test_tables_are_plain_off_a_terminal(capsys):
+def test_the_remaining_time_is_told_where_it_is_known():
+    assert left(0.25, 30) == ", about 90 s left"
+    assert left(0.1, 60) == ", about 9 min left"
+    assert [left(share, seconds) for share, seconds in ((0.5, 1), (0.01, 30), (1, 30))] == [""] * 3
+
+
+def test_what_begins_is_shown_at_once_and_once(capsys):
+    console = Console()
+    console.begin("Reading")
+    assert capsys.readouterr().err == "Reading ...\n"
+    with console.stage("Reading"):
+        assert not console._stage.timer.is_alive()
+    assert capsys.readouterr().err.startswith("Reading: 0.0")
+
+
+def test_tables_are_aligned(capsys):
     Console().table(("name", "value"), [("a", "1"), ("long", "[red]2")])
     assert capsys.readouterr().out == "name  value\na     1\nlong  [red]2\n"
-
-
-def test_tables_on_a_terminal_keep_markup_as_text(capsys, monkeypatch):
-    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
-    Console().table(None, [("a", "[red]2")])
-    assert "[red]2" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -69,8 +82,12 @@ def test_names_cannot_steer_the_terminal(capsys):
     "said, told",
     [
         (
-            "Pass grey=True to make all grey, or grey=False to",
-            "Pass --grey to make all grey, or --colour to",
+            "Set missing='impute' to fill gaps; or sample_shape=(28, 28)",
+            "Set --missing impute to fill gaps; or --sample-shape 28x28",
+        ),
+        (
+            "Leave out key and label_key. Set key to one of these",
+            "Leave out --key and --truth. Set --key to one of these",
         ),
         ("Pass size=(height, width) to resize", "Pass --size HEIGHTxWIDTH to resize"),
         ("Set sample_axis between 0 and 2", "Set --sample-axis between 0 and 2"),
@@ -91,16 +108,6 @@ def test_names_cannot_steer_the_terminal(capsys):
 )
 def test_messages_speak_of_options(said, told):
     assert in_options(said) == told
-
-
-def test_bars_tell_how_far_the_work_has_come():
-    from tuckermix.cli._console import bar
-
-    assert bar(None) == ""
-    assert bar(0.0).count("━") == 0
-    assert bar(0.5).count("━") == 10
-    assert bar(1.0).count("━") == 20
-    assert bar(0.25).endswith("25%")
 
 
 def test_nobody_reads_stderr(monkeypatch):

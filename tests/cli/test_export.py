@@ -1,9 +1,13 @@
 """Folders of pictures that one can give away."""
 
+import base64
 import csv
+import io
 import json
+import re
 import shutil
 
+import numpy as np
 import pytest
 
 from tuckermix.cli.export import safe_name
@@ -50,6 +54,77 @@ def test_copies_are_files_of_their_own(run, named, folder, tmp_path):
     assert copies
     assert not any(copy.is_symlink() for copy in copies)
     assert all(copy.read_bytes() == (folder / copy.name).read_bytes() for copy in copies)
+
+
+def on_sheet(out):
+    """Return the sizes of the pictures on the contact sheet, by name."""
+    from PIL import Image
+
+    text = (out / "contact-sheet.html").read_text()
+    figures = re.findall(r"<figure>(.*?)<figcaption>(.*?)</figcaption></figure>", text)
+    found = {}
+    for picture, name in figures:
+        content = re.search(r"base64,([^\"]+)", picture)
+        with Image.open(io.BytesIO(base64.b64decode(content[1]))) as image:
+            assert np.ptp(np.asarray(image)) > 50
+            found[name] = image.size
+    return found
+
+
+def test_the_contact_sheet_shows_photographs(run, named, folder, tmp_path):
+    assert run("export", named, tmp_path / "out")[0] == 0
+    assert on_sheet(tmp_path / "out") == {path.name: (10, 12) for path in folder.iterdir()}
+
+
+def moving(index):
+    """Draw a spot that goes right, or down: eight frames of 16 x 20, or as many slices."""
+    y, x = np.mgrid[:16, :20]
+    places = [(8, 2 + 2 * t) if index % 2 else (2 + 1.5 * t, 10) for t in range(8)]
+    spots = [np.exp(-((y - a) ** 2 + (x - b) ** 2) / 9) for a, b in places]
+    return (40 + index % 3 + 200 * np.array(spots)).astype(np.uint8)
+
+
+def write_video(path, video):
+    av = pytest.importorskip("av", reason="av is not installed")
+    with av.open(str(path), "w") as container:
+        stream = container.add_stream("ffv1", rate=5)
+        stream.height, stream.width, stream.pix_fmt = *video.shape[1:], "gray"
+        for frame in video:
+            container.mux(stream.encode(av.VideoFrame.from_ndarray(frame, format="gray")))
+        container.mux(stream.encode())
+
+
+@pytest.mark.parametrize(
+    ("suffix", "write", "size"),
+    [
+        (".avi", write_video, (3 * 20 + 2, 2 * 16 + 1)),  # six frames in two rows
+        (".npy", np.save, (3 * 20 + 2, 16)),  # the middle slice along each axis
+    ],
+)
+def test_the_contact_sheet_shows_videos_and_volumes(run, tmp_path, suffix, write, size):
+    (tmp_path / "in").mkdir()
+    for index in range(8):
+        write(tmp_path / "in" / f"{index}{suffix}", moving(index))
+    words = ("-k", 2, "--features", "pixels", "-q", "-o", tmp_path / "result")
+    assert run("cluster", tmp_path / "in", *words)[0] == 0
+    (tmp_path / "in" / f"5{suffix}").unlink()  # the others have pictures all the same
+    code, _, err = run("export", tmp_path / "result", tmp_path / "out")
+    assert code == 0, err
+    shown = on_sheet(tmp_path / "out")
+    assert shown == {f"{index}{suffix}": size for index in (0, 1, 2, 3, 4, 6, 7)}
+
+
+def test_without_pictures_the_contact_sheet_has_names(run, tmp_path):
+    (tmp_path / "in").mkdir()
+    for index in range(8):
+        np.save(tmp_path / "in" / f"{index}.npy", moving(index))
+    words = ("-k", 2, "--features", "pixels", "-q", "-o", tmp_path / "result")
+    assert run("cluster", tmp_path / "in", *words)[0] == 0
+    (tmp_path / "in" / "3.npy").write_bytes(b"no array any more")
+    code, _, err = run("export", tmp_path / "result", tmp_path / "out")
+    assert code == 0
+    assert "names without pictures" in err
+    assert (tmp_path / "out" / "contact-sheet.html").read_text().count("<figcaption>") == 8
 
 
 @pytest.mark.slow

@@ -45,7 +45,7 @@ def given(**options):
     return Model({**usual, **options})
 
 
-@pytest.mark.parametrize("words", [(), ("-k", 3), ("--features", "scattering")])
+@pytest.mark.parametrize("words", [(), ("-k", 3), ("-k", 3, "--features", "scattering")])
 def test_the_command_gives_the_labels_of_the_estimator(run, tmp_path, textures, words):
     X, _ = textures
     np.save(tmp_path / "waves.npy", X)

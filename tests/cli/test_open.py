@@ -8,15 +8,16 @@ from urllib.parse import urlsplit
 import pytest
 
 from tuckermix.cli import _earlier
-from tuckermix.cli.export import files_of
 from tuckermix.cli.open import ReportServer
+from tuckermix.report import files_below
 
 
 @pytest.fixture
 def server(clustered):
     """Serve the page of the clustered pictures as if it held none of them."""
     page = (clustered / "report.html").read_text()
-    server = ReportServer(page, files_of(_earlier.read_results(clustered)))
+    earlier = _earlier.read_results(clustered)
+    server = ReportServer(page, files_below(earlier.roots, earlier.names))
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     yield server

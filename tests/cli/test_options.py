@@ -3,8 +3,9 @@ import re
 import pytest
 from tests.cases import each
 
+from tuckermix.cli._app import build
 from tuckermix.cli._console import UsageError
-from tuckermix.cli._options import check, listed, parse_ranks, plain, sizes, within
+from tuckermix.cli._options import check, described, listed, parse_ranks, plain, sizes, within
 
 
 @pytest.mark.parametrize(
@@ -74,3 +75,28 @@ def test_values_are_listed_as_people_do():
     assert listed(("a",)) == "a"
     with pytest.raises(UsageError, match=r"--kind must be a or b. Got 'c'."):
         check("--kind", "c", ("a", "b"))
+
+
+def test_docstrings_describe_options():
+    def command():
+        """Do something.
+
+        Parameters
+        ----------
+        key : NAME
+            The array
+            of samples.
+        seed
+            Makes runs repeat.
+        """
+
+    found = {"key": ("NAME", "The array of samples."), "seed": ("", "Makes runs repeat.")}
+    assert described(command) == found
+    assert described(lambda: None) == {}
+
+
+def test_every_option_is_described():
+    typer = pytest.importorskip("typer")
+    for name, command in typer.main.get_command(build()).commands.items():
+        for option in command.params:
+            assert option.help.strip(), (name, option.name)

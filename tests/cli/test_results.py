@@ -8,9 +8,8 @@ from tuckermix._files import from_csv_cell
 from tuckermix.cli import _results
 from tuckermix.cli._console import UsageError
 from tuckermix.clustering import TuckerClustering
+from tuckermix.datasets import Dataset
 from tuckermix.plots.fitted import placed
-from tuckermix.selection import MultiViewClustering
-from tuckermix.summary import summarize_fit
 
 
 def test_labels_round_trip_through_csv():
@@ -70,10 +69,10 @@ def test_results_appear_together_or_not_at_all(tmp_path, monkeypatch, step, exis
     pytest.importorskip("PIL")
     X = np.random.default_rng(0).random((12, 4, 4))
     model = TuckerClustering(2, random_state=0).fit(X)
-    options = {"placed": placed(model, X), "truth": None, "names": None, "seconds": 1.0}
-    options |= {"source": "here", "title": "T", "command": "c", "kind": "auto"}
+    given = (tmp_path, model, Dataset(X), placed(model, X))
+    options = {"truth": None, "seconds": 1.0, "source": "here", "title": "T", "kind": "auto"}
     if existed:
-        _results.write_results(tmp_path, model, X, **options)
+        _results.write_results(*given, **options)
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     assert len(before) == 4 * existed
     work, calls = getattr(_results, step), []
@@ -86,21 +85,8 @@ def test_results_appear_together_or_not_at_all(tmp_path, monkeypatch, step, exis
 
     monkeypatch.setattr(_results, step, interrupted)
     with pytest.raises(KeyboardInterrupt):
-        _results.write_results(tmp_path, model, X, **(options | {"title": "another"}))
+        _results.write_results(*given, **(options | {"title": "another"}))
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
-
-
-def test_the_table_leaves_out_what_is_not_known(tmp_path):
-    X = np.random.default_rng(0).random((20, 4, 3))
-    model = TuckerClustering(2, assign_labels="subspace", random_state=0).fit(X)
-    views = MultiViewClustering(n_clusters=2, random_state=0).fit(X)
-    found = {}
-    for name, one in (("single", model), ("sum", views)):
-        summary = summarize_fit(one, X, one.predict_proba(X), seconds=1.0)
-        found[name] = dict(_results.summary_rows(summary, tmp_path))
-        assert found[name]["samples"] == "20 of shape 4 × 3"
-    assert found["single"]["variance explained"].endswith("%")
-    assert set(found["single"]) - set(found["sum"]) == {"variance explained", "optimality gap"}
 
 
 def test_outliers_have_a_score_in_json():

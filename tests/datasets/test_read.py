@@ -95,6 +95,7 @@ def try_to_read(path):
         return error
 
 
+@pytest.mark.slow  # `tests/fuzz` has a short run of the same for every reader
 @pytest.mark.parametrize("seed", range(1))
 def test_spoilt_files_are_read_or_refused_and_nothing_else(tmp_path, seed):
     """Truncate files and turn over bytes: the answer is a dataset or a `ReadError`."""
@@ -136,7 +137,7 @@ STARTS = {
 }
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(
     kind=st.sampled_from([(suffix, head) for suffix in STARTS for head in STARTS[suffix]]),
     with_head=st.booleans(),

@@ -110,7 +110,7 @@ def test_energy_finds_planted_ranks(seed):
     X = np.einsum("mab,ia,jb->mij", rng.standard_normal((60, 3, 2)), U, V) + 7.0
     X += 1e-3 * rng.standard_normal(X.shape)
     source = as_source(X)
-    assert ranks_from_energy(source, source.mode_grams(), 0.95) == (3, 2)
+    assert ranks_from_energy(source.mode_grams(), source.mean, source.n_samples, 0.95) == (3, 2)
 
 
 def noisy_images(seed, noise, n_samples=60, size=64, rank=6):
@@ -126,7 +126,10 @@ def noisy_images(seed, noise, n_samples=60, size=64, rank=6):
 def test_ranks_do_not_chase_noise(seed, noise):
     source = as_source(noisy_images(seed, noise))
     grams = source.mode_grams()
-    plain, above = (np.array(ranks_from_energy(source, grams, share)) for share in (0.98, None))
+    plain, above = (
+        np.array(ranks_from_energy(grams, source.mean, source.n_samples, share))
+        for share in (0.98, None)
+    )
     assert (plain > 50).all()
     assert (above >= 6).all()
     assert (above <= 0.8 * plain).all()
@@ -134,10 +137,13 @@ def test_ranks_do_not_chase_noise(seed, noise):
 
 def test_without_noise_nothing_is_lost(seed):
     source = as_source(noisy_images(seed, 0.0))
-    assert ranks_from_energy(source, source.mode_grams(), None) == (6, 6)
+    assert ranks_from_energy(source.mode_grams(), source.mean, source.n_samples, None) == (6, 6)
     falling = np.random.default_rng(seed).standard_normal((400, 40)) * 0.8 ** np.arange(40)
     source = as_source(falling)
-    plain, above = (ranks_from_energy(source, source.mode_grams(), s)[0] for s in (0.98, None))
+    plain, above = (
+        ranks_from_energy(source.mode_grams(), source.mean, source.n_samples, s)[0]
+        for s in (0.98, None)
+    )
     assert plain - 1 <= above <= plain
 
 
@@ -153,14 +159,14 @@ def test_the_noise_floor_is_that_of_white_noise(seed):
 def test_a_flat_spectrum_is_no_noise():
     """Samples that each lie on an axis of their own: every direction is as good as another."""
     source = as_source(np.tile(np.eye(20), (20, 1)))
-    assert ranks_from_energy(source, source.mode_grams(), None) == (19,)
+    assert ranks_from_energy(source.mode_grams(), source.mean, source.n_samples, None) == (19,)
 
 
 def test_small_modes_are_kept_whole_and_constant_data_get_rank_one():
     source = as_source(np.random.default_rng(0).standard_normal((9, 3)))
-    assert ranks_from_energy(source, source.mode_grams(), 0.1) == (3,)
+    assert ranks_from_energy(source.mode_grams(), source.mean, source.n_samples, 0.1) == (3,)
     source = as_source(np.ones((9, 8)))
-    assert ranks_from_energy(source, source.mode_grams(), 0.95) == (1,)
+    assert ranks_from_energy(source.mode_grams(), source.mean, source.n_samples, 0.95) == (1,)
 
 
 @pytest.mark.parametrize("name", SOLVERS)

@@ -66,7 +66,7 @@ def test_gaps_are_filled_nearly_to_the_noise(kind, seed):
 def test_a_pixel_that_nobody_has_is_filled_with_something_finite(seed):
     X = low_rank(seed)
     observed = gaps_of("pixels", X, seed)
-    filled, report, _ = impute(X, observed, 5, (4, 4), np.random.default_rng(seed))
+    filled, report, _ = impute(X.copy(), observed, 5, (4, 4), np.random.default_rng(seed))
     assert np.all(np.isfinite(filled))
     half = slice(0, len(X) // 2)
     assert np.sqrt(np.mean((filled - X)[half, 5, 5] ** 2)) < 0.1 * np.std(X[:, 5, 5])
@@ -78,7 +78,9 @@ def test_more_components_than_the_data_bear_do_no_harm(seed):
     observed = gaps_of("rows", X, seed)
     errors = []
     for n_components in (5, 40):
-        filled, _, _ = impute(X, observed, n_components, (10, 9), np.random.default_rng(seed))
+        filled, _, _ = impute(
+            X.copy(), observed, n_components, (10, 9), np.random.default_rng(seed)
+        )
         errors.append(np.sqrt(np.mean((filled - X)[~observed] ** 2)))
     assert errors[1] < 1.5 * errors[0]
 
@@ -87,7 +89,7 @@ def test_more_components_than_the_data_bear_do_no_harm(seed):
 def test_the_unit_of_the_samples_does_not_matter(unit):
     X = low_rank(0)
     observed = gaps_of("entries", X, 0)
-    expected, _, _ = impute(X, observed, 5, (4, 4), np.random.default_rng(0))
+    expected, _, _ = impute(X.copy(), observed, 5, (4, 4), np.random.default_rng(0))
     found, _, _ = impute(X * unit, observed, 5, (4, 4), np.random.default_rng(0))
     np.testing.assert_allclose(found / unit, expected, rtol=1e-5, atol=1e-5)
 
@@ -141,9 +143,9 @@ def blocks_missing(seed):
 
 def test_neighbours_help_where_blocks_are_missing(blocks_missing, seed):
     X, observed = blocks_missing
-    filled, report, filling = impute(X, observed, 10, (12, 8), np.random.default_rng(seed))
+    filled, report, filling = impute(X.copy(), observed, 10, (12, 8), np.random.default_rng(seed))
     assert report.own_share == filling.own_share < 1.0
-    alone = fill_gaps(X, observed, replace(filling, own_share=1.0))
+    alone = fill_gaps(X.copy(), observed, replace(filling, own_share=1.0))
     error, without = (np.sqrt(np.mean((each - X)[~observed] ** 2)) for each in (filled, alone))
     assert error < 0.97 * without
     assert report.held_out_error < report.held_out_error_of_means
@@ -151,7 +153,7 @@ def test_neighbours_help_where_blocks_are_missing(blocks_missing, seed):
 
 def test_new_samples_take_the_mean_of_their_neighbours(blocks_missing, seed, xp):
     X, observed = blocks_missing
-    _, _, filling = impute(X, observed, 10, (12, 8), np.random.default_rng(seed))
+    _, _, filling = impute(X.copy(), observed, 10, (12, 8), np.random.default_rng(seed))
     new, seen = clouds(seed, 310)[-10:], observed[:10]
     filled = fill_gaps(xp.asarray(new), xp.asarray(seen), moved(filling, xp))
 
@@ -177,10 +179,10 @@ def test_many_samples_look_among_some_of_them(seed):
     observed = np.ones(X.shape, dtype=bool)
     for sample, first in enumerate(rng.integers(0, 5, size=len(X))):
         observed[sample, first : first + 2] = False
-    filled, report, filling = impute(X, observed, 6, (6, 4), np.random.default_rng(seed))
+    filled, report, filling = impute(X.copy(), observed, 6, (6, 4), np.random.default_rng(seed))
     assert report.own_share < 1.0
     assert filling.references.shape == (4096, report.n_directions)
-    again = fill_gaps(X[:50], observed[:50], filling)
+    again = fill_gaps(X[:50].copy(), observed[:50], filling)
     error, means = (
         np.sqrt(np.mean((each - X[:50])[~observed[:50]] ** 2)) for each in (again, 0 * X[:50])
     )

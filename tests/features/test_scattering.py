@@ -9,6 +9,7 @@ from tests.cases import each
 
 from tuckermix import TuckerClustering
 from tuckermix.features import Scattering
+from tuckermix.features._pictures import resizing_matrix
 
 
 @each("kind", [np.float32, np.float64])
@@ -113,6 +114,18 @@ def test_images_of_any_size(rng, shape, J, wanted):
     assert found.shape == (2, *wanted)
     assert np.isfinite(found).all()
     assert found.min() >= 0
+
+
+@pytest.mark.parametrize("shape", [(64, 96), (70,)])
+def test_large_images_are_shrunk(rng, shape):
+    large = rng.random((3, *shape))
+    small = large @ resizing_matrix(shape[-1], round(shape[-1] * 32 / min(shape))).T
+    if len(shape) == 2:
+        small = np.einsum("ij,njk->nik", resizing_matrix(shape[0], 32), small)
+    found = Scattering(J=2, size=32).fit_transform(large)
+    assert np.allclose(found, Scattering(J=2).fit_transform(small))
+    whole = Scattering(J=2).fit_transform(large)
+    assert np.allclose(Scattering(J=2, size=min(shape)).fit_transform(large), whole)
 
 
 def test_large_images_take_fast_transforms(rng):

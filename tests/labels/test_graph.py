@@ -11,7 +11,13 @@ from sklearn.metrics import adjusted_rand_score
 
 from tuckermix._array_api import to_numpy
 from tuckermix.labels import graph
-from tuckermix.labels.graph import adjacency, cut_graph, distinct_rows, graph_partition
+from tuckermix.labels.graph import (
+    adjacency,
+    cut_connected,
+    cut_graph,
+    distinct_rows,
+    graph_partition,
+)
 from tuckermix.numerics.points import nearest_neighbors
 
 
@@ -24,7 +30,8 @@ def host_neighbors(points, n_neighbors):
 def partition(points, n_clusters, n_neighbors=20, seed=0, **limits):
     indices, squares = host_neighbors(points, n_neighbors)
     rng = np.random.default_rng(seed)
-    return graph_partition(points, indices, squares, n_clusters, n_init=10, rng=rng, **limits)
+    lists = [(indices, squares)]
+    return graph_partition([points], lists, n_clusters, n_init=10, rng=rng, **limits)
 
 
 def islands(rng, n_groups, size=30, n_features=3):
@@ -101,7 +108,7 @@ def test_the_first_embedding_is_the_normalised_cut(rng):
     second = vectors[:, -2] * scale
     pair = values[::-1], vectors[:, ::-1]
     with graph.GraphSettings(cut_allowance=0.0).use():
-        labels = cut_graph(A, 2, n_init=10, rng=rng, pair=pair)
+        labels = cut_connected(A, pair, 2, n_init=10, rng=rng)
     assert adjusted_rand_score(labels, second > 0) > 0.9
 
 
@@ -191,7 +198,7 @@ def test_a_second_embedding_is_taken_only_for_more_modularity_at_a_similar_cut(r
 
     def cut(allowance):
         with graph.GraphSettings(cut_allowance=allowance).use():
-            labels = cut_graph(A, 5, n_init=10, rng=np.random.default_rng(0), pair=pair)
+            labels = cut_connected(A, pair, 5, n_init=10, rng=np.random.default_rng(0))
         return labels, *graph._cut_and_modularity(A, labels, 5)
 
     first, free, kept = cut(0.0), cut(np.inf), cut(1.1)
@@ -229,7 +236,8 @@ def test_a_device_gives_the_labels_of_the_host(torch_on_device, rng, apart, n_sa
 
     def partition(move):
         generator = np.random.default_rng(0)
-        return graph_partition(move(Z), move(indices), move(squares), 5, n_init=3, rng=generator)
+        lists = [(move(indices), move(squares))]
+        return graph_partition([move(Z)], lists, 5, n_init=3, rng=generator)
 
     labels = partition(torch_on_device.asarray)
     assert isinstance(labels, np.ndarray)
@@ -238,7 +246,8 @@ def test_a_device_gives_the_labels_of_the_host(torch_on_device, rng, apart, n_sa
 
 
 @pytest.mark.torch
-def test_more_parts_than_clusters_are_joined_on_a_device_too(torch_on_device, rng, limits):
+@pytest.mark.parametrize("count", [1, 2])
+def test_more_parts_than_clusters_are_joined_on_a_device_too(torch_on_device, rng, limits, count):
     Z = 100.0 * np.repeat(np.arange(6.0), 30)[:, None] + rng.standard_normal((180, 2))
     indices, squares = nearest_neighbors(Z, Z, 5, exclude_self=True)
     torch = torch_on_device
@@ -246,7 +255,11 @@ def test_more_parts_than_clusters_are_joined_on_a_device_too(torch_on_device, rn
         limits(graph_edges=edges)
         labels = [
             graph_partition(
-                move(Z), move(indices), move(squares), 3, n_init=3, rng=np.random.default_rng(0)
+                [move(Z)] * count,
+                [(move(indices), move(squares))] * count,
+                3,
+                n_init=3,
+                rng=np.random.default_rng(0),
             )
             for move in (np.asarray, torch.asarray)
         ]

@@ -61,7 +61,7 @@ def test_levels_are_nested_and_new_samples_agree(digits, model, tmp_path):
     X = digits[0][:240]
     model.fit(X)
     tree = model.tree_
-    assert tree.n_clusters == 6
+    assert repr(tree) == f"Tree(n_leaves={tree.n_leaves}, n_clusters=6)"
     assert tree.merges.shape == (tree.n_leaves - 1, 2)
     assert len(tree.heights) == len(tree.stability) == tree.n_leaves - 1
     assert tree.n_leaves == pytest.approx(len(X) / 4, abs=8)

@@ -10,13 +10,21 @@ from tuckermix._array_api import to_numpy
 from tuckermix.numerics import linalg
 from tuckermix.numerics.linalg import (
     centre_rows,
+    gram_of_columns,
     leading_directions,
     leading_eigenvectors,
     orthonormal_basis,
     random_basis,
     summed_times,
-    tall_svd,
+    tall_factors,
+    times,
 )
+
+
+def tall_svd(A):
+    """Multiply out the singular value decomposition of a tall matrix."""
+    rows, _, turn, values, right = tall_factors(A, gram_of_columns(A))
+    return times(rows, turn), values, right
 
 
 @each("n_vectors", [0, 1, 3, 20])
@@ -141,3 +149,15 @@ def test_products_are_summed_in_the_same_pass(xp, n_rows, dtype, rng, limits):
     np.testing.assert_allclose(to_numpy(product), exact, rtol=rtol, atol=rtol)
     np.testing.assert_allclose(to_numpy(gram), exact.T @ exact, rtol=rtol, atol=rtol * (1 + n_rows))
     np.testing.assert_allclose(to_numpy(total), exact.sum(axis=0), atol=rtol * (1 + n_rows))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_products_fit_in_the_memory_of_the_rows(xp, rng, dtype):
+    A, matrix = rng.standard_normal((40_000, 20)), rng.standard_normal((20, 7))
+    rows, by = (xp.asarray(each, dtype=getattr(xp, dtype)) for each in (A.copy(), matrix))
+    product = linalg.times_in_place(rows, by)
+    assert product.dtype == rows.dtype
+    atol = 1e-5 if dtype == "float32" else 1e-12
+    np.testing.assert_allclose(to_numpy(product), A @ matrix, atol=atol)
+    if xp.__name__.endswith("numpy"):
+        assert np.shares_memory(product, rows)

@@ -14,14 +14,6 @@ def test_unfold_keeps_the_order_of_the_other_axes():
     )
 
 
-def test_fold_undoes_unfold(xp):
-    for shape in [(4, 3), (4, 3, 5), (2, 3, 4, 5), (3, 1, 2)]:
-        X = xp.asarray(np.random.default_rng(0).standard_normal(shape))
-        for mode in range(len(shape)):
-            again = tensor.fold(tensor.unfold(X, mode), mode, shape)
-            np.testing.assert_array_equal(to_numpy(again), to_numpy(X))
-
-
 def test_mode_dot_contracts_the_columns_of_the_matrix(xp, seed):
     rng = np.random.default_rng(seed)
     X, A = rng.standard_normal((3, 4, 5)), rng.standard_normal((2, 4))

@@ -197,5 +197,5 @@ def test_an_estimator_has_its_choice_shown():
 
     X = make_tensor_clusters(60, n_clusters=3, random_state=0).X
     model = AutoClustering(random_state=0).fit(X)
-    display = SelectionDisplay.from_estimator(model)
+    display = SelectionDisplay.from_estimator(model, X)
     assert str(model.n_clusters_) in display.ax_.get_title()

@@ -62,12 +62,7 @@ def draw_all(model, X, y):
     """Draw every display of a fitted model."""
     for name in DRAWN:
         make = getattr(plots, name).from_estimator
-        if name in ("CentroidDisplay", "ComponentDisplay", "ConvergenceDisplay"):
-            yield make(model)
-        elif name == "ConfusionDisplay":
-            yield make(model, X, y)
-        else:
-            yield make(model, X)
+        yield make(model, X, y) if name == "ConfusionDisplay" else make(model, X)
 
 
 def test_every_display_draws_the_real_estimator(real, digits):

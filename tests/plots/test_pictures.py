@@ -7,7 +7,6 @@ from tuckermix.plots.pictures import (
     montage,
     picture,
     picture_kind,
-    resized,
     scaled,
     squeezed_shape,
     value_range,
@@ -100,19 +99,6 @@ def test_curves_connect_and_rise_with_the_values():
     rising = drawn[0].argmax(axis=0)
     assert rising[0] > rising[-1]  # row 0 is the top
     assert (drawn[1].argmax(axis=0)[0]) < drawn[1].argmax(axis=0)[-1]
-
-
-@pytest.mark.parametrize("shape", [(20, 30), (31, 17), (40, 40, 3), (5, 100)])
-def test_shrinking_keeps_the_mean_and_the_bound(shape):
-    pictures = np.random.default_rng(0).random((2, *shape), dtype=np.float32)
-    small = resized(pictures, 10)
-    assert max(small.shape[1:3]) <= 10
-    np.testing.assert_allclose(small.mean(axis=(1, 2)), pictures.mean(axis=(1, 2)), atol=1e-5)
-
-
-def test_small_pictures_are_not_enlarged():
-    pictures = np.ones((2, 4, 5))
-    assert resized(pictures, 10) is pictures
 
 
 def test_montage_puts_every_tile_in_its_place():

@@ -24,5 +24,5 @@ def test_axes_are_made_only_where_none_are_given():
     import matplotlib.pyplot as plt
 
     _, ax = plt.subplots()
-    assert style.axes_for("it", ax, (3, 2)) is ax
-    assert style.axes_for("it", None, (3, 2)).figure.get_size_inches() == pytest.approx([3, 2])
+    assert style.Display()._axes(ax, (3, 2)) is ax
+    assert style.Display()._axes(None, (3, 2)).figure.get_size_inches() == pytest.approx([3, 2])

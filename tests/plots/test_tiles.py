@@ -126,13 +126,15 @@ def test_display_and_report_mean_the_same_members():
     pytest.importorskip("jinja2")
     from tuckermix import TuckerClustering
     from tuckermix.datasets import make_tensor_clusters
+    from tuckermix.plots.fitted import placed
     from tuckermix.report._samples import Subject, content
 
     X = make_tensor_clusters(90, (7, 6), 3, noise=4.0, random_state=0).X
     model = TuckerClustering(3, random_state=0).fit(X)
     display = MemberDisplay.from_estimator(model, X, n_members=14)
-    proba = model.predict_proba(X)
-    subject = Subject(model, X, model.labels_, proba, list(map(str, range(90))))
+    at = placed(model, X)
+    proba = at.proba
+    subject = Subject(model, X, model.labels_, proba, list(map(str, range(90))), at.places)
 
     def sureness(samples):  # which of equal ones come first is each page's own matter
         places = [np.flatnonzero((one == X).all(axis=(1, 2)))[0] for one in samples]

@@ -165,6 +165,38 @@ def volumes_path(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
+def spectra():
+    """Make 60 spectra of 120 bands with two peaks, at places that tell three kinds apart."""
+    rng, band, kinds = np.random.default_rng(0), np.arange(120.0), np.arange(60) % 3
+    peaks = [(30, 70), (45, 70), (45, 95)]
+    X = [sum(np.exp(-(((band - at) / 4) ** 2)) for at in peaks[kind]) for kind in kinds]
+    return np.array(X) + 0.02 * rng.normal(size=(60, 120))
+
+
+@pytest.fixture(scope="session")
+def spectra_path(spectra, tmp_path_factory):
+    from tuckermix.report import write_report
+
+    path = tmp_path_factory.mktemp("spectra") / "report.html"
+    write_report(path, TuckerClustering(3, random_state=0).fit(spectra), spectra, title="Spectra")
+    return path
+
+
+@pytest.fixture(scope="session")
+def table_path(tmp_path_factory):
+    """Write a report on a table of 90 rows of 7 columns, each row with a name."""
+    from tuckermix.report import write_report
+
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(3, 7))[np.arange(90) % 3] + 0.1 * rng.normal(size=(90, 7))
+    path = tmp_path_factory.mktemp("table") / "report.html"
+    model = TuckerClustering(3, random_state=0).fit(X)
+    names = [f"row {index}" for index in range(90)]
+    write_report(path, model, X, names=names, title="A table")
+    return path
+
+
+@pytest.fixture(scope="session")
 def many_path(tmp_path_factory):
     """Write a report on 10,000 samples in 60 clusters, of which 300 have pictures."""
     from tuckermix.report import write_report

@@ -1,6 +1,8 @@
 """The report as a person meets it: in a browser, on a phone, on paper."""
 
+import base64
 import csv
+import io
 import json
 import re
 from itertools import pairwise
@@ -286,7 +288,7 @@ def test_html_in_a_file_name_shows_as_text(open_page):
 
 
 def sureness(page):
-    notes = page.locator("#list .note").all_inner_texts()
+    notes = page.locator("#list .note").all_text_contents()
     return [int(re.search(r"(\d+) %", text)[1]) for text in notes]
 
 
@@ -313,7 +315,7 @@ def test_all_are_listed_sorted_and_found_by_name(open_page, model, samples):
 
 
 def test_similar_pictures_are_found(open_page, model, samples):
-    from tuckermix.report._samples import points_of
+    from tuckermix.plots.fitted import placed
 
     page = open_page()
     shown(page, "all")
@@ -323,7 +325,7 @@ def test_similar_pictures_are_found(open_page, model, samples):
     assert "digit-123.png" in page.locator("#like").text_content()
     found = [int(node.get_attribute("data-place")) for node in page.locator("#list .tile").all()]
     assert found[0] == 123
-    Z = points_of(model, samples[0])
+    Z = placed(model, samples[0]).places
     away = np.linalg.norm(Z - Z[123], axis=1)
     assert set(np.argsort(away)[1:4]) <= set(found[:16])
     assert np.corrcoef(np.arange(100), away[found[:100]])[0, 1] > 0.6
@@ -761,19 +763,91 @@ def test_nothing_moves_for_those_who_want_that(open_page, videos_path):
     wait_until_it_moves(page)
 
 
-def test_volumes_are_shown_by_their_slices(open_page, volumes_path):
-    page = open_page(path=volumes_path)
+@pytest.mark.parametrize("width", WIDTHS)
+def test_volumes_are_shown_by_their_slices(open_page, volumes_path, width):
+    page = open_page(width, volumes_path)
     first = page.locator(".tile img").first
     assert first.evaluate(SIZE) == [3 * 12 + 2, 12]  # three slices of 9 or 12 by 12, side by side
+    beside = page.locator(".cluster").first.locator(".tile")
+    tops = beside.evaluate_all("tiles => tiles.slice(0, 2).map((tile) => tile.offsetTop)")
+    assert tops[0] == tops[1]  # a phone has room for two
     page.locator(".tile").first.click()
-    assert page.locator("#v-picture img").evaluate(SIZE) == [3 * 12 + 2, 12]
-    assert page.locator("#v-player").is_hidden()
+    assert page.locator("#v-picture > img").evaluate(SIZE) == [3 * 12 + 2, 12]
     assert "middle slices of 9 × 12 × 12 voxels" in page.locator("#v-size").text_content()
+    # Below lie all slices along the first axis, of which the slider shows one.
+    page.locator("#v-frame").wait_for()
+    assert page.locator("#v-play").text_content() == "Play"
+    assert page.locator(".player label").inner_text() == "Slice"
+    for key, number in (("Home", 1), ("End", 9), ("ArrowLeft", 8)):
+        page.locator("#v-frame").focus()
+        page.keyboard.press(key)
+        assert page.locator("#v-number").text_content() == f"{number} of 9"
+        assert frame_shown(page) == number
+    assert page.locator("#v-picture").bounding_box()["width"] <= WIDTHS[width][0]
+    assert page.evaluate("document.documentElement.scrollWidth") == WIDTHS[width][0]
+    assert page.troubles == []
+
+
+def levels_drawn(image):
+    """Return how high the line of a curve is in each column, from its dark pixels."""
+    from PIL import Image
+
+    content = base64.b64decode(image.get_attribute("src").partition(",")[2])
+    with Image.open(io.BytesIO(content)) as drawn:
+        dark = 255.0 - np.asarray(drawn.convert("L"))
+    dark[dark < 100] = 0
+    rows = np.arange(len(dark))[:, None]
+    return -(rows * dark).sum(axis=0) / dark.sum(axis=0)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", WIDTHS)
-def test_passes_the_accessibility_check(open_page, snapshots_path, videos_path, width, scheme):
+def test_spectra_are_curves(open_page, spectra_path, spectra, width, scheme):
+    page = open_page(width, spectra_path, color_scheme=scheme)
+    assert "60 samples in 3 clusters" in page.locator("#lead").text_content()
+    for tile in page.locator(".cluster .tile").all()[:6]:
+        drawn, place = levels_drawn(tile.locator("img")), int(tile.get_attribute("data-place"))
+        at = np.linspace(0, 119, len(drawn))
+        expected = np.interp(at, np.arange(120), spectra[place])
+        assert np.corrcoef(drawn, expected)[0, 1] > 0.99
+    shown_as = "image => getComputedStyle(image).filter"
+    inverted = page.locator(".tile img").first.evaluate(shown_as) != "none"
+    assert inverted == (scheme == "dark")  # bright on dark at night
+    page.locator(".tile").first.click()
+    image = page.locator("#v-picture img")
+    assert image.evaluate(SIZE) == [192, 96]
+    assert 0.7 * WIDTHS[width][0] <= image.bounding_box()["width"] + 600 * (width == "desktop")
+    assert image.bounding_box()["width"] <= WIDTHS[width][0]
+    assert page.locator("#v-player").is_hidden()
+    page.keyboard.press("f")
+    near = [int(node.get_attribute("data-place")) for node in page.locator("#list .tile").all()]
+    assert len({place % 3 for place in near[:20]}) == 1  # of one kind
+    assert page.evaluate("document.documentElement.scrollWidth") == WIDTHS[width][0]
+    assert page.troubles == []
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_rows_of_a_table_are_curves_with_names(open_page, table_path, width):
+    page = open_page(width, table_path)
+    assert "90 samples in 3 clusters" in page.locator("#lead").text_content()
+    shown(page, "all")
+    page.locator("#order").select_option("name")
+    names = page.locator("#list .caption").all_text_contents()
+    assert names == [f"row {index}" for index in range(90)]
+    assert page.locator("#list .tile img").first.evaluate(SIZE) == [192, 96]
+    shown(page, "map")
+    page.locator("#field").focus()
+    page.keyboard.press("ArrowRight")
+    assert page.locator("#hovered").text_content().startswith("row ")
+    assert page.evaluate("document.documentElement.scrollWidth") == WIDTHS[width][0]
+    assert page.troubles == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", WIDTHS)
+def test_passes_the_accessibility_check(
+    open_page, snapshots_path, videos_path, volumes_path, spectra_path, width, scheme
+):
     axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="no axe")
 
     def check(page, **options):
@@ -793,10 +867,12 @@ def test_passes_the_accessibility_check(open_page, snapshots_path, videos_path, 
     check(page, context="#viewer")
     page.keyboard.press("m")
     check(page, context="#mover")
-    page = open_page(width, videos_path, color_scheme=scheme, reduced_motion="reduce")
-    page.locator(".tile").first.click()
-    page.locator("#v-play").wait_for()
-    check(page, context="#viewer")
+    for path in (videos_path, volumes_path):
+        page = open_page(width, path, color_scheme=scheme, reduced_motion="reduce")
+        page.locator(".tile").first.click()
+        page.locator("#v-play").wait_for()
+        check(page, context="#viewer")
+    check(open_page(width, spectra_path, color_scheme=scheme, reduced_motion="reduce"))
 
 
 def test_everything_is_reached_by_keyboard(open_page, photos_path):

@@ -1,6 +1,7 @@
 from dataclasses import replace
 
 import numpy as np
+from tests.cases import each
 
 from tuckermix.report import _content
 
@@ -34,12 +35,43 @@ def test_confusion_of_one_class_in_many_clusters_counts_each_sample():
 def test_figures_that_are_not_known_are_left_out(samples, model):
     from tuckermix.summary import summarize_fit
 
-    summary = summarize_fit(model, samples[0], model.predict_proba(samples[0]))
-    rows = {name: note for name, _, note in _content.facts(summary)}
-    assert rows["Samples"] == "each of shape 8 × 8"
+    summary = summarize_fit(model, samples[0], model.predict_proba(samples[0]), seconds=1.0)
+    rows = {name: (value, note) for name, value, note in _content.facts(summary)}
+    assert rows["samples"] == ("400 of shape 8 × 8", "")
+    assert "components, core" in rows["clusters"][1]
+    assert "iterations, stopped by" in rows["clusters"][1]
+    assert rows["variance explained"][0].endswith("%")
     several = replace(summary, ranks=None, variance_explained=None, gap=None, n_iter=None)
-    fewer = {name for name, *_ in _content.facts(several)}
-    assert rows.keys() - fewer == {"Ranks", "Variance explained", "Optimality gap", "Iterations"}
+    fewer = {name: note for name, _, note in _content.facts(several)}
+    assert rows.keys() - fewer.keys() == {"variance explained", "optimality gap"}
+    assert fewer["clusters"] == ""
+
+
+def test_a_chart_falls_with_its_numbers():
+    drawn = _content.chart("Cost", [0, 1, 2], [1.1335e8, 1.1315e8, 1.1312e8])
+    heights = [y for _, y in drawn["points"]]
+    assert heights[0] == 1
+    assert heights[-1] == 0
+    assert heights == sorted(heights, reverse=True)
+    assert drawn["table"][0] == ("0", "1.1335e+08")
+    assert drawn["x_ticks"] == [(0.0, "0"), (0.5, "1"), (1.0, "2")]
+    assert [text for _, text in drawn["y_ticks"]][::4] == ["1.1312e+08", "1.1335e+08"]
+    drawn = _content.chart("Gap", [0, 1], [1e-3, 1e-12], log=True)
+    assert {"1e-12", "1e-3"} <= {text for _, text in drawn["y_ticks"]}
+
+
+@each("values", [[5.0], [5.0, 5.0], [0.0, 0.0], [1e-16, 0.0], [1e200, 1.0]])
+@each("log", [False, True])
+def test_a_chart_of_anything_stays_inside(values, log):
+    drawn = _content.chart("Gap", range(len(values)), values, log=log)
+    places = [place for key in ("x_ticks", "y_ticks") for place, _ in drawn[key]]
+    places = np.concatenate([places, *drawn["points"]])
+    assert ((places >= 0) & (places <= 1)).all()
+
+
+def test_a_chart_leaves_out_what_is_unknown():
+    assert _content.chart("Gap", [0, 1], [np.nan, np.nan]) is None
+    assert len(_content.chart("Gap", [0, 1, 2], [np.nan, 1.0, 2.0])["points"]) == 2
 
 
 def test_the_snippet_of_a_pipeline(model):

@@ -94,6 +94,17 @@ def test_samples_of_several_views_are_laid_side_by_side(kind, n_views):
         assert picture.shape == (-(-n_views // 3) * (high + 1) - 1, 3 * (wide + 1) - 1)
 
 
+@pytest.mark.parametrize("shape", [(20, 30), (31, 17), (40, 40, 3), (5, 100)])
+def test_shrinking_keeps_the_mean_and_the_bound(shape):
+    y, x = np.mgrid[: shape[0], : shape[1]] / 10
+    picture = (128 + 100 * np.sin(x + 2 * y)).astype(np.uint8)
+    picture = np.stack([picture] * 3, axis=-1) if len(shape) == 3 else picture
+    small = np.asarray(thumbnail(picture, 10))
+    assert max(small.shape[:2]) <= 10
+    np.testing.assert_allclose(small.mean(), picture.mean(), atol=6)
+    assert np.asarray(thumbnail(picture[:4, :5], 10)).shape[:2] == (4, 5)  # never enlarged
+
+
 def test_small_pictures_keep_each_pixel():
     picture = np.random.default_rng(0).integers(0, 256, (9, 7), dtype=np.uint8)
     np.testing.assert_array_equal(opened(address(picture)), picture)
@@ -111,7 +122,7 @@ def test_bytes_are_kept_to(photos):
 def test_the_sheet_holds_each_picture_where_it_says(photos):
     files = sorted(photos.iterdir())[:7]
     drawn = list(Pictures(np.zeros((7, 8, 8, 3)), "colour", files).drawn(range(7), 200))
-    sheet = sprite_sheet([thumbnail(one) for one in drawn])
+    sheet = sprite_sheet([thumbnail(one, 64) for one in drawn])
     whole = np.asarray(opened(sheet.address).convert("RGB")).astype(float)
     assert whole.shape[:2] == (sheet.rows * sheet.tile[1], sheet.columns * sheet.tile[0])
     for place, (wide, high) in enumerate(sheet.sizes):

@@ -137,12 +137,13 @@ def test_the_new_page_shows_names_and_keeps_what_was_set_aside(walked, applied, 
 def test_pictures_are_served_from_their_files(walked, browser):
     """The server of `tuckermix open` sends pictures from their files, sharp."""
     from tuckermix.cli import _earlier
-    from tuckermix.cli.export import files_of
     from tuckermix.cli.open import ReportServer
+    from tuckermix.report import files_below
 
     result = walked[0]
     text = (result / "report.html").read_text()
-    with ReportServer(text, files_of(_earlier.read_results(result))) as server:
+    earlier = _earlier.read_results(result)
+    with ReportServer(text, files_below(earlier.roots, earlier.names)) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         try:

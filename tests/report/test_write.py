@@ -10,7 +10,9 @@ import pytest
 from PIL import Image
 
 from tuckermix.clustering import TuckerClustering
+from tuckermix.plots.style import COLOURS
 from tuckermix.report import render_report, write_report
+from tuckermix.report._write import style
 
 pytest.importorskip("jinja2")
 pytest.importorskip("PIL")
@@ -30,7 +32,7 @@ def test_user_strings_are_escaped(report_path):
 
 def test_overview_tells_what_was_done(report_path):
     text = report_path.read_text()
-    for word in ("Variance explained", "Optimality gap", "NMI", "Accuracy", "1.2 s", "5 clusters"):
+    for word in ("ariance explained", "ptimality gap", "NMI", "accuracy", "1.2 s", "5 clusters"):
         assert word in text
 
 
@@ -39,13 +41,13 @@ def test_small_data_need_no_more_than_they_have():
     model = TuckerClustering(2, random_state=0).fit(X)
     text = render_report(model, X)
     assert text.count("<article") == 2
-    assert "Accuracy" not in text
+    assert "accuracy" not in text
 
 
 @pytest.mark.parametrize(
     ("shape", "size"),
     [
-        ((9,), (64, 32)),
+        ((9,), (192, 96)),
         ((6, 7), (7, 6)),
         ((6, 7, 3), (7, 6)),
         ((5, 6, 7), (23, 6)),
@@ -94,6 +96,11 @@ def test_the_policy_allows_this_style_and_this_script_only(report_path):
         assert rules[f"{tag}-src"] == f"'sha256-{digest}'"
     assert not re.search(r"<[^>]+\s(?:style|on[a-z]+)=", text)  # a policy without exceptions
     assert text.index("Content-Security-Policy") < text.index("<title>")
+
+
+def test_clusters_have_the_colours_of_the_displays():
+    found = dict(re.findall(r"--(c\d): (#\w+);", style().partition("@media")[0]))
+    assert found == {f"c{place}": colour for place, colour in enumerate(COLOURS)}
 
 
 def test_classes_that_are_no_text_stay_apart():

@@ -14,6 +14,7 @@ from tuckermix.datasets import make_dynamic_textures
 from tuckermix.features.registry import TEXTURE
 from tuckermix.selection.candidates import built_in_candidates, is_image, is_video
 from tuckermix.selection.shared import PART, Features
+from tuckermix.selection.views import looks_of
 
 
 @pytest.fixture
@@ -41,6 +42,15 @@ def test_all_is_what_there_is_and_the_network():
 def test_photographs_are_enlarged_more_than_grey_images(shape, side):
     for _, candidate in built_in_candidates(shape, "network"):
         assert candidate[0].size == side
+
+
+@pytest.mark.parametrize(
+    ("shape", "side"), [((32, 32), None), ((64, 90), None), ((128, 90, 3), 64)]
+)
+def test_wavelets_see_large_images_shrunk(shape, side):
+    for name, candidate in built_in_candidates(shape, "scattering"):
+        for look in looks_of(candidate):
+            assert look.transformers[0].size == side, name
 
 
 @pytest.mark.parametrize("shape", [(40,), (8, 8), (28, 10)])

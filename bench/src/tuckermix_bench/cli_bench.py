@@ -31,8 +31,27 @@ Examples:
   tuckermix bench --method mymethod:MyClustering --rows table5 --runs 5 --csv places.csv
 """
 
-_method = options.within("A method of your own")
-"""What goes with --method."""
+_method, _tables = options.within("A method of your own"), options.within("Running the tables")
+"""What goes with --method, and how rows of the tables are computed."""
+
+
+class Running(options.Group):
+    """How rows of the tables are computed: what `reproduce` and `bench` both take."""
+
+    data: Annotated[
+        Path | None, _tables(help="Folder of the datasets; else what TUCKERMIX_DATA names.")
+    ]
+    runs: Annotated[int | None, _tables(min=1, help="Draws of a row; else as many as it has.")]
+    quick: Annotated[
+        bool, _tables("--quick", help="Miniature tables on open data, in little time.")
+    ] = False
+    jobs: Annotated[
+        int | None, _tables(min=0, help="Processes; else one per core. 0: no further process.")
+    ]
+    time_limit: Annotated[float | None, _tables(help="Seconds after which a run is given up.")]
+    retry_failed: Annotated[
+        bool, _tables("--retry-failed", help="Try runs again that failed before.")
+    ] = False
 
 
 class Own(options.Group):
@@ -88,7 +107,7 @@ def bench(
     n_clusters: Annotated[int, typer.Option("--n-clusters", "-k", min=2, help="Clusters.")] = 10,
     *,
     own: Own,
-    running: options.Running,
+    running: Running,
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
 ) -> int:
@@ -153,7 +172,7 @@ def _times(n_samples: int, n_clusters: int, *, as_json: bool, quiet: bool) -> in
     return 0
 
 
-def _places(given: Own, running: options.Running, *, as_json: bool, quiet: bool) -> int:
+def _places(given: Own, running: Running, *, as_json: bool, quiet: bool) -> int:
     """Run the methods, print where they stand, and return the exit code."""
     from tuckermix_bench.cli_reproduce import show_progress, split_methods, summary_line
     from tuckermix_bench.places import PLACES_DB, benchmark, own_method, places_csv
@@ -203,18 +222,14 @@ def _values(result: Benchmark, names: list[str]) -> dict[str, object]:
     from tuckermix_bench.places import PLACES_VERSION, place_line
 
     metrics = dict.fromkeys(one.metric for one in result.places)
-    facts = ("method", "table", "row", "run", "status", "error")
+    facts = {name: name for name in ("method", "table", "row", "run", "status", "error")}
+    facts["table"] = "experiment"
     return {
         "schema_version": PLACES_VERSION,
         "tuckermix": __version__,
         "places": [place_line(one) for one in result.places],
         "summary": {name: {one: result.tally(name, one) for one in metrics} for name in names},
-        "failures": [
-            dict(
-                zip(facts, (one.method, *one.key[1:3], one.run, one.status, one.error), strict=True)
-            )
-            for one in result.failures
-        ],
+        "failures": [{fact: one[name] for fact, name in facts.items()} for one in result.failures],
         "missing": list(result.report.absent),
         "older": result.older,
     }

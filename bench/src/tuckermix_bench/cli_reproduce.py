@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
+from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,6 +19,7 @@ from tuckermix.cli._console import (
     visible,
 )
 from tuckermix_bench import render, runner
+from tuckermix_bench.cli_bench import Running
 from tuckermix_bench.methods import METHODS
 from tuckermix_bench.runner import DEFAULT_DB, Cost, Progress, RunReport, progress_line
 from tuckermix_bench.tables import EXPERIMENTS, FIGURES
@@ -26,25 +28,10 @@ SHOW = "show"
 NAMES = [*EXPERIMENTS, *FIGURES, "all"]
 SECONDS_BETWEEN_LINES = 5.0
 
-# The targets are arguments, not commands, so the whole sub-app is its callback. Groups stop reading
-# options at the first argument unless told otherwise.
-app = typer.Typer(
-    add_completion=False,
-    invoke_without_command=True,
-    context_settings={"allow_interspersed_args": True},
-)
-
 
 def add_to(program: typer.Typer) -> None:
     """Add the command to the program `tuckermix`."""
-    program.add_typer(app, name="reproduce", cls=options.GroupedTargets)
-
-
-def _clock(seconds: float) -> str:
-    """Write a duration as 1:02:03."""
-    minutes, second = divmod(int(seconds), 60)
-    hour, minute = divmod(minutes, 60)
-    return f"{hour}:{minute:02d}:{second:02d}"
+    program.command(cls=options.GroupedCommand)(reproduce)
 
 
 def show_progress(quiet: bool = False) -> Callable[[Progress], None]:
@@ -70,7 +57,7 @@ def summary_line(report: RunReport) -> str:
         text += f", {report.missing} lack their data"
     if report.left:
         text += f", {report.left} are left for the next run"
-    return f"{text}; {_clock(report.seconds)} in all. Records: {report.db}"
+    return f"{text}; {timedelta(seconds=int(report.seconds))} in all. Records: {report.db}"
 
 
 def _plan_text(costs: Iterable[Cost]) -> str:
@@ -89,7 +76,6 @@ def split_methods(value: str | None) -> list[str] | None:
     return None if value is None else [name.strip() for name in value.split(",") if name.strip()]
 
 
-@app.callback()
 @options.grouped
 def reproduce(
     targets: Annotated[
@@ -139,7 +125,7 @@ def reproduce(
         typer.Option(help="Folder for the tables in Markdown and as CSV, and for figures."),
     ] = None,
     *,
-    running: options.Running,
+    running: Running,
 ) -> None:
     """Compute the paper's tables and figures; `reproduce show` renders what is stored.
 

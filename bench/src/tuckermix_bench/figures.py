@@ -6,13 +6,14 @@ import io
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import fmean
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
 from tuckermix._files import atomic_paths
-from tuckermix._records import Record
-from tuckermix_bench.store import OK, RunRecord
+from tuckermix_bench.store import RunRecord
 from tuckermix_bench.summaries import mean_of, scores_of, standard_error
 from tuckermix_bench.tables import LIBRARIES, PAPER, Figure
 
@@ -42,7 +43,7 @@ def figure_records(
     figure: Figure, records: Iterable[RunRecord], *, profile: str = PAPER
 ) -> list[RunRecord]:
     """Return the records that a figure shows, in its own order, as far as they are computed."""
-    found = {record.key: record for record in records if record.status == OK}
+    found = {record.key: record for record in records if record.status == "ok"}
     keys = [
         (profile, figure.experiment, row, method, 0)
         for row in figure.rows
@@ -51,52 +52,31 @@ def figure_records(
     return [found[key] for key in keys if key in found]
 
 
-@dataclass(frozen=True)
-class Point(Record):
-    """A point of a curve.
-
-    Attributes
-    ----------
-    curve : str
-        What changes along it.
-    at : float
-        Where the point lies.
-    method : str
-        The column.
-    runs : int
-        The runs behind the means.
-    accuracy, error, seconds : float
-        Mean accuracy, its standard error (0 for a single run), and mean processor time of a fit.
-    """
-
-    curve: str
-    at: float
-    method: str
-    runs: int
-    accuracy: float
-    error: float
-    seconds: float
-
-
 def curve_points(
     figure: Figure, records: Iterable[RunRecord], *, profile: str = PAPER
-) -> list[Point]:
-    """Return the points of all curves of a table, in its own order, as far as they are computed."""
+) -> list[SimpleNamespace]:
+    """Return the points of all curves of a table, in its own order, as far as they are computed.
+
+    A point knows its `curve`, which is what changes along it, where it lies `at`, its `method`,
+    the number of `runs`, the mean `accuracy` over them, its standard `error` (0 for a single run),
+    and the mean of `seconds` of processor time.
+    """
     records, points = list(records), []
     for row in LIBRARIES[profile][figure.experiment].rows:
         for method in figure.methods:
             key = (profile, figure.experiment, row.name, method)
-            mine = [one for one in records if one.key[:4] == key and one.status == OK]
+            mine = [one for one in records if one.key[:4] == key and one.status == "ok"]
             scores = list(scores_of(mine, "AC").values())
             if row.on is not None and scores:
-                error = standard_error(scores) or 0.0
-                seconds = mean_of(one.cpu_seconds for one in mine) or 0.0
-                mean = sum(scores) / len(scores)
-                points.append(Point(*row.on, method, len(scores), mean, error, seconds))
+                point = SimpleNamespace(method=method, runs=len(scores), accuracy=fmean(scores))
+                point.curve, point.at = row.on
+                point.error = standard_error(scores) or 0.0
+                point.seconds = mean_of(one.cpu_seconds for one in mine) or 0.0
+                points.append(point)
     return points
 
 
-def _curves(canvas: Any, points: list[Point]) -> None:
+def _curves(canvas: Any, points: list[SimpleNamespace]) -> None:
     """Draw accuracy above time, one column per curve, one line per method."""
     names = list(dict.fromkeys(point.curve for point in points))
     methods = list(dict.fromkeys(point.method for point in points))

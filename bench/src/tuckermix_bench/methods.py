@@ -39,9 +39,8 @@ def declared(kind: str) -> dict[str, dict[str, Any]]:
 
 ROLES = ("paper", "ours", "orientation", "extra")
 
-CHEAP, MODERATE, LONG = 0, 1, 2
-"""The order in which columns are filled: below a second, seconds, and up to minutes a cell."""
 COSTS = ("cheap", "moderate", "long")
+"""The order in which columns are filled: below a second, seconds, and up to minutes per cell."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +54,8 @@ class Method(Record):
     factory : str or callable
         "module:Class" of an estimator that takes ``n_clusters`` and ``random_state``, or a function
         ``factory(n_clusters, ranks, seed, **settings)``, or "module:function" of one, that returns
-        an object with ``fit(X)`` and ``labels_``. For several processes the function must be
+        an object whose ``fit(X)`` gives it ``labels_``, or returns what has them. For several
+        processes the function must be
         importable by its name.
     takes_ranks : bool, default=False
         Whether an estimator named by its path is also given ``ranks``.
@@ -106,7 +106,7 @@ class Method(Record):
     takes_start: bool = False
     settings: Mapping[str, Any] = field(default_factory=dict)
     quick_settings: Mapping[str, Any] = field(default_factory=dict)
-    cost: int = MODERATE
+    cost: int = 1
     role: str = "extra"
     runs: int | None = None
     variant_of: str = ""
@@ -126,10 +126,9 @@ class Method(Record):
         if self.view:
             check_option(self.view, "view", "Method", VIEWS)
 
-    def runs_in(self, asked: int) -> int:
-        """Return the number of runs in a row that asks for so many; a single run stays one."""
-        # A row of a single run has nothing that changes from run to run.
-        return asked if asked == 1 or self.runs is None else max(asked, self.runs)
+
+class MethodError(Exception):
+    """What went wrong in a method, in words for its user."""
 
 
 METHODS: dict[str, Method] = {}
@@ -230,25 +229,12 @@ VIEWS: dict[str, Callable[[np.ndarray, int], np.ndarray]] = {
 """What columns can be given of the samples: functions of samples and seed."""
 
 
-class Fitted:
-    """What a function fits to samples, with the interface of the other columns.
+def fitted_by(function: Callable[..., Any]) -> SimpleNamespace:
+    """Make a column of a function that fits samples and returns what has ``labels_``.
 
-    Parameters
-    ----------
-    function : callable
-        Takes the samples, and the true classes where the column uses them; returns what has
-        ``labels_`` and, where it knows them, ``n_iter_``, ``stop_reason_`` and ``failure_``.
+    It takes the samples, and the true classes where the column uses them.
     """
-
-    def __init__(self, function: Callable[..., Any]) -> None:
-        self.function = function
-
-    def fit(self, X: np.ndarray, *truth: np.ndarray) -> Fitted:
-        """Call the function, and keep what it says."""
-        found = self.function(X, *truth)
-        for name in ("labels_", "n_iter_", "stop_reason_", "failure_"):
-            setattr(self, name, getattr(found, name, None))
-        return self
+    return SimpleNamespace(fit=function)
 
 
 def one_start(n_clusters: int, ranks: Any, seed: int, **settings: Any) -> Any:
@@ -263,7 +249,7 @@ def one_start(n_clusters: int, ranks: Any, seed: int, **settings: Any) -> Any:
         model.labels_ = last.fit(model.memberships_).labels_
         return model
 
-    return Fitted(fit)
+    return fitted_by(fit)
 
 
 def neighbor_spectral(n_clusters: int, ranks: Any, seed: int) -> Any:
@@ -298,7 +284,7 @@ def umap_kmeans(n_clusters: int, ranks: Any, seed: int) -> Any:
         rows = reducer.fit_transform(pixels(X))
         return KMeans(n_clusters, n_init=10, random_state=seed).fit(rows)
 
-    return Fitted(fit)
+    return fitted_by(fit)
 
 
 def hdbscan(n_clusters: int, ranks: Any, seed: int) -> Any:
@@ -328,12 +314,12 @@ def our_labels_on_mm(n_clusters: int, ranks: Any, seed: int, **settings: Any) ->
         model = MultiplicativeNMF(count, random_state=seed, **settings).fit(X)
         return _graph_labels(model.memberships_, n_clusters, seed)
 
-    return Fitted(fit)
+    return fitted_by(fit)
 
 
 def our_labels_on_pca(n_clusters: int, ranks: Any, seed: int) -> Any:
     """Build our labels on whitened principal components, as many as our model has."""
-    return Fitted(lambda X: _graph_labels(whitened(X, seed, 2 * n_clusters), n_clusters, seed))
+    return fitted_by(lambda X: _graph_labels(whitened(X, seed, 2 * n_clusters), n_clusters, seed))
 
 
 def ours_on_scattering(n_clusters: int, ranks: Any, seed: int, *, log: bool = False) -> Any:
@@ -341,7 +327,7 @@ def ours_on_scattering(n_clusters: int, ranks: Any, seed: int, *, log: bool = Fa
     from tuckermix.clustering import TuckerClustering
 
     model = TuckerClustering(n_clusters, random_state=seed)
-    return Fitted(lambda X: model.fit(scattering(X, log=log)))
+    return fitted_by(lambda X: model.fit(scattering(X, log=log)))
 
 
 def searched_drcc(
@@ -359,7 +345,7 @@ def searched_drcc(
         )
         return max(tried, key=lambda model: clustering_accuracy(y, model.labels_))
 
-    return Fitted(fit)
+    return fitted_by(fit)
 
 
 def select_methods(names: Iterable[str]) -> list[Method]:
@@ -392,11 +378,14 @@ def build(
     Returns
     -------
     estimator : object
-        With ``fit(X)`` and, afterwards, ``labels_``.
+        With ``fit(X)``, after which it, or what is returned, has ``labels_``.
     """
-    factory = method.factory
-    made: Any = _imported(factory) if isinstance(factory, str) else factory
-    named_class = isinstance(factory, str) and inspect.isclass(made)
+    made: Any = method.factory
+    named_class = False
+    if isinstance(method.factory, str):
+        module, _, name = method.factory.partition(":")
+        made = getattr(importlib.import_module(module), name)
+        named_class = inspect.isclass(made)
     if named_class:
         given = {"ranks": ranks} if method.takes_ranks else {}
         number = "auto" if method.finds_number else n_clusters
@@ -406,23 +395,12 @@ def build(
     if not method.view:
         return estimator
     look = VIEWS[method.view]
-    return Fitted(lambda X: estimator.fit(look(X, seed)))
+    return fitted_by(lambda X: estimator.fit(look(X, seed)))
 
 
-def _imported(path: str) -> Any:
-    """Return what "module:name" stands for."""
-    module, _, name = path.partition(":")
-    return getattr(importlib.import_module(module), name)
-
-
-def _register_declared() -> None:
-    """Register the declared columns; one that is like another takes its facts."""
-    columns = declared("columns")
-    for name, own in columns.items():
-        facts = columns.get(own.get("like", ""), {}) | own
-        facts.pop("like", None)
-        facts["cost"] = COSTS.index(facts.get("cost", "moderate"))
-        register_method(Method(name, **facts))
-
-
-_register_declared()
+_columns = declared("columns")
+for _name, _own in _columns.items():
+    # A column that is like another takes its facts.
+    _facts = _columns.get(_own.pop("like", ""), {}) | _own
+    _facts["cost"] = COSTS.index(_facts.get("cost", "moderate"))
+    register_method(Method(_name, **_facts))

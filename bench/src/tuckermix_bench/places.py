@@ -20,8 +20,8 @@ import os
 import sys
 import traceback
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import ExitStack, redirect_stdout
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, redirect_stdout
 from dataclasses import dataclass, replace
 from functools import partial, reduce
 from importlib.machinery import PathFinder
@@ -37,10 +37,18 @@ from tuckermix._files import csv_text
 from tuckermix._names import VIEWS
 from tuckermix._records import Record
 from tuckermix._validation import check_option
-from tuckermix_bench.methods import METHODS, Fitted, Method, pixels, register_method, scattering
+from tuckermix_bench.methods import (
+    METHODS,
+    Method,
+    MethodError,
+    fitted_by,
+    pixels,
+    register_method,
+    scattering,
+)
 from tuckermix_bench.runner import RunReport, published_records, run_cells
-from tuckermix_bench.store import OK, RunRecord, Store, read_records
-from tuckermix_bench.summaries import ALONE, SHOWN, VERDICTS, Place, is_rival, outdated, place
+from tuckermix_bench.store import RunRecord, Store, read_records
+from tuckermix_bench.summaries import SHOWN, VERDICTS, Place, is_rival, outdated, place
 from tuckermix_bench.tables import LIBRARIES, PAPER, QUICK, Experiment, cells_of, source_of
 
 NUMBERS = ("n_clusters", "n_components", "k")
@@ -147,41 +155,37 @@ class OwnMethod(Record):
     folder: str
     source: str
 
-    def __call__(self, n_clusters: int, ranks: Any, seed: int) -> Fitted:
-        """Import the method and make it ready; what goes wrong becomes the outcome of the run."""
-        try:
-            with redirect_stdout(sys.stderr):  # results go to stdout, and nothing else
-                cluster, rows = clusterer(self._imported(), n_clusters, seed)
-        except (Exception, SystemExit) as error:
-            return Fitted(partial(self._failed, error))
-        return Fitted(partial(self._labelled, cluster, rows))
-
-    def _imported(self) -> Any:
-        if self.folder not in sys.path:
-            sys.path.insert(0, self.folder)
-        return reduce(getattr, self.wanted.split("."), importlib.import_module(self.module))
+    def __call__(self, n_clusters: int, ranks: Any, seed: int) -> SimpleNamespace:
+        """Import the method and make it ready."""
+        with self._explained():
+            if self.folder not in sys.path:
+                sys.path.insert(0, self.folder)
+            found = reduce(getattr, self.wanted.split("."), importlib.import_module(self.module))
+            cluster, rows = clusterer(found, n_clusters, seed)
+        return fitted_by(partial(self._labelled, cluster, rows))
 
     def _labelled(self, cluster: Cluster, rows: bool, X: np.ndarray) -> SimpleNamespace:
-        """Cluster samples; an error is kept, not raised."""
+        """Cluster samples."""
         flat = self.view == "pixels" or (rows and self.view != "tensors")
-        try:
-            with redirect_stdout(sys.stderr):
-                seen = scattering(X, log=True) if self.view == "scattering" else X
-                found = cluster(pixels(seen) if flat else seen)
+        with self._explained():
+            seen = scattering(X, log=True) if self.view == "scattering" else X
+            found = cluster(pixels(seen) if flat else seen)
             return SimpleNamespace(labels_=checked_labels(found, len(X)))
-        except (Exception, SystemExit) as error:
-            return self._failed(error, X)
 
-    def _failed(self, error: BaseException, X: np.ndarray) -> SimpleNamespace:
-        """Say what went wrong, and in which line of the user's file."""
-        frames = traceback.extract_tb(error.__traceback__)
-        lines = [one.lineno for one in frames if self.source and one.filename == self.source]
-        where = f" ({Path(self.source).name}, line {lines[-1]})" if lines else ""
-        text = f"{type(error).__name__}: {' '.join(str(error).split())}{where}"
-        if isinstance(error, SystemExit):
-            text = f"The method ended the program by sys.exit.{where}"
-        labels = np.zeros(len(X), dtype=int)
-        return SimpleNamespace(labels_=labels, stop_reason_="failed", failure_=text)
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        """Say what goes wrong in the method, and in which line of the user's file."""
+        try:
+            with redirect_stdout(sys.stderr):  # results go to stdout, and nothing else
+                yield
+        except (Exception, SystemExit) as error:
+            frames = traceback.extract_tb(error.__traceback__)
+            lines = [one.lineno for one in frames if self.source and one.filename == self.source]
+            where = f" ({Path(self.source).name}, line {lines[-1]})" if lines else ""
+            text = f"{type(error).__name__}: {' '.join(str(error).split())}{where}"
+            if isinstance(error, SystemExit):
+                text = f"The method ended the program by sys.exit.{where}"
+            raise MethodError(text) from error
 
 
 def checked_labels(found: Any, n_samples: int) -> np.ndarray:
@@ -433,7 +437,7 @@ class Benchmark(Record):
         """
         mine = [one for one in self.places if (one.method, one.metric) == (method, metric)]
         verdicts = Counter(one.verdict for one in mine)
-        ranks = [one.rank for one in mine if one.verdict != ALONE]
+        ranks = [one.rank for one in mine if one.verdict != "alone"]
         ahead = Counter(name for one in mine for name in one.winners)
         return {
             "rows": len(mine),
@@ -538,7 +542,7 @@ def benchmark(
             known.callback(METHODS.pop, method.name)
         names = [method.name for method in own]
         cells = cells_of(tables, runs=runs, methods=[*names, *together], profile=profile)
-        with Store(db) as store, store.writing():
+        with Store(db) as store:
             report = run_cells(cells, store, **running)
             keys = {cell.key: cell.digest for cell in cells}
             here = [one for one in store.records() if keys.get(one.key) == one.digest]
@@ -565,5 +569,5 @@ def benchmark(
         for name, metric in ((name, metric) for name in names for metric in SHOWN):
             one = place(found.get(name, []), rivals, metric)
             places += [] if one is None else [one]
-    failures = [one for one in here if one.method in names and one.status != OK]
+    failures = [one for one in here if one.method in names and one.status != "ok"]
     return Benchmark(tuple(places), tuple(failures), len(older), report)

@@ -14,17 +14,13 @@ from pathlib import Path
 from tuckermix._files import csv_text, write_text
 from tuckermix._records import Record
 from tuckermix_bench.figures import draw_figure, save_figure
-from tuckermix_bench.methods import METHODS
+from tuckermix_bench.methods import DECLARED, METHODS
 from tuckermix_bench.runner import DEFAULT_DB
-from tuckermix_bench.store import Store, records_csv
+from tuckermix_bench.store import read_store, records_csv
 from tuckermix_bench.summaries import (
-    BEHIND,
-    FIRST,
     METRICS,
     SHOWN,
-    SINGLE,
     STANDARD_ERRORS,
-    TIED,
     CellSummary,
     Place,
     RowSummary,
@@ -37,33 +33,9 @@ from tuckermix_bench.summaries import (
 )
 from tuckermix_bench.tables import PAPER, PAPERS_OWN, QUICK, Experiment, resolve_targets
 
-LEGEND = (
-    "Each cell: mean over the runs, (variance; number of runs), the paper's mean (variance), and "
-    "the difference where the data are the paper's. All methods see the same draws and are "
-    "compared on those that both have. Bold: first, more than two standard errors of the paired "
-    "difference ahead of every rival; bold with =: tied first, no rival is so far ahead. Single "
-    "runs and variants of a column are not marked."
-)
-OLDER = (
-    "{} records belong to other draws or settings than the table asks for now. They are shown, but "
-    "not compared with the others; `tuckermix reproduce` computes them again."
-)
-SPLIT_NOTE = (
-    '"Full set": the row needs more than the part of the data that is kept for reports. The share '
-    "of its images that belong to the part for choices stands beside it."
-)
-VERDICT_NOTE = (
-    f'"{FIRST}": more than two standard errors of the paired difference ahead of every rival; '
-    f'"{BEHIND}": a rival is so far ahead; "{TIED}": neither; "{SINGLE}": no standard error, '
-    "nothing decided. Variants of a column and bounds that know the true classes are no rivals, "
-    "nor are our own columns of each other."
-)
-MEASURES = {
-    "AC": "Accuracy (AC)",
-    "NMI": "Normalised mutual information (NMI)",
-    "ARI": "Adjusted Rand index (ARI)",
-}
-MARKS = {FIRST: "*", TIED: "=", "": " "}
+WORDS = DECLARED["words"]
+"""What the pages say of all tables alike."""
+MARKS = {"first": "*", "tied first": "=", "": " "}
 GOOD_SHARE = 0.9
 """Of the ARI at the true number of clusters: this share is good where the number is open."""
 Lines = list[list[str]]
@@ -148,7 +120,7 @@ def markdown_table(header: Sequence[str], lines: Iterable[Sequence[str]]) -> lis
 def _score_cell(cell: CellSummary, metric: str) -> str:
     """Print a mean, marked by how it stands, and the smaller lines below it."""
     mean, paper = cell.mean(metric), cell.papers.get(metric)
-    marked = {FIRST: "**{}**", TIED: "**{}** ="}.get(cell.standing(metric), "{}")
+    marked = {"first": "**{}**", "tied first": "**{}** ="}.get(cell.standing(metric), "{}")
     lines = [marked.format(_number(mean) or "–")]
     if (variance := cell.variance(metric)) is not None:
         lines.append(f"({variance:.3e}; {cell.done})")
@@ -253,15 +225,15 @@ def table_markdown(summary: TableSummary) -> str:
 
     titles = ["", *map(_row_title, summary.rows)]
     lines = [f"# {summary.title}", "", *([summary.note, ""] if summary.note else [])]
-    lines += [*_number_lines(summary), LEGEND, ""]
+    lines += [*_number_lines(summary), WORDS["cells"], ""]
     if any(row.seen for row in summary.rows):
-        lines += [SPLIT_NOTE, ""]
+        lines += [WORDS["full set"], ""]
     known = {
         metric for row in summary.rows for cell in row.cells.values() for metric in cell.scores
     }
     for metric in (name for name in SHOWN if name in METRICS or name in known):
         scores = by_row(partial(_score_cell, metric=metric))
-        lines += [f"## {MEASURES[metric]}", "", *markdown_table(titles, scores), ""]
+        lines += [f"## {WORDS[metric]}", "", *markdown_table(titles, scores), ""]
     for title, (text, form) in COSTS.items():
         lines += [f"## {title}", "", f"{text}, mean over the runs.", ""]
         lines += [*markdown_table(titles, by_row(form)), ""]
@@ -269,7 +241,7 @@ def table_markdown(summary: TableSummary) -> str:
     lines += ["## Columns", "", *markdown_table(header, _column_lines(summary))]
     if summary.spread:
         lines += _starts(summary)
-    older = [OLDER.format(summary.older)] if summary.older else []
+    older = [WORDS["older"].format(summary.older)] if summary.older else []
     if gaps := [*_explanations(summary), *older]:
         lines += ["", "## Gaps", "", *(f"- {gap}" for gap in gaps)]
     return "\n".join([*lines, "", *_origins([summary])]) + "\n"
@@ -318,7 +290,7 @@ def _standing_line(one: Place) -> list[str]:
     return [
         *(one.table, one.row, one.metric, _number(one.mean), one.rival, _number(one.rival_mean)),
         *("" if one.lead is None else one.lead.text, str(one.lead.pairs if one.lead else 0)),
-        *(f"**{one.verdict}**" if one.verdict == FIRST else one.verdict, ", ".join(one.winners)),
+        *(f"**{one.verdict}**" if one.verdict == "first" else one.verdict, ", ".join(one.winners)),
     ]
 
 
@@ -333,7 +305,7 @@ def _share_lines(standing: dict[str, list[Place]]) -> list[str]:
                 f"({100 * reached / rows:.0f} %), against all rivals of each row."
             )
             lines += [text, ""]
-        if lost := [_standing_line(one) for one in found if one.verdict == BEHIND]:
+        if lost := [_standing_line(one) for one in found if one.verdict == "behind"]:
             lines += [*markdown_table(STANDING_HEADER, lost), ""]
     return lines
 
@@ -353,7 +325,7 @@ def overview_markdown(summaries: Iterable[TableSummary]) -> str:
     """Render in Markdown how our columns stand, and how the paper's method agrees with it."""
     summaries = list(summaries)
     standing = {ours: standings(summaries, ours) for ours in our_columns()}
-    lines = ["# Overview", "", *_marked("shares", _share_lines(standing)), VERDICT_NOTE, ""]
+    lines = ["# Overview", "", *_marked("shares", _share_lines(standing)), WORDS["verdicts"], ""]
     for ours, found in standing.items():
         if found:
             beside = markdown_table(STANDING_HEADER, map(_standing_line, found))
@@ -429,8 +401,7 @@ def show(
     """
     profile = QUICK if quick else PAPER
     tables, figures = resolve_targets(targets, quick=quick)
-    with Store(db, read_only=True) as store:
-        records = store.records(profile=profile)
+    records = [record for record in read_store(db) if record.profile == profile]
     summaries = [summarize(table, records, profile=profile) for table in tables]
     files: list[Path] = []
     if out is not None:

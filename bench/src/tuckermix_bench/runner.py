@@ -33,8 +33,14 @@ from tuckermix._validation import check_integer, check_option, check_real
 from tuckermix.datasets import list_datasets
 from tuckermix.summary import NUMERICAL, SECONDS_DIGITS, machine, scores, versions
 from tuckermix_bench.draws import DATASETS, DatasetEntry, draw
-from tuckermix_bench.methods import METHODS, Method, build
-from tuckermix_bench.store import ARI, FAILED, FOUND, OK, TIMEOUT, RunRecord, Store, read_records
+from tuckermix_bench.methods import METHODS, Method, MethodError, build
+from tuckermix_bench.store import (
+    Key,
+    RunRecord,
+    Store,
+    read_records,
+    read_store,
+)
 from tuckermix_bench.tables import (
     FIGURES,
     LIBRARIES,
@@ -49,8 +55,6 @@ from tuckermix_bench.tables import (
 logger = logging.getLogger("tuckermix.bench")
 
 DEFAULT_DB = "tuckermix-results.jsonl"
-RECORDS = "records.csv"
-"""The name of the published records, in a wheel beside this file."""
 ABSENT = "absent"
 """The outcome of a cell whose data are not there: it is not stored."""
 KEPT_HISTORY = ("iteration", "cost", "relative_error", "gap", "time")
@@ -88,13 +92,19 @@ def published_records() -> Path:
     path : Path
         ``records.csv`` in the installed package, or that of the checkout.
     """
-    here = Path(__file__)
-    for path in (here.with_name(RECORDS), here.parents[3] / "docs" / "results" / RECORDS):
+    here = Path(__file__).parent  # a wheel has them beside this file
+    for path in (here / "records.csv", here.parents[2] / "docs" / "results" / "records.csv"):
         if path.is_file():
             return path
     raise FileNotFoundError(
         "This copy of tuckermix-bench has no published records: name a records.csv with --records."
     )
+
+
+@cache
+def _published_times() -> TimeEstimate:
+    """Return the times of the published records, which take half a second to read."""
+    return TimeEstimate(read_records(published_records()))
 
 
 def _memory(field: str) -> int | None:
@@ -112,24 +122,23 @@ def _reset_peak() -> int | None:
     return _memory("VmRSS")
 
 
-def _finite(value: Any) -> float | None:
-    """Return a number as a float that JSON can hold."""
-    return float(value) if np.isfinite(value) else None
-
-
-def _extras(estimator: Any, keep: Iterable[str]) -> dict[str, Any]:
+def _extras(model: Any, keep: Iterable[str]) -> dict[str, Any]:
     """Return the course and the centroids of a fit, as lists, where the row asks for them."""
     extras: dict[str, Any] = {}
-    if "history" in keep and hasattr(estimator, "history_"):
+    if "history" in keep and hasattr(model, "history_"):
         extras["history"] = [
-            {name: _finite(entry[name]) for name in KEPT_HISTORY if name in entry}
-            for entry in estimator.history_
+            # JSON has no NaN.
+            {
+                name: float(entry[name]) if np.isfinite(entry[name]) else None
+                for name in KEPT_HISTORY
+                if name in entry
+            }
+            for entry in model.history_
         ]
-    if "components" in keep:
-        for name in ("components_", "centroids_"):
-            values = getattr(estimator, name, None)
-            if values is not None:
-                extras[name.rstrip("_")] = np.asarray(values, dtype=float).round(6).tolist()
+    for name in ("components_", "centroids_") if "components" in keep else ():
+        values = getattr(model, name, None)
+        if values is not None:
+            extras[name.rstrip("_")] = np.asarray(values, dtype=float).round(6).tolist()
     return extras
 
 
@@ -152,7 +161,7 @@ def execute(cell: Cell, method: Method, entry: DatasetEntry, data: str | None) -
     outcome : dict
         The fields of a record that the computation determines.
     """
-    outcome: dict[str, Any] = {"status": FAILED}
+    outcome: dict[str, Any] = {"status": "failed"}
     one_thread = (threadpool_limits(limits=1), parallel_config(n_jobs=1))
     with warnings.catch_warnings(record=True) as caught, one_thread[0], one_thread[1]:
         warnings.simplefilter("always")
@@ -166,6 +175,8 @@ def execute(cell: Cell, method: Method, entry: DatasetEntry, data: str | None) -
             _fit(cell, method, drawn, outcome)
         except FileNotFoundError as error:
             return {"status": ABSENT, "error": str(error)}
+        except MethodError as error:
+            outcome["error"] = str(error)
         except Exception as error:
             outcome["error"] = f"{type(error).__name__}: {error}"
     outcome["warnings"] = list(
@@ -181,7 +192,7 @@ def _fit(cell: Cell, method: Method, drawn: Any, outcome: dict[str, Any]) -> Non
     before = _reset_peak()
     wall, cpu = time.perf_counter(), time.process_time()
     try:
-        estimator.fit(drawn.X, *([drawn.labels] if method.uses_truth else []))
+        found = estimator.fit(drawn.X, *([drawn.labels] if method.uses_truth else []))
     except FileNotFoundError as error:  # of the method, not of the data
         raise RuntimeError(str(error)) from error
     outcome["seconds"] = round(time.perf_counter() - wall, SECONDS_DIGITS)
@@ -189,22 +200,22 @@ def _fit(cell: Cell, method: Method, drawn: Any, outcome: dict[str, Any]) -> Non
     after = _memory("VmHWM")
     if before is not None and after is not None:
         outcome["peak_memory"] = max(0, after - before)
-    labels = np.asarray(estimator.labels_)
-    n_iter = getattr(estimator, "n_iter_", None)
-    reason = getattr(estimator, "stop_reason_", None)
+    model = found if hasattr(found, "labels_") else estimator
+    labels = np.asarray(model.labels_)
+    n_iter, reason = getattr(model, "n_iter_", None), getattr(model, "stop_reason_", None)
     outcome["iterations"] = None if n_iter is None else int(n_iter)
     outcome["stop_reason"] = None if reason is None else str(reason)
     if str(reason) == "failed":
-        said = getattr(estimator, "failure_", "")
+        said = getattr(model, "failure_", "")
         outcome["error"] = said or "The method reports a meaningless result."
     elif np.unique(labels).size < min(2, n_clusters):
         outcome["error"] = "All samples fell into one cluster."
     else:
-        outcome |= {"status": OK, **scores(drawn.labels, labels)}
-        outcome["extras"][ARI] = float(adjusted_rand_score(drawn.labels, labels))
+        outcome |= {"status": "ok", **scores(drawn.labels, labels)}
+        outcome["extras"]["ari"] = float(adjusted_rand_score(drawn.labels, labels))
         if method.finds_number:
-            outcome["extras"][FOUND] = int(np.unique(labels).size)
-        outcome["extras"] |= _extras(estimator, cell.row.keep)
+            outcome["extras"]["found"] = int(np.unique(labels).size)
+        outcome["extras"] |= _extras(model, cell.row.keep)
 
 
 @dataclass(frozen=True)
@@ -283,15 +294,26 @@ class TimeEstimate:
 
     Like a cell are those of its row and method, then of its table and method, then of its dataset
     and method, then of its method. Processor time counts, which other programs do not lengthen.
+
+    Parameters
+    ----------
+    known : iterable of RunRecord
+        Records whose times are known.
+    before : TimeEstimate or None, default=None
+        Times to which they are added.
     """
 
-    def __init__(self, known: Iterable[RunRecord]) -> None:
-        self._times: dict[tuple[str, ...], list[float]] = defaultdict(list)
+    def __init__(self, known: Iterable[RunRecord], before: TimeEstimate | None = None) -> None:
+        # The sum and the number of the times of each kind.
+        self._sums: dict[tuple[str, ...], tuple[float, int]] = {}
+        if before is not None:
+            self._sums |= before._sums
         for record in known:
             self.add(record)
 
     @staticmethod
-    def _keys(profile: str, table: str, row: str, data: str, method: str) -> list[tuple[str, ...]]:
+    def _keys(key: Key, data: str) -> list[tuple[str, ...]]:
+        profile, table, row, method, _ = key
         places = [(table, row), (table, ""), ("", data), ("", "")]
         return [(profile, method, *place) for place in places]
 
@@ -299,16 +321,16 @@ class TimeEstimate:
         """Take note of a cell's time."""
         seconds = record.seconds if record.cpu_seconds is None else record.cpu_seconds
         if seconds is not None:
-            profile, table, row, method, _ = record.key
-            for key in self._keys(profile, table, row, record.dataset, method):
-                self._times[key].append(seconds)
+            for key in self._keys(record.key, record.dataset):
+                total, count = self._sums.get(key, (0.0, 0))
+                self._sums[key] = total + seconds, count + 1
 
     def of(self, cell: Cell) -> float:
         """Return the seconds that a cell will take."""
-        profile, table, row, method, _ = cell.key
-        for key in self._keys(profile, table, row, cell.row.dataset, method):
-            if key in self._times:
-                return sum(self._times[key]) / len(self._times[key])
+        for key in self._keys(cell.key, cell.row.dataset):
+            if key in self._sums:
+                total, count = self._sums[key]
+                return total / count
         return dict(SETTINGS.guesses)[cell.profile][cell.order[0]]
 
 
@@ -341,14 +363,16 @@ def _record(cell: Cell, outcome: Mapping[str, Any]) -> RunRecord:
     )
 
 
-def pending(cells: Iterable[Cell], store: Store, retry_failed: bool = False) -> list[Cell]:
+def pending(
+    cells: Iterable[Cell], records: Iterable[RunRecord], retry_failed: bool = False
+) -> list[Cell]:
     """Return the cells without a record at their present settings.
 
     Parameters
     ----------
     cells : iterable of Cell
         What is asked for.
-    store : Store
+    records : iterable of RunRecord
         What is there.
     retry_failed : bool, default=False
         Whether a record without a score counts as none.
@@ -359,9 +383,7 @@ def pending(cells: Iterable[Cell], store: Store, retry_failed: bool = False) -> 
         What is left to compute.
     """
     known = {
-        record.key: record.digest
-        for record in store.records()
-        if record.status == OK or not retry_failed
+        record.key: record.digest for record in records if record.status == "ok" or not retry_failed
     }
     return [cell for cell in cells if known.get(cell.key) != cell.digest]
 
@@ -392,9 +414,9 @@ def import_records(path: str | os.PathLike[str], db: str | os.PathLike[str]) -> 
     }
 
     def worth(record: RunRecord) -> tuple[bool, bool]:
-        return today.get(record.key, record.digest) == record.digest, record.status == OK
+        return today.get(record.key, record.digest) == record.digest, record.status == "ok"
 
-    with Store(db) as store, store.writing():
+    with Store(db) as store:
         known = {record.key: worth(record) for record in store.records()}
         new = [one for one in found if one.key not in known or worth(one) > known[one.key]]
         store.add(*new)
@@ -419,7 +441,7 @@ def _serve(pipe: Connection, parent: int) -> None:
         except EOFError:
             return
         except Exception as error:  # the method cannot be imported here
-            pipe.send({"status": FAILED, "error": f"{type(error).__name__}: {error}"})
+            pipe.send({"status": "failed", "error": f"{type(error).__name__}: {error}"})
         else:
             pipe.send(execute(*words))
 
@@ -463,13 +485,13 @@ class Worker:
             self.stop()
             self._start()
             text = "The process ended without a result: it was killed, or ran out of memory."
-            return {"status": FAILED, "error": text}
+            return {"status": "failed", "error": text}
         if self.time_limit is None or time.monotonic() - self.begun <= self.time_limit:
             return None
         self.stop()
         self._start()
         text = f"Stopped at the time limit of {self.time_limit:g} s."
-        return {"status": TIMEOUT, "seconds": self.time_limit, "error": text}
+        return {"status": "timeout", "seconds": self.time_limit, "error": text}
 
     def stop(self) -> None:
         """End the process, whatever it is doing."""
@@ -569,9 +591,9 @@ def run_cells(
         if value is not None:
             check_real(value, name, "reproduce", strict=True)
     home = None if data is None else os.fspath(data)
-    todo = list(cells) if refresh else pending(cells, store, retry_failed)
+    todo = list(cells) if refresh else pending(cells, store.records(), retry_failed)
     skipped, absent = len(cells) - len(todo), absent_data(todo, home)
-    estimate = TimeEstimate([*read_records(published_records()), *store.records()])
+    estimate = TimeEstimate(store.records(), _published_times())
     if absent and warn is not None:
         warn(absent)
     if longest_first:
@@ -614,7 +636,7 @@ def run_cells(
         db=store.path,
         computed=ended.total() - ended[ABSENT],
         skipped=skipped,
-        failed=ended[FAILED] + ended[TIMEOUT],
+        failed=ended["failed"] + ended["timeout"],
         missing=ended[ABSENT],
         left=len(left),
         absent=absent,
@@ -698,12 +720,10 @@ def plan(
     costs : list of Cost
         One for each table with something to compute.
     """
-    cells, known = _cells(targets, **narrowed), read_records(published_records())
-    if Path(db).exists():
-        with Store(db, read_only=True) as store:
-            cells = cells if refresh else pending(cells, store)
-            known += store.records()
-    estimate = TimeEstimate(known)
+    cells = _cells(targets, **narrowed)
+    stored = read_store(db) if Path(db).exists() else []
+    cells = cells if refresh else pending(cells, stored)
+    estimate = TimeEstimate(stored, _published_times())
     found: dict[str, list[float]] = defaultdict(list)
     for cell in cells:
         found[cell.experiment].append(estimate.of(cell))
@@ -757,5 +777,5 @@ def reproduce(
         What was done.
     """
     cells = _cells(targets, runs=runs, methods=methods, rows=rows, quick=quick)
-    with Store(db) as store, store.writing():
+    with Store(db) as store:
         return run_cells(cells, store, **running)

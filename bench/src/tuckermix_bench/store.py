@@ -8,12 +8,11 @@ import io
 import json
 import math
 import os
-import stat
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from tuckermix._files import csv_text, from_csv_cell
 from tuckermix._reading import open_regular
@@ -24,7 +23,7 @@ try:
 except ImportError:  # Windows: two runs on one file are not told apart there
     fcntl = None  # type: ignore[assignment]
 
-OK, FAILED, TIMEOUT = STATUSES = ("ok", "failed", "timeout")
+STATUSES = ("ok", "failed", "timeout")
 """How a cell ended: with scores, with an error, or at its time limit."""
 
 FORMAT = {"format": "tuckermix records", "version": 2}
@@ -39,10 +38,10 @@ IN_CSV = (
     *("digest", "method_version", "package_version", "commit", "finished"),
 )
 """What the CSV of records must have; seeds follow from the names."""
-SEEN, ARI, FOUND = IN_EXTRAS = ("seen", "ari", "found")
+IN_EXTRAS = ("seen", "ari", "found")
 """Further columns of the CSV: how much of the draw tuning has seen, the adjusted Rand index, and
 the number of clusters of a method that finds it."""
-OF_DRAW = ("dataset", "n_samples", "classes", SEEN)
+OF_DRAW = ("dataset", "n_samples", "classes", "seen")
 """What all records of a draw share. An empty cell of the CSV repeats what the file said before."""
 
 
@@ -127,17 +126,17 @@ class RunRecord(Record):
     @property
     def seen(self) -> float | None:
         """The share of the draw that choices have looked at; None where that is not known."""
-        return self.extras.get(SEEN)
+        return self.extras.get("seen")
 
     @property
     def ari(self) -> float | None:
         """The adjusted Rand index; None where the fit failed."""
-        return self.extras.get(ARI)
+        return self.extras.get("ari")
 
     @property
     def found(self) -> float | None:
         """The number of clusters that the method found; None where it was given."""
-        return self.extras.get(FOUND)
+        return self.extras.get("found")
 
 
 KINDS = {one.name: str(one.type) for one in fields(RunRecord)}
@@ -164,93 +163,71 @@ def _checked(values: Any) -> RunRecord:
     return record
 
 
-def _open(path: Path, flags: int) -> int:
-    """Open a regular file, through no link and no pipe."""
-    with_care = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
-    try:
-        handle = os.open(path, flags | with_care | getattr(os, "O_BINARY", 0), 0o644)
-    except OSError as error:
-        if error.errno in (errno.ELOOP, errno.ENXIO):
-            raise _no_file(path) from error
-        raise
-    if not stat.S_ISREG(os.fstat(handle).st_mode):
-        os.close(handle)
-        raise _no_file(path)
-    return handle
+def _parsed(path: Path, text: bytes) -> tuple[dict[Key, RunRecord], int]:
+    """Return the records of a file and the length of its whole lines; the last may be cut short."""
+    *lines, torn = text.split(b"\n")
+    records, name = {}, str(path)
+    for number, line in enumerate(lines, start=1):
+        try:
+            values = json.loads(line)
+            if number > 1:
+                record = _checked(values)
+                records[record.key] = record
+            elif values != FORMAT:
+                raise ValueError(f"it must be {json.dumps(FORMAT)}")
+        except (ValueError, TypeError, RecursionError) as error:
+            raise ValueError(
+                f"Line {number} of {name!r} is no record: {error}. Delete the line, restore "
+                "the file from a copy, or name another one with --db."
+            ) from error
+    if not lines and not json.dumps(FORMAT).encode().startswith(torn):
+        raise ValueError(f"{name!r} holds no records: name another file with --db.")
+    return records, len(text) - len(torn)
 
 
-def _no_file(path: Path) -> ValueError:
-    return ValueError(f"{str(path)!r} must be a regular file, not a link, folder or pipe.")
+def _in_order(records: dict[Key, RunRecord]) -> list[RunRecord]:
+    return [records[key] for key in sorted(records)]
 
 
-class Store:
-    """Records in a file of JSON lines.
+class Store(AbstractContextManager["Store"]):
+    """Records in a file of JSON lines, to which one run at a time adds.
 
     A record is appended as one line and flushed to the disk. A process that is killed leaves at
-    most half a line at the end, which is ignored and cut off by the next run. Of several records of
-    one cell and run the last one counts.
+    most half a line at the end, which is ignored and overwritten by the next run. Of several
+    records of one cell and run the last one counts. A second run is kept off the file; the system
+    gives it free when the process ends.
 
     Parameters
     ----------
     path : path
-        The file; it is made if it does not exist, unless `read_only`.
-    read_only : bool, default=False
-        Whether nothing may be written.
+        The file; it is made if it does not exist.
     """
 
-    def __init__(self, path: str | os.PathLike[str], *, read_only: bool = False) -> None:
-        self.path = Path(path)
-        self._records: dict[Key, RunRecord] = {}
-        self._stream: BinaryIO | None = None
-        if read_only and not self.path.exists():
-            raise FileNotFoundError(
-                f"There are no results in {str(self.path)!r}: run `tuckermix reproduce` first, or "
-                "name another file with --db."
-            )
-        if read_only:
-            with os.fdopen(_open(self.path, os.O_RDONLY), "rb") as stream:
-                self._read(stream)
-            return
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = _regular(path)
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        self._stream = os.fdopen(_open(self.path, os.O_RDWR | os.O_CREAT), "r+b", buffering=0)
+        self.path.touch()
+        self._stream = self.path.open("r+b", buffering=0)
         try:
-            self._read(self._stream)
+            if fcntl is not None:
+                fcntl.flock(self._stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self._records, self._size = _parsed(self.path, self._stream.readall())
+        except BlockingIOError as error:
+            self.close()
+            raise RuntimeError(
+                f"Another run is writing to {str(self.path)!r}: wait for it, stop it, or name "
+                "another file with --db."
+            ) from error
         except ValueError:
-            self._stream.close()
+            self.close()
             raise
-
-    def _read(self, stream: BinaryIO) -> None:
-        """Read all whole lines."""
-        text, name = stream.read(), str(self.path)
-        *lines, self._torn = text.split(b"\n")
-        for number, line in enumerate(lines, start=1):
-            try:
-                values = json.loads(line)
-                if number == 1:
-                    if values != FORMAT:
-                        raise ValueError(f"it must be {json.dumps(FORMAT)}")
-                    continue
-                record = _checked(values)
-            except (ValueError, TypeError, RecursionError) as error:
-                raise ValueError(
-                    f"Line {number} of {name!r} is no record: {error}. Delete the line, restore "
-                    "the file from a copy, or name another one with --db."
-                ) from error
-            self._records[record.key] = record
-        self._size = len(text) - len(self._torn)
-        if not lines and self._torn and not json.dumps(FORMAT).encode().startswith(self._torn):
-            raise ValueError(f"{name!r} holds no records: name another file with --db.")
-
-    def __enter__(self) -> Store:
-        return self
 
     def __exit__(self, *error: object) -> None:
         self.close()
 
     def close(self) -> None:
         """Close the file."""
-        if self._stream is not None:
-            self._stream.close()
+        self._stream.close()
 
     def add(self, *records: RunRecord) -> None:
         """Append records.
@@ -260,8 +237,6 @@ class Store:
         *records : RunRecord
             Each takes the place of an earlier one of the same cell and run.
         """
-        if self._stream is None:
-            raise PermissionError(f"{str(self.path)!r} is open for reading only.")
         lines = [] if self._size else [FORMAT]
         text = "".join(json.dumps(one) + "\n" for one in [*lines, *map(asdict, records)]).encode()
         try:
@@ -277,44 +252,39 @@ class Store:
         self._size += len(text)
         self._records |= {record.key: record for record in records}
 
-    def records(self, **where: Any) -> list[RunRecord]:
-        """Return the records, sorted by profile, experiment, row, method and run.
+    def records(self) -> list[RunRecord]:
+        """Return the records, sorted by profile, experiment, row, method and run."""
+        return _in_order(self._records)
 
-        Parameters
-        ----------
-        **where
-            Values that fields must have, such as ``experiment="table3"``.
 
-        Returns
-        -------
-        records : list of RunRecord
-            Those that have them.
-        """
-        found = [self._records[key] for key in sorted(self._records)]
-        return [one for one in found if all(one[name] == where[name] for name in where)]
+def _regular(path: str | os.PathLike[str]) -> Path:
+    """Refuse a link, a folder or a pipe."""
+    path = Path(path)
+    if path.is_symlink() or (path.exists() and not path.is_file()):
+        raise ValueError(f"{str(path)!r} must be a regular file, not a link, folder or pipe.")
+    return path
 
-    @contextmanager
-    def writing(self) -> Iterator[None]:
-        """Keep a second run off the file; the system gives it free when the process ends."""
-        if self._stream is None:
-            raise PermissionError(f"{str(self.path)!r} is open for reading only.")
-        if fcntl is None:
-            yield
-            return
-        handle = self._stream.fileno()
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise RuntimeError(
-                f"Another run is writing to {str(self.path)!r}: wait for it, stop it, or name "
-                "another file with --db."
-            ) from error
-        try:
-            self._stream.seek(0)
-            self._read(self._stream)  # what another run has added since
-            yield
-        finally:
-            fcntl.flock(handle, fcntl.LOCK_UN)
+
+def read_store(path: str | os.PathLike[str]) -> list[RunRecord]:
+    """Read the records of a store, also while a run is adding to it.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+
+    Returns
+    -------
+    records : list of RunRecord
+        Sorted by profile, experiment, row, method and run.
+    """
+    path = _regular(path)
+    if not path.exists():
+        raise FileNotFoundError(
+            f"There are no results in {str(path)!r}: run `tuckermix reproduce` first, or "
+            "name another file with --db."
+        )
+    return _in_order(_parsed(path, path.read_bytes())[0])
 
 
 def records_csv(records: Iterable[RunRecord]) -> str:
@@ -349,8 +319,7 @@ def read_records(path: str | os.PathLike[str]) -> list[RunRecord]:
         In the order of the file.
     """
     if Path(path).suffix != ".csv":
-        with Store(path, read_only=True) as store:
-            return store.records()
+        return read_store(path)
     with io.TextIOWrapper(open_regular(Path(path)), encoding="utf-8", newline="") as stream:
         reader = csv.DictReader(stream)
         lacking = [name for name in IN_CSV if name not in (reader.fieldnames or ())]

@@ -16,7 +16,7 @@ from statistics import fmean, variance
 from tuckermix._records import Record
 from tuckermix_bench.draws import DATASETS
 from tuckermix_bench.methods import METHODS
-from tuckermix_bench.store import FAILED, OK, TIMEOUT, Key, RunRecord
+from tuckermix_bench.store import Key, RunRecord
 from tuckermix_bench.tables import (
     LIBRARIES,
     OURS,
@@ -40,9 +40,7 @@ STANDARD_ERRORS = 2.0
 ROUNDING = 1e-12
 """Scores that differ by less are equal: they are quotients of small integers and logarithms."""
 
-FIRST, TIED, BEHIND, SINGLE, ALONE = VERDICTS = (
-    *("first", "tied first", "behind", "single run", "alone"),
-)
+VERDICTS = ("first", "tied first", "behind", "single run", "alone")
 """How a method stands in a row. A single run has no standard error and decides nothing; alone is a
 method beside which no other has a record."""
 
@@ -186,12 +184,12 @@ class Place(Record):
 def _verdict(leads: Collection[Difference]) -> str:
     """Say how a column stands, given its leads over all rivals."""
     if not leads:
-        return ALONE
+        return "alone"
     if any(lead.behind for lead in leads):
-        return BEHIND
+        return "behind"
     if any(lead.error is None and not lead.tied for lead in leads):
-        return SINGLE
-    return FIRST if all(lead.ahead for lead in leads) else TIED
+        return "single run"
+    return "first" if all(lead.ahead for lead in leads) else "tied first"
 
 
 OTHER_DRAWS = 1_000_000
@@ -204,7 +202,7 @@ def scores_of(records: Iterable[RunRecord], metric: str, older: Collection[Key] 
     return {
         record.run + OTHER_DRAWS * (record.key in older): score
         for record in sorted(records, key=lambda record: record.run)
-        if record.status == OK and (score := getattr(record, metric.lower())) is not None
+        if record.status == "ok" and (score := getattr(record, metric.lower())) is not None
     }
 
 
@@ -241,7 +239,7 @@ def _place(
 ) -> Place | None:
     if not scores:
         return None
-    good = [record for record in records if record.status == OK]
+    good = [record for record in records if record.status == "ok"]
     found = {name: paired_difference(scores, theirs) for name, theirs in others.items()}
     leads = {name: lead for name, lead in found.items() if lead is not None}
     rival = min(leads, key=lambda name: leads[name].mean, default="")
@@ -338,8 +336,8 @@ class CellSummary(Record):
 
     def standing(self, metric: str) -> str:
         """Return "first", "tied first" or nothing."""
-        found = self.places.get(metric)
-        return found.verdict if found is not None and found.verdict in (FIRST, TIED) else ""
+        verdict = self.places[metric].verdict if metric in self.places else ""
+        return verdict if verdict in ("first", "tied first") else ""
 
 
 @dataclass(frozen=True)
@@ -409,7 +407,7 @@ class TableSummary(Record):
 def _explanation(records: list[RunRecord], expected: int) -> str:
     """Say in a sentence or two why a cell is not complete."""
     parts = []
-    for status, words in ((FAILED, "failed"), (TIMEOUT, "stopped at the time limit")):
+    for status, words in (("failed", "failed"), ("timeout", "stopped at the time limit")):
         found = [record for record in records if record.status == status]
         if found:
             errors = "; ".join(dict.fromkeys(record.error or "" for record in found))
@@ -426,7 +424,7 @@ def _cell(
     records: list[RunRecord],
     scores: dict[str, dict[str, Scores]],
 ) -> CellSummary:
-    good = [record for record in records if record.status == OK]
+    good = [record for record in records if record.status == "ok"]
     # More runs than the specification asks for are welcome; fewer are explained. A column that the
     # table does not ask for has what somebody computed.
     asked = table.runs_of(row, method) if method in table.methods else 0
@@ -444,7 +442,6 @@ def _cell(
         found = _place(records, scores[metric][method], rivals, metric)
         if found is not None and is_rival(method):
             places[metric] = found
-    stops = Counter(record.stop_reason for record in good if record.stop_reason)
     return CellSummary(
         method=method,
         done=len(good),
@@ -456,7 +453,7 @@ def _cell(
         seconds=mean_of(record.cpu_seconds for record in good),
         memory=mean_of(record.peak_memory for record in good),
         found=tuple((len(one.classes), int(one.found)) for one in good if one.found is not None),
-        stops={reason: stops[reason] for reason in sorted(stops)},
+        stops=dict(Counter(record.stop_reason for record in good if record.stop_reason)),
         explanation=_explanation(records, expected),
     )
 
@@ -582,7 +579,7 @@ def standings(summaries: Iterable[TableSummary], method: str = OURS) -> list[Pla
         if method in row.cells and not row.borrowed
     ]
     found = [cell.places[metric] for cell in cells for metric in METRICS if metric in cell.places]
-    return [one for one in found if one.verdict != ALONE]
+    return [one for one in found if one.verdict != "alone"]
 
 
 def share_of(found: Iterable[Place]) -> tuple[int, int]:
@@ -601,8 +598,8 @@ def share_of(found: Iterable[Place]) -> tuple[int, int]:
     by_row: dict[tuple[str, str], set[str]] = defaultdict(set)
     for one in found:
         by_row[one.table, one.row].add(one.verdict)
-    decided = [said for said in by_row.values() if BEHIND in said or SINGLE not in said]
-    return sum(BEHIND not in said for said in decided), len(decided)
+    decided = [said for said in by_row.values() if "behind" in said or "single run" not in said]
+    return sum("behind" not in said for said in decided), len(decided)
 
 
 def agreements(summary: TableSummary) -> list[tuple[RowSummary, CellSummary, str, float | None]]:

@@ -120,22 +120,16 @@ class Row(Record):
 
     def parameters(self) -> dict[str, Any]:
         """Return what determines the numbers of the row, without the remarks on it."""
+        names = ("dataset", "ranks", "per_class", "classes", "redraw", "settings", "keep")
+        values = {name: self[name] for name in names}
+        values["n_classes"] = len(self.classes) if self.classes else self.n_classes
+        values["draw"] = self.draw or self.name
         # Records from before there were parts were drawn from everything and stay valid.
-        later: dict[str, Any] = {} if self.part == EVERYTHING else {"part": self.part}
+        if self.part != EVERYTHING:
+            values["part"] = self.part
         if self.change:
-            later["change"] = dict(self.change)
-        return {
-            "dataset": self.dataset,
-            "ranks": list(self.ranks),
-            "n_classes": len(self.classes) if self.classes else self.n_classes,
-            "per_class": self.per_class,
-            "classes": list(self.classes) if self.classes else None,
-            "redraw": self.redraw,
-            "draw": self.draw or self.name,
-            "settings": dict(self.settings),
-            "keep": list(self.keep),
-            **later,
-        }
+            values["change"] = self.change
+        return values
 
 
 @dataclass(frozen=True)
@@ -182,10 +176,6 @@ class Experiment(Record):
         names = ", ".join(repr(row.name) for row in self.rows)
         raise ValueError(f"{self.name} has no row {name!r}: its rows are {names}.")
 
-    def columns_of(self, row: Row) -> tuple[str, ...]:
-        """Return the columns that are run in a row."""
-        return tuple(name for name in self.methods if name not in row.without)
-
     def runs_of(self, row: Row, method: str) -> int:
         """Return how many runs of a row a method gets."""
         if method in row.without:
@@ -196,7 +186,10 @@ class Experiment(Record):
         names = {self.name, f"{self.name}/{row.name}"}
         if names & set(known.slowest_on):
             return min(row.runs, FEWEST_RUNS)
-        return min(row.runs, FEW_RUNS) if names & set(known.slow_on) else known.runs_in(row.runs)
+        if names & set(known.slow_on):
+            return min(row.runs, FEW_RUNS)
+        # A row of a single run has nothing that changes from run to run.
+        return row.runs if row.runs == 1 else max(row.runs, known.runs or 0)
 
 
 @dataclass(frozen=True)
@@ -458,9 +451,6 @@ class Cell(Record):
         """A digest of the parameters: a record with another one belongs to other settings."""
         text = json.dumps([*self.key, self.parameters()], sort_keys=True, default=str)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
-
-    def __str__(self) -> str:
-        return f"{self.experiment} · {self.row.name} · {self.method} · run {self.run}"
 
 
 def _cell(table: Experiment, row: Row, method: Method, run: int, profile: str) -> Cell:

@@ -37,6 +37,8 @@ START = (
 # addresses, and loads no plugins.
 ENVIRONMENT = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 ENVIRONMENT |= {"MALLOC_ARENA_MAX": "1", "HDF5_PLUGIN_PRELOAD": "::"}
+# Memory of one piece serves the next: given back to the system, its pages are cleared each time.
+ENVIRONMENT |= {"MALLOC_MMAP_THRESHOLD_": str(2**24), "MALLOC_TRIM_THRESHOLD_": str(2**26)}
 
 Said = dict[str, Any]
 Question = dict[str, Any]
@@ -51,6 +53,9 @@ class Limits:
     ----------
     start : float
         Seconds to start, on a machine that is busy with other things.
+    patience : float
+        Seconds to wait for a child that another thread uses before one more is started, which
+        takes about as long: libraries are loaded in each.
     seconds : float
         Seconds for any question, in which a library opens a hundred thousand arrays.
     rate : int
@@ -76,9 +81,12 @@ class Limits:
         what it copies lies in the cache of the processor.
     tick : float
         Seconds between looks at time and memory.
+    glance : float
+        Seconds between looks for a child that is free.
     """
 
     start: float = 60.0
+    patience: float = 1.0
     seconds: float = 6.0
     rate: int = 10 * 2**20
     parts: int = 1000
@@ -91,6 +99,7 @@ class Limits:
     pipe: int = 2**20
     piece: int = 2**20
     tick: float = 0.1
+    glance: float = 0.002
 
 
 LIMITS = Limits()
@@ -231,6 +240,7 @@ class Sandbox:
     def __init__(self, limit: int) -> None:
         self.limit = limit
         self._idle: list[_Child] = []
+        self._busy: list[int] = []  # processes, one for each question that is being answered
         weakref.finalize(self, _end, self._idle)
 
     def __reduce__(self) -> Any:  # in another process there is another child
@@ -246,20 +256,27 @@ class Sandbox:
     @contextmanager
     def _child(self, kind: str) -> Iterator[_Child]:
         """Hold a child, which is kept for the next question unless something is raised."""
-        child = self._free()
+        me, until = os.getpid(), time.monotonic() + LIMITS.patience
+        while me in self._busy and not self._idle and time.monotonic() < until:
+            time.sleep(LIMITS.glance)
+        self._busy.append(me)
         try:
-            if kind not in child.kinds:  # libraries may take long to load, and files may not
-                load = {"kind": kind, "do": "load", "path": "", "seconds": LIMITS.start}
-                child.send(load)
-                answer = child.receive(load, 0)
-                if isinstance(answer, Exception):
-                    raise answer
-                child.kinds.add(kind)
-            yield child
-        except BaseException:
-            child.close()
-            raise
-        self._idle.append(child)
+            child = self._free()
+            try:
+                if kind not in child.kinds:  # libraries may take long to load, and files may not
+                    load = {"kind": kind, "do": "load", "path": "", "seconds": LIMITS.start}
+                    child.send(load)
+                    answer = child.receive(load, 0)
+                    if isinstance(answer, Exception):
+                        raise answer
+                    child.kinds.add(kind)
+                yield child
+            except BaseException:
+                child.close()
+                raise
+            self._idle.append(child)
+        finally:
+            self._busy.remove(me)
 
     def _free(self) -> _Child:
         while self._idle:

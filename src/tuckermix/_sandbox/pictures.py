@@ -120,9 +120,7 @@ class Picture(Parser):
         """
         with open_regular(self.path) as stream:
             if stream.read(4) in TIFF_STARTS:
-                tiff = Tiff(self.path, self.limit)
-                declared = math.prod(tiff.shape) * tiff.dtype.itemsize
-                check_fits("its pages", declared, self.limit)
+                tiff = Tiff(self.path, self.limit).fitting()
                 image = tiff[tuple(slice(0, size) for size in tiff.shape)]
                 found, colour, names = tiff.axes, tiff.colour, tiff.channels
             else:
@@ -150,8 +148,7 @@ class Picture(Parser):
 
         with open_regular(self.path) as stream:
             if stream.read(4) in TIFF_STARTS:
-                tiff = Tiff(self.path, self.limit)
-                check_fits("its pages", math.prod(tiff.shape) * tiff.dtype.itemsize, self.limit)
+                tiff = Tiff(self.path, self.limit).fitting()
                 sizes = tiff.shape[: len(tiff.shape) - len(tiff.plane)]
                 middle = [slice(n // 2, n // 2 + 1) for n in sizes]
                 image = tiff[(*middle, *(slice(0, n) for n in tiff.plane))].reshape(tiff.plane)
@@ -160,9 +157,11 @@ class Picture(Parser):
                 image = image if image.dtype == np.uint8 else eight_bits(image)
                 image = Image.fromarray(image)
             else:
-                image = self._opened(stream)
-                if image.mode not in ("L", "RGB"):
-                    image = _plain(image)
+                opened = self._opened(stream)
+                deep = opened.mode in DEEP_MODES
+                image = Image.fromarray(eight_bits(np.asarray(opened))) if deep else _plain(opened)
+                if image is not opened:
+                    image.getexif().update(opened.getexif())
             # A JPEG is decoded at about the size that is wanted, which takes a tenth of the time.
             image.thumbnail((side, side), reducing_gap=2.0)
             ImageOps.exif_transpose(image, in_place=True)
@@ -187,8 +186,7 @@ class Picture(Parser):
         frames = []
         for number in wanted:
             image.seek(number)
-            shown = _on_white(image) if image.has_transparency_data else image.convert("RGB")
-            frames.append(np.asarray(shown.convert("RGB")))
+            frames.append(np.asarray(_plain(image).convert("RGB")))
         return np.stack(frames), "TYXC"
 
 
@@ -233,32 +231,21 @@ def _on_white(image: Any) -> Any:
 
 
 def _plain(image: Any) -> Any:
-    """Return a Pillow image of any mode with 8 bits, on white where it is transparent."""
-    from PIL import Image
-
-    if image.mode in DEEP_MODES:
-        plain = Image.fromarray(eight_bits(np.asarray(image)))
-    elif image.has_transparency_data:
-        plain = _on_white(image)
-    else:
-        return image.convert("L" if image.mode == "1" else "RGB")
-    plain.getexif().update(image.getexif())
-    return plain
+    """Return a Pillow image of 8 bits as grey or colours, on white where it is transparent."""
+    if image.has_transparency_data:
+        return _on_white(image)
+    if image.mode in ("L", "RGB"):
+        return image
+    return image.convert("L" if image.mode == "1" else "RGB")
 
 
 def _as_array(image: Any) -> np.ndarray:
     """Return a Pillow image as an array: grey without, colour with a last axis of 3."""
-    palette = image.mode in ("P", "PA")
     if image.mode in DEEP_MODES:
         return np.asarray(image)
-    if image.has_transparency_data:
-        image = _on_white(image)
-    elif image.mode not in ("L", "RGB"):
-        image = image.convert("L" if image.mode == "1" else "RGB")
-    pixels = np.asarray(image)
-    if palette and (pixels == pixels[..., :1]).all():
-        return pixels[..., 0]  # a palette of greys
-    return pixels
+    pixels = np.asarray(_plain(image))
+    greys = image.mode in ("P", "PA") and (pixels == pixels[..., :1]).all()
+    return pixels[..., 0] if greys else pixels
 
 
 class _Stream(io.BufferedReader):
@@ -314,6 +301,11 @@ class Tiff(Parser):
         self.axes, self.shape = named + plane_axes, (*self.before, *self.plane)
         self.colour = plane_axes.endswith("C") and page.photometric in (2, 3)
         self.channels = _channel_names(tiff) if "C" in self.axes and not self.colour else []
+
+    def fitting(self) -> Tiff:
+        """Return it if all of its pages fit into memory."""
+        check_fits("its pages", math.prod(self.shape) * self.dtype.itemsize, self.limit)
+        return self
 
     def answer_list(self) -> Answers:
         said = part("", self.shape, self.dtype, axes=self.axes, channels=self.channels)

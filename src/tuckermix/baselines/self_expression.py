@@ -288,8 +288,8 @@ class LSR(SelfExpression):
     which samples are projected as they are. What differs: rows are divided by their norms after the
     projection, not before it, and rows of eigenvectors by theirs before k-means, as for all methods
     here, where the program divides them by the roots of the degrees. The figure that the authors
-    published for the first ten persons is met so; with the program's own end it is not, which
-    ``python -m benchmarks.published_rivals`` shows for both.
+    published for the first ten persons is met so; with the program's own end it is not: the page
+    of rivals in the documentation has both.
 
     `predict` expresses a new sample by all training samples with the same penalty, and takes the
     cluster whose coefficients have the largest sum of sizes.
@@ -879,8 +879,8 @@ class ADSSC(SelfExpression):
     -----
     The authors search both weights on each dataset, among 0.1, 1, 10, 25, 50 and among 0.0005 to
     0.1, and name no setting. The defaults are the best of that grid over the parts of several
-    datasets that are for choices (``python -m benchmarks.rival_settings``). On digits weights like
-    25 and 0.025 do better, on faces far worse.
+    datasets that are for choices; the page of decisions has figures of two others. On digits
+    weights like 25 and 0.025 do better, on faces far worse.
 
     `predict` expresses a new sample by all training samples with the same penalty, and takes the
     cluster whose coefficients have the largest sum of sizes.

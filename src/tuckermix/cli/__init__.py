@@ -28,12 +28,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         0 done, 1 failed, 2 wrong use or unreadable input, 3 done but not converged or
         without some of the data, 130 interrupted.
     """
-    for package in ("typer", "rich"):
-        try:
-            __import__(package)
-        except ImportError:
-            sys.stderr.write(f"The tuckermix command needs {package}: install tuckermix[cli].\n")
-            return EXIT_FAILED
+    try:
+        import typer  # noqa: F401 - a missing one is told in one line
+    except ImportError:
+        sys.stderr.write("The tuckermix command needs typer: install tuckermix[cli].\n")
+        return EXIT_FAILED
     from tuckermix.cli._app import run
 
     if arguments is None:

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import csv
 import os
-import shlex
-import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any
 
 import numpy as np
 
@@ -22,10 +20,11 @@ from tuckermix._tables import rows_of_text
 from tuckermix._validation import as_floating
 from tuckermix.cli import _features, _input, _results
 from tuckermix.cli import _options as options
-from tuckermix.cli._console import Console, UsageError, in_options
+from tuckermix.cli._console import EXIT_DONE, Console, UsageError
+from tuckermix.datasets import Dataset
 from tuckermix.features.registry import last_step
-from tuckermix.persistence import bounded_json
-from tuckermix.plots.fitted import as_fitted, placed
+from tuckermix.persistence import bounded_json, load
+from tuckermix.plots.fitted import Placed, as_fitted, placed
 from tuckermix.selection.shared import Features
 from tuckermix.summary import innermost, printable
 
@@ -58,6 +57,16 @@ class Earlier(Record):
     def roots(self) -> list[Path]:
         """The folders of the inputs."""
         return [one if one.is_dir() else one.parent for one in self.inputs]
+
+    def truth_of(self, n_samples: int) -> np.ndarray | None:
+        """Return the known classes of `n_samples` samples; new ones have none."""
+        stored = self.summary.get("truth")
+        if not isinstance(stored, list) or len(stored) != len(self.labels):
+            return None
+        if len(stored) < n_samples or None in stored:
+            more = [None] * (n_samples - len(stored))
+            stored = ["" if one is None else str(one) for one in [*stored, *more]]
+        return np.array(stored)
 
     def name_of(self, label: int) -> str:
         """Return the name of a cluster, empty where it has none."""
@@ -96,6 +105,16 @@ def _inputs(folder: Path, summary: dict[str, Any]) -> list[Path]:
     return found if found[0].exists() else [Path(source), *found[1:]]
 
 
+def read_as_before(model: Any, source: str, given: options.Reading) -> Dataset:
+    """Read INPUT as that of the model was read, as far as nothing else is asked for."""
+    reading = _features.reading_as_before(model, source, options.reading(given))
+    data = _input.read_input(source, **reading)
+    known = getattr(model, "reading_", None) or {}
+    if known.get("pixels") and data.X.ndim != 2:  # else spectra as rows
+        data = _input.pixels_of(data)
+    return data
+
+
 def samples_of(
     earlier: Earlier,
     model: Any,
@@ -103,7 +122,7 @@ def samples_of(
     more: Path | None = None,
     *,
     new: bool = False,
-) -> tuple[_input.Dataset, Any, np.ndarray]:
+) -> tuple[Dataset, Any]:
     """Read the samples of earlier results again, with `more` those of a further folder.
 
     Returns
@@ -112,23 +131,14 @@ def samples_of(
         The samples in the order of the labels, then the `new` ones.
     embeddings : array or None
         Their embeddings.
-    old : ndarray of shape (n_samples,)
-        Which of them the earlier results have.
     """
-    asked = options.Reading(
-        {name: getattr(options.Reading, name, None) for name in get_type_hints(options.Reading)}
-    )
     known = getattr(model, "reading_", None) or {}
     if elsewhere["embeddings"] is None and "embeddings" in known:
         elsewhere["embeddings"] = Path(known["embeddings"])
     parts, vectors = [], list[Any]()
     inputs = [*earlier.inputs, *([] if more is None else [more])]
     for source in inputs:
-        reading = _features.reading_as_before(model, str(source), options.reading(asked))
-        data = _input.read_input(str(source), **reading)
-        if known.get("pixels") and data.X.ndim != 2:
-            data, scene = _input.pixels_of(data)
-            data = replace(data, extra={**data.extra, "scene": scene})
+        data = read_as_before(model, str(source), options.Reading.usual())
         vectors.append(_input.embeddings_of(elsewhere, data))
         way = "" if source is inputs[0] else os.path.relpath(source, inputs[0]).replace(os.sep, "/")
         if way not in ("", ".") and data.names is not None:
@@ -141,10 +151,10 @@ def samples_of(
         names = None if data.names is None else [data.names[place] for place in order]
         data = replace(data, X=data.X[order], names=names)
         embeddings = None if embeddings is None else embeddings[order]
-    return data, embeddings, np.arange(len(order)) < len(earlier.labels)
+    return data, embeddings
 
 
-def _joined(parts: Sequence[_input.Dataset]) -> _input.Dataset:
+def _joined(parts: Sequence[Dataset]) -> Dataset:
     """Put samples of several inputs together."""
     shapes = {part.sample_shape for part in parts}
     if len(shapes) > 1:
@@ -156,7 +166,7 @@ def _joined(parts: Sequence[_input.Dataset]) -> _input.Dataset:
     return replace(parts[0], X=np.concatenate([part.X for part in parts]), names=names, extra=extra)
 
 
-def _order(earlier: Earlier, data: _input.Dataset, *, new: bool) -> np.ndarray:
+def _order(earlier: Earlier, data: Dataset, *, new: bool) -> np.ndarray:
     """Return the places of the samples that have labels, in their order, then of new ones."""
     if earlier.names is None or data.names is None:
         if data.n_samples != len(earlier.labels):
@@ -176,45 +186,80 @@ def _order(earlier: Earlier, data: _input.Dataset, *, new: bool) -> np.ndarray:
     return np.array(order + (sorted(place.values()) if new else []), dtype=np.int64)
 
 
-def write_again(
+def revise(
     earlier: Earlier,
-    model: Any,
-    data: _input.Dataset,
-    at: Any,
     out: Path,
+    doing: str,
+    change: Callable[..., Placed],
     *,
+    elsewhere: options.Elsewhere,
     console: Console,
     as_json: bool,
-    inputs: Sequence[Path] = (),
-) -> None:
-    """Write results with what a changed model says of the samples, and say what came out."""
-    known = earlier.summary
+    more: Path | None = None,
+) -> int:
+    """Change the model of earlier results, write them again, and say what came out.
+
+    Parameters
+    ----------
+    earlier : Earlier
+        The results.
+    out : Path
+        The folder of the new ones.
+    doing : str
+        What is said of the change.
+    change : callable
+        ``change(model, X, at, labels)`` changes the model, where `at` and `labels` are what it says
+        of the samples now, and returns what it says then.
+    elsewhere : Elsewhere
+        Files of networks and embeddings.
+    console : Console
+        Where progress is shown.
+    as_json : bool
+        Whether JSON is printed.
+    more : Path, default=None
+        A folder whose files are new samples, if they are not in the results.
+
+    Returns
+    -------
+    code : int
+        The exit code.
+    """
+    known, inputs = earlier.summary, list(earlier.inputs)
+    model = _features.use_network(load(earlier.folder / _results.MODEL), elsewhere["network"])
+    inside = any(more and more.resolve().is_relative_to(root.resolve()) for root in inputs)
+    further = None if inside else more
+    inputs += [] if further is None else [further]
+    with console.stage(f"Reading {more or inputs[0]}"):
+        data, embeddings = samples_of(earlier, model, elsewhere, further, new=more is not None)
+    data = replace(data, X=as_floating(data.X))
+    n_known = len(earlier.labels)
+    if more is not None:
+        console.note(f"{data.n_samples - n_known} new samples")
+    with console.stage(doing):
+        at, labels = label_again(model, data, embeddings)
+        labels[:n_known] = earlier.labels
+        at = change(model, data.X, at, labels)
     title, kind = known.get("title"), known.get("kind")
-    with _results.result_folder(out), console.stage("Writing"):
-        summary, values = _results.write_results(
+    with _results.result_folder(out):
+        _results.publish(
             out,
             model,
-            data.X,
-            placed=at,
-            truth=None,
-            names=data.names,
+            data,
+            at,
+            console=console,
+            as_json=as_json,
+            truth=earlier.truth_of(data.n_samples),
             seconds=known.get("seconds"),
-            source=str(known.get("input") or earlier.inputs[0]),
-            inputs=list(inputs) or earlier.inputs,
-            title=str(title) if title else f"Clusters in {earlier.inputs[0].name}",
-            command="tuckermix " + shlex.join(sys.argv[1:]),
+            source=str(known.get("input") or inputs[0]),
+            inputs=inputs,
+            title=str(title) if title else f"Clusters in {inputs[0].name}",
             kind=kind if kind in KINDS else _input.picture_kind_of(data),
-            scene=data.extra.get("scene"),
-            skipped=data.extra.get("skipped") or [],
-            notes=[in_options(note) for note in data.extra.get("notes") or []],
         )
-    rows = _results.summary_rows(summary, out)
-    called = ", ".join(values["cluster_names"].values())
-    console.result(values, [*rows, ("names", called)] if called else rows, as_json)
     console.note(f"Open {out / _results.REPORT} in a browser.")
+    return EXIT_DONE
 
 
-def label_again(model: Any, data: _input.Dataset, embeddings: Any = None) -> tuple[Any, np.ndarray]:
+def label_again(model: Any, data: Dataset, embeddings: Any = None) -> tuple[Any, np.ndarray]:
     """Return what a loaded model says of samples, see `placed`, and their labels."""
     final, X = last_step(model), as_floating(data.X)
     seen = X if final is model else model[:-1].transform(X)

@@ -112,7 +112,7 @@ def _fits(value: Any, kind: Any) -> bool:
 
 
 def apply_edits(
-    model: Any, X: Any, at: Placed, names: list[str] | None, labels: np.ndarray, edits: Edits
+    model: Any, X: Any, at: Placed, labels: np.ndarray, *, names: list[str] | None, edits: Edits
 ) -> Placed:
     """Change a fitted model as edits ask.
 
@@ -128,10 +128,10 @@ def apply_edits(
         The samples.
     at : Placed
         What the model says of them.
-    names : list of str or None
-        The names of the samples; edits call them by their numbers where two have the same.
     labels : ndarray of shape (n_samples,)
         Their labels so far; -1 for outliers and what was set aside.
+    names : list of str or None
+        The names of the samples; edits call them by their numbers where two have the same.
     edits : Edits
         The edits.
 
@@ -144,46 +144,68 @@ def apply_edits(
     shown = np.where(labels < 0, to_numpy(at.proba).argmax(axis=1), labels)
     tree = page_levels(inner, X if at.seen is None else at.seen, shown, Z)
     group, target = _groups(tree, edits)
+    found = group[tree["leaf"]]
+    moved, out = _by_hand(edits, names, len(labels), target)
+    if edits.exclude is not None and getattr(inner, "outliers", "keep") == "keep":
+        # What was set aside before is taken back where the edits know of it no more.
+        back = set(np.flatnonzero(labels < 0).tolist()) - out
+        moved = {place: int(found[place]) for place in back} | moved
+    called = _names_after(model, tree, group, target, edits)
+    if not moved and not out and np.array_equal(group, tree["levels"][tree["chosen"]]):
+        model.cluster_names_ = called
+        return at
+    voters, found = _voted(inner, Z, group, found, moved, out)
+    # Clusters that lost all their landmarks are gone, and the others are numbered without gaps.
+    kept = np.unique(voters[0].landmark_labels).tolist()
+    number = {old: new for new, old in enumerate(kept)}
+    place = np.array([number.get(old, -1) for old in range(int(target.max()) + 1)])
+    model.cluster_names_ = {number[old]: text for old, text in called.items() if old in number}
+    aside = labels < 0
+    aside[list(moved)], aside[list(out)] = False, True
+    voters = [_with_labels(voter, place[voter.landmark_labels]) for voter in voters]
+    return set_labels(model, X, at, np.where(aside, -1, place[found]), voters)
+
+
+def _by_hand(
+    edits: Edits, names: list[str] | None, n_samples: int, target: np.ndarray
+) -> tuple[dict[int, int], set[int]]:
+    """Return the samples that were moved, with their clusters, and those that were set aside."""
     unique = names is not None and len(set(names)) == len(names)
-    called = names if names is not None and unique else map(str, range(len(labels)))
+    called = names if names is not None and unique else map(str, range(n_samples))
     who = {name: place for place, name in enumerate(called)}
     moved = {_place(who, name): _number(target, number) for name, number in edits.move.items()}
     out = {_place(who, name) for name in edits.exclude or ()}
-    # What was set aside before is taken back where the edits know of it no more.
-    aside = (labels < 0) & (getattr(inner, "outliers", "keep") == "keep")
-    before = [] if edits.exclude is None else np.flatnonzero(aside).tolist()
-    back = {place: int(group[tree["leaf"][place]]) for place in before}
-    moved = {place: number for place, number in (back | moved).items() if place not in out}
-    found, outside = group[tree["leaf"]], labels < 0
-    given = _names_after(model, tree, group, target, edits)
+    return {place: number for place, number in moved.items() if place not in out}, out
+
+
+def _voted(
+    inner: Any,
+    Z: np.ndarray,
+    group: np.ndarray,
+    found: np.ndarray,
+    moved: dict[int, int],
+    out: set[int],
+) -> tuple[list[VoteLabels], np.ndarray]:
+    """Return labellers that vote as the edits ask, and the labels of the samples.
+
+    Who would vote otherwise because of samples that were moved or set aside, or for a cluster that
+    is gone, follows.
+    """
     voters = voters_of(inner)
-    changes = moved or out or not np.array_equal(group, tree["levels"][tree["chosen"]])
-    if changes:
-        if not voters or not all(isinstance(voter, VoteLabels) for voter in voters):
-            raise UsageError(
-                "Only labels of the graph can be corrected: cluster again with --assign-labels "
-                "graph. Names alone can be given to any."
-            )
-        plain = [_with_labels(voter, group[page_marks(inner, voter)]) for voter in voters]
-        parts = split_places(Z, voters)
-        voters = _with_hand(plain, parts, Z, moved, out)
-        if moved or out:  # who would vote otherwise now, or for a cluster that is gone, follows
-            old, new = _votes(plain, parts), _votes(voters, parts)
-            there = np.isin(found, voters[0].landmark_labels)
-            found = np.where((old == new) & there, found, new)
-        found[list(moved)] = list(moved.values())
-        outside[list(moved)] = False
-        kept = np.unique(voters[0].landmark_labels)
-        place = np.full(int(target.max()) + 1, -1)
-        place[kept] = np.arange(len(kept))
-        voters = [_with_labels(voter, place[voter.landmark_labels]) for voter in voters]
-        found = place[found]
-        given = {int(place[number]): text for number, text in given.items() if place[number] >= 0}
-    outside[list(out)] = True
-    model.cluster_names_ = given
-    if changes:
-        at = set_labels(model, X, at, np.where(outside, -1, found), voters)
-    return at
+    if not voters or not all(isinstance(voter, VoteLabels) for voter in voters):
+        raise UsageError(
+            "Only labels of the graph can be corrected: cluster again with --assign-labels "
+            "graph. Names alone can be given to any."
+        )
+    plain = [_with_labels(voter, group[page_marks(inner, voter)]) for voter in voters]
+    parts = split_places(Z, voters)
+    voters = _with_hand(plain, parts, Z, moved, out)
+    if moved or out:
+        old, new = _votes(plain, parts), _votes(voters, parts)
+        there = np.isin(found, voters[0].landmark_labels)
+        found = np.where((old == new) & there, found, new)
+    found[list(moved)] = list(moved.values())
+    return voters, found
 
 
 def _groups(tree: dict[str, Any], edits: Edits) -> tuple[np.ndarray, np.ndarray]:

@@ -85,7 +85,7 @@ def estimator(
     if own and features not in (NETWORK, ALL):
         raise UsageError(f"--network needs --features {NETWORK} or {ALL}. Got {features!r}.")
     check("--scale", scale, SCALES)
-    usual = {name: getattr(type(settings), name, None) for name in settings}
+    usual = settings.usual()
     given = {name: value for name, value in settings.items() if value != usual[name]}
     shared = {name: given.pop(name) for name in OF_ANY if name in given}
     number: Any = AUTO if n_clusters is None else n_clusters
@@ -124,13 +124,12 @@ def usual_features() -> str:
     return ALL if has_network() else AUTO
 
 
-def use_network(model: Any, path: Path | None) -> None:
-    """Give a loaded model its network, which no model file holds or names."""
-    if path is None:
-        return
+def use_network(model: Any, path: Path | None) -> Any:
+    """Give a loaded model its network, which no model file holds or names, and return it."""
     for one in networks_of(model):
-        if one.model is None:
+        if path is not None and one.model is None:
             one.use(str(path))
+    return model
 
 
 def networks_of(model: Any) -> Iterator[Any]:

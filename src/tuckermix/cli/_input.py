@@ -232,8 +232,8 @@ def naming(data: Dataset) -> Iterator[None]:
         raise UsageError(in_options(" ".join(said.split()))) from error
 
 
-def pixels_of(data: Dataset) -> tuple[Dataset, tuple[int, int]]:
-    """Make the pixels of a scene the samples; return them and the height and width of it."""
+def pixels_of(data: Dataset) -> Dataset:
+    """Make the pixels of a scene the samples, with its height and width as an extra, "scene"."""
     X = data.X
     if X.ndim != 3:
         raise UsageError(
@@ -246,7 +246,8 @@ def pixels_of(data: Dataset) -> tuple[Dataset, tuple[int, int]]:
         labels = None
     names = [f"{row},{column}" for row in range(height) for column in range(width)]
     spectra = X.reshape(height * width, X.shape[2])
-    return replace(data, X=spectra, labels=labels, names=names), (height, width)
+    extra = {**data.extra, "scene": (height, width)}
+    return replace(data, X=spectra, labels=labels, names=names, extra=extra)
 
 
 def to_device(X: Any, device: str) -> Any:

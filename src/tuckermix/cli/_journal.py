@@ -79,10 +79,6 @@ class Journal:
         """How many bytes the journal has."""
         return self._end
 
-    def has(self, *first: str) -> bool:
-        """Tell whether there is a record whose head, a list, begins with these words."""
-        return any(text.startswith(json.dumps(first)[:-1].encode()) for text in self._places)
-
     def read(self, head: list[Any]) -> bytes | None:
         """Return the values of the last record with this head, or None where it is damaged."""
         text = json.dumps(head).encode()

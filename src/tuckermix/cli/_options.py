@@ -7,11 +7,12 @@ import inspect
 import re
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from copy import copy
 from pathlib import Path
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any, ClassVar, Self, get_origin, get_type_hints
 
 import typer
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperCommand
 
 from tuckermix._names import FITS, ON_ERROR
 from tuckermix.cli._console import UsageError
@@ -40,7 +41,8 @@ def check(option: str, value: str, values: Sequence[str]) -> None:
 def within(panel: str) -> Callable[..., Any]:
     """Return a function that declares an option under a heading of the help.
 
-    Its `words` are completed by Tab, and listed where the help ends in a colon or is left out.
+    Its `words` are completed by Tab, and listed where the help ends in a colon or is left out. The
+    help may be in a docstring, see `described`.
     """
 
     def option(*names: str, words: Sequence[str] = (), help: str = "", **facts: Any) -> Any:
@@ -53,35 +55,86 @@ def within(panel: str) -> Callable[..., Any]:
 
 
 class Group(dict[str, Any]):
-    """The values of options that belong together; the subclass declares them.
+    """The values of options that belong together; the subclass declares and describes them.
 
     One without a default is None where it is not given.
     """
 
+    panel: ClassVar[str]
+    """The heading of the options in the help."""
+
+    @classmethod
+    def usual(cls) -> Self:
+        """Return the defaults."""
+        return cls({name: getattr(cls, name, None) for name in cls.__annotations__})
+
+
+def described(owner: Any) -> dict[str, tuple[str, str]]:
+    """Return how the docstring of a command or a group describes options.
+
+    Parameters
+    ----------
+    owner : callable or class
+        Its docstring lists options as numpydoc lists parameters. The place of the type has the word
+        for a value in the help.
+
+    Returns
+    -------
+    described : dict of str to (str, str)
+        The word for a value, which may be empty, and the help, by the name of the option.
+    """
+    _, _, listed = (inspect.getdoc(owner) or "").partition("\n---")
+    found = re.findall(r"^(\w+)(?: : (.+))?\n((?: {4}.*\n?)+)", listed, re.MULTILINE)
+    return {name: (word, " ".join(text.split())) for name, word, text in found}
+
 
 def grouped(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Make a command take the options of a `Group` where it has a parameter for all of them."""
+    """Make a command of a function whose docstring describes its arguments and options.
+
+    Where it has a parameter for a `Group`, it takes the options of that.
+    """
     parameters: list[inspect.Parameter] = []
     groups: dict[str, type[Group]] = {}
+
+    def declare(parameter: inspect.Parameter, owner: Any) -> None:
+        kind = parameter.annotation
+        if get_origin(kind) is Annotated:
+            kind, info = kind.__origin__, copy(kind.__metadata__[0])
+        else:
+            info = typer.Option(rich_help_panel=getattr(owner, "panel", None))
+        if kind is bool and info.default is ...:  # typer has the first name there
+            info.param_decls = (f"--{parameter.name.replace('_', '-')}",)
+        word, text = described(owner).get(parameter.name, ("", ""))
+        info.metavar = info.metavar or word or None
+        info.help = text if text.endswith(".") else f"{text} {info.help or ''}".strip()
+        parameters.append(parameter.replace(annotation=Annotated[kind, info]))
+
     for parameter in inspect.signature(command, eval_str=True).parameters.values():
         group = parameter.annotation
         if not (isinstance(group, type) and issubclass(group, Group)):
-            parameters.append(parameter)
+            declare(parameter, command)
             continue
         groups[parameter.name] = group
-        for name, hint in get_type_hints(group, include_extras=True).items():
+        hints = get_type_hints(group, include_extras=True)
+        for name in group.__annotations__:
             default = getattr(group, name, None)
-            parameters.append(parameter.replace(name=name, annotation=hint, default=default))
+            declare(parameter.replace(name=name, annotation=hints[name], default=default), group)
 
     @functools.wraps(command)
     def call(**given: Any) -> Any:
         for name, group in groups.items():
-            given[name] = group({one: given.pop(one) for one in get_type_hints(group)})
+            given[name] = group({one: given.pop(one) for one in group.__annotations__})
         return command(**given)
 
+    del call.__wrapped__  # typer would read the types of its parameters from there, again
     call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    call.__annotations__ = {one.name: one.annotation for one in parameters}
+    call.__doc__ = (inspect.getdoc(command) or "").partition("\nParameters\n---")[0]
     return call
 
+
+ARGUMENT = typer.Argument(show_default=False)
+"""An argument; the docstring of the command describes it."""
 
 Input = Annotated[
     str,
@@ -93,78 +146,70 @@ Input = Annotated[
         show_default=False,
     ),
 ]
-reads, writes, tables = within("Reading"), within("Output"), within("Running the tables")
-"""Options about INPUT, about the results, and about computing rows of the tables."""
+reads, writes = within("Reading"), within("Output")
+"""Options about INPUT, and about the results."""
 
 
 class Reading(Group):
-    """How INPUT is read: what `tuckermix.datasets.read` takes."""
+    """How INPUT is read: what `tuckermix.datasets.read` takes.
 
-    key: Annotated[str | None, reads(metavar="NAME", help="The array of samples in INPUT.")]
-    sample_axis: Annotated[int | None, reads(help="The axis of the samples.")]
-    sample_shape: Annotated[
-        str | None, reads(metavar="SHAPE", help="Unfold flat samples, e.g. 32x32.")
-    ]
-    size: Annotated[
-        str | None,
-        reads(
-            metavar="SIZE",
-            help="Bring pictures to this size, e.g. 64 or 48x64, or leave them: original. By "
-            "default the longest side has at most 128 pixels.",
-        ),
-    ]
-    fit: Annotated[
-        str | None,
-        reads(
-            help="Pictures of other proportions: crop (the default), pad or stretch.", words=FITS
-        ),
-    ]
-    grey: Annotated[
-        bool | None, reads("--grey/--colour", help="Make all images grey, or all colour.")
-    ]
-    frames: Annotated[int | None, reads(help="Frames to take of each video, evenly spaced.")]
-    channels: Annotated[
-        str | None,
-        reads(metavar="LIST", help="Channels to keep, by number or name, e.g. 0,2 or DAPI."),
-    ]
-    axes: Annotated[
-        str | None,
-        reads(
-            metavar="LETTERS",
-            help="What the axes of a stored array mean: N samples, T time, Z depth, Y height, X "
-            "width, C channels; e.g. NTYX.",
-        ),
-    ]
-    drop: Annotated[
-        str | None, reads(metavar="COLUMNS", help="Columns of a table to leave out, e.g. id,day.")
-    ]
-    on_error: Annotated[
-        str,
-        reads(
-            help="At a file of a folder that cannot be read: skip it and list it, or stop.",
-            words=ON_ERROR,
-        ),
-    ] = "skip"
+    Attributes
+    ----------
+    key : NAME
+        The array of samples in INPUT.
+    sample_axis
+        The axis of the samples.
+    sample_shape : SHAPE
+        Unfold flat samples, e.g. 32x32.
+    size : SIZE
+        Bring pictures to this size, e.g. 64 or 48x64, or leave them: original. By default the
+        longest side has at most 128 pixels.
+    fit
+        Pictures of other proportions: crop (the default), pad or stretch.
+    grey
+        Make all images grey, or all colour.
+    frames
+        Frames to take of each video, evenly spaced.
+    channels : LIST
+        Channels to keep, by number or name, e.g. 0,2 or DAPI.
+    axes : LETTERS
+        What the axes of a stored array mean: N samples, T time, Z depth, Y height, X width, C
+        channels; e.g. NTYX.
+    drop : COLUMNS
+        Columns of a table to leave out, e.g. id,day.
+    on_error
+        At a file of a folder that cannot be read: skip it and list it, or stop.
+    """
+
+    panel = "Reading"
+    key: str | None
+    sample_axis: int | None
+    sample_shape: str | None
+    size: str | None
+    fit: Annotated[str | None, reads(words=FITS)]
+    grey: Annotated[bool | None, reads("--grey/--colour")]
+    frames: int | None
+    channels: str | None
+    axes: str | None
+    drop: str | None
+    on_error: Annotated[str, reads(words=ON_ERROR)] = "skip"
 
 
 class Elsewhere(Group):
-    """Files of networks and of vectors that the user has already."""
+    """Files of networks and of vectors that the user has already.
 
-    network: Annotated[
-        Path | None,
-        within("The model")(
-            metavar="FILE",
-            help="An ONNX file: a network of your own in place of that of tuckermix[photos].",
-        ),
-    ]
-    embeddings: Annotated[
-        Path | None,
-        reads(
-            metavar="FILE",
-            help="Vectors or maps of the samples, computed elsewhere: a table or an array, rows by "
-            "name or in the order of INPUT. One more view.",
-        ),
-    ]
+    Attributes
+    ----------
+    network : FILE
+        An ONNX file: a network of your own in place of that of tuckermix[photos].
+    embeddings : FILE
+        Vectors or maps of the samples, computed elsewhere: a table or an array, rows by name or in
+        the order of INPUT. One more view.
+    """
+
+    panel = "Reading"
+    network: Annotated[Path | None, within("The model")()]
+    embeddings: Path | None
 
     @property
     def states(self) -> list[tuple[str, int, int]]:
@@ -173,35 +218,9 @@ class Elsewhere(Group):
         return [(str(path), path.stat().st_size, path.stat().st_mtime_ns) for path in files]
 
 
-class Running(Group):
-    """How rows of the tables are computed: what `reproduce` and `benchmark` both take."""
-
-    data: Annotated[
-        Path | None, tables(help="Folder of the datasets; else what TUCKERMIX_DATA names.")
-    ]
-    runs: Annotated[int | None, tables(min=1, help="Draws of a row; else as many as it has.")]
-    quick: Annotated[
-        bool, tables("--quick", help="Miniature tables on open data, in little time.")
-    ] = False
-    jobs: Annotated[
-        int | None, tables(min=0, help="Processes; else one per core. 0: no further process.")
-    ]
-    time_limit: Annotated[float | None, tables(help="Seconds after which a run is given up.")]
-    retry_failed: Annotated[
-        bool, tables("--retry-failed", help="Try runs again that failed before.")
-    ] = False
-
-
 AsJson = Annotated[bool, writes("--json", help="Write the result as JSON.")]
 Quiet = Annotated[bool, writes("--quiet", "-q", help="Write errors only to stderr.")]
-Out = Annotated[
-    Path | None,
-    typer.Option("--out", "-o", help="Folder for the results; else named after INPUT."),
-]
-Data = Annotated[
-    Path | None,
-    typer.Option(help="Folder of the datasets; by default what TUCKERMIX_DATA names."),
-]
+Out = Annotated[Path | None, typer.Option("--out", "-o")]
 Force = Annotated[bool, typer.Option("--force", help="Replace results that are there already.")]
 
 
@@ -251,33 +270,20 @@ class GroupedCommand(Grouped, TyperCommand):
     """A command with grouped help."""
 
 
-class GroupedTargets(Grouped, TyperGroup):
-    """A command that typer takes for a group, since it has arguments of any number."""
-
-    def collect_usage_pieces(self, ctx: Any) -> list[str]:
-        """Return the words of the usage line; there are no commands below it."""
-        below = self.subcommand_metavar
-        return [piece for piece in super().collect_usage_pieces(ctx) if piece != below]
-
-
 def reading(given: Reading) -> dict[str, Any]:
     """Return the options for reading as arguments of `tuckermix.datasets.read`."""
-    check("--on-error", given["on_error"], ON_ERROR)
-    if given["fit"] is not None:
-        check("--fit", given["fit"], FITS)
-    size = given["size"]
-    return given | {
-        "scale": None,
-        "sample_shape": sizes(given["sample_shape"], "--sample-shape"),
-        "size": size if size == "original" else sizes(size, "--size"),
-        "channels": parse_channels(given["channels"]),
-    }
+    for option, words in (("on_error", ON_ERROR), ("fit", FITS)):
+        if given[option] is not None:
+            check(f"--{option.replace('_', '-')}", given[option], words)
+    values: dict[str, Any] = {**given, "scale": None}
+    for option, parse in (("sample_shape", sizes), ("size", sizes), ("channels", parse_channels)):
+        if values[option] is not None and values[option] != "original":
+            values[option] = parse(values[option], f"--{option.replace('_', '-')}")
+    return values
 
 
-def parse_channels(text: str | None) -> tuple[int | str, ...] | None:
+def parse_channels(text: str, option: str = "--channels") -> tuple[int | str, ...]:
     """Read --channels: numbers and names, separated by commas."""
-    if text is None:
-        return None
     words = [word.strip() for word in text.split(",")]
     return tuple(int(word) if word.isascii() and word.isdigit() else word for word in words)
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -21,24 +23,23 @@ from tuckermix._files import (
     remove_stale,
     write_text,
 )
+from tuckermix._validation import as_floating
 from tuckermix._version import __version__
-from tuckermix.cli._console import UsageError
+from tuckermix.cli._console import Console, UsageError, in_options
+from tuckermix.datasets import Dataset
 from tuckermix.features.registry import last_step
+from tuckermix.persistence import save
+from tuckermix.plots.fitted import Placed
+from tuckermix.report import facts, render_report
 from tuckermix.summary import (
     FitSummary,
     cluster_names,
-    duration,
     innermost,
     printable,
     sample_names,
     settings,
-    sizes_text,
     summarize_fit,
-    surety,
 )
-
-if TYPE_CHECKING:
-    from tuckermix.plots.fitted import Placed
 
 FILES = LABELS, MODEL, REPORT, SUMMARY = (
     *("labels.csv", "model.tuckermix", "report.html", "summary.json"),
@@ -47,7 +48,7 @@ FILES = LABELS, MODEL, REPORT, SUMMARY = (
 SCHEMA_VERSION = 4
 """Of summary.json. Version 1, without a number, had all settings as text; 3 added what was skipped,
 notes, and how many classes are known; 4 has the settings of the choice, and no figures of a model
-where there are several. Later additions: title, kind, inputs, cluster_names."""
+where there are several. Later additions: title, kind, inputs, cluster_names, truth."""
 
 
 @contextmanager
@@ -148,67 +149,76 @@ def labels_values(
     rounded = [[float(f"{value:.6g}") for value in row] for row in proba]
     # Outliers, of label -1, are in no cluster: the largest soft label says how near they come.
     sure = np.where(labels < 0, proba.argmax(axis=1), labels)
-    values = [
-        {
-            who: name,
-            "label": label,
-            **({"name": called.get(label, "")} if called else {}),
-            "confidence": row[largest],
-            "probabilities": row,
-        }
-        for name, label, largest, row in zip(named, labels.tolist(), sure, rounded, strict=True)
-    ]
+    columns: dict[str, Any] = {who: named, "label": labels.tolist()}
+    if called:
+        columns["name"] = [called.get(label, "") for label in columns["label"]]
+    columns["confidence"] = [row[place] for row, place in zip(rounded, sure, strict=True)]
+    columns["probabilities"] = rounded
     if scores is not None:
-        for value, score in zip(values, scores, strict=True):
-            value["outlier_score"] = float(f"{score:.4g}")
-    return values
+        columns["outlier_score"] = [float(f"{score:.4g}") for score in scores]
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
-def left_out(skipped: Sequence[tuple[str, str]], notes: Sequence[str]) -> dict[str, Any]:
+def left_out(data: Dataset) -> dict[str, Any]:
     """Return what was skipped while reading, and notes about it, as values for JSON."""
+    skipped, notes = data.extra.get("skipped") or [], data.extra.get("notes") or []
     return {
         "skipped": [{"name": printable(name), "reason": printable(why)} for name, why in skipped],
-        "notes": [printable(note) for note in notes],
+        "notes": [printable(in_options(note)) for note in notes],
     }
 
 
-def summary_rows(summary: FitSummary, folder: Path) -> list[tuple[str, str]]:
-    """Return the figures that a person wants to see first."""
-    shape = sizes_text(summary.sample_shape)
-    smallest, largest = min(summary.cluster_sizes), max(summary.cluster_sizes)
-    rows = [
-        ("samples", f"{summary.n_samples} of shape {shape}"),
-        ("clusters", f"{summary.n_clusters}, of {smallest} to {largest} samples"),
-    ]
-    if summary.n_outliers:
-        share = summary.n_outliers / summary.n_samples
-        what = "outliers" if summary.settings.get("outliers") == "label" else "set aside"
-        rows.append((what, f"{summary.n_outliers}, {share:.1%}, of label -1"))
-    if summary.accuracy is not None:
-        rows += [("AC", f"{summary.accuracy:.3f}"), ("NMI", f"{summary.nmi:.3f}")]
-    if summary.variance_explained is not None:
-        rows.append(("variance explained", f"{summary.variance_explained:.1%}"))
-    rows.append((surety(summary.settings)[0], f"{summary.mean_confidence:.1%}"))
-    if summary.gap is not None:
-        rows.append(("optimality gap", summary.gap_text))
-    rows += [("time of the fit", duration(summary.seconds or 0.0)), ("folder", str(folder))]
-    return rows
+def publish(
+    folder: Path,
+    model: Any,
+    data: Dataset,
+    at: Placed,
+    *,
+    console: Console,
+    as_json: bool,
+    **about: Any,
+) -> FitSummary:
+    """Write results, see `write_results`, print what came out, and return the figures."""
+    with console.stage("Writing"):
+        summary, values = write_results(folder, model, data, at, **about)
+    rows = [*(fact[:2] for fact in facts(summary)), ("folder", str(folder))]
+    called = ", ".join(values["cluster_names"].values())
+    console.result(values, [*rows, ("names", called)] if called else rows, as_json)
+    return summary
 
 
 def write_results(
     folder: Path,
     model: Any,
-    X: Any,
+    data: Dataset,
+    at: Placed,
     *,
-    notes: Sequence[str] = (),
+    truth: Any,
+    seconds: float | None,
+    source: str,
+    title: str,
+    kind: str,
+    command: str | None = None,
     inputs: Sequence[Path] = (),
-    **about: Any,
 ) -> tuple[FitSummary, dict[str, Any]]:
     """Write labels, model, report and summary: all of them, or none.
 
-    What is known `about` the fit are options of `tuckermix.report.render_report`; `placed`,
-    `truth`, `names`, `seconds`, `source` and `command` must be among them. `model` may be a
-    pipeline. Of several `inputs` the first is the one below which `names` are paths.
+    Parameters
+    ----------
+    folder : Path
+        Where they are written.
+    model : estimator
+        The fitted model, or a pipeline that ends in one.
+    data : Dataset
+        The samples that it was fitted on, with their names, and how they were read.
+    at : Placed
+        What the model says of them.
+    truth, seconds, source, title, kind : object
+        See `tuckermix.report.render_report`.
+    command : str, default=None
+        The command that is shown, so that it can be repeated; None means the present one.
+    inputs : sequence of Path, default=()
+        Where the samples lie; their names are paths below the first.
 
     Returns
     -------
@@ -217,24 +227,26 @@ def write_results(
     values : dict
         What `summary.json` holds: these figures, and where everything lies.
     """
-    from tuckermix.persistence import save
-    from tuckermix.report import render_report
-
-    final, at, source = last_step(model), about["placed"], about["source"]
-    summary = summarize_fit(
-        final, X, at.proba, truth=about["truth"], seconds=about["seconds"], seen=at.seen
-    )
+    final, X, called = last_step(model), as_floating(data.X), cluster_names(model)
+    summary = summarize_fit(final, X, at.proba, truth=truth, seconds=seconds, seen=at.seen)
     if final is not model:
         before = {name: settings(step) for name, step in model.steps[:-1]}
         summary = replace(summary, settings={**before, **summary.settings})
-    inputs, called = [Path(one) for one in inputs or [source]], cluster_names(model)
+    inputs = inputs or [Path(source)]
     place = inputs[0]  # where the names of samples may lie
     below = [place if place.is_dir() else place.parent, *inputs[1:]] if place.exists() else None
-    page = render_report(model, X, summary=summary, folder=below, page_folder=folder, **about)
-    labels = labels_text(about["names"], at.proba, to_numpy(final.labels_), at.scores, called)
+    command = command or "tuckermix " + shlex.join(sys.argv[1:])
+    skipped = data.extra.get("skipped") or []
+    page = render_report(
+        model, X, truth=truth, names=data.names, title=title, source=source, command=command,
+        kind=kind, summary=summary, placed=at, scene=data.extra.get("scene"), folder=below,
+        page_folder=folder, skipped=skipped,
+    )  # fmt: skip
+    labels = labels_text(data.names, at.proba, to_numpy(final.labels_), at.scores, called)
     files = {"labels": LABELS, "model": MODEL, "report": REPORT, "summary": SUMMARY}
     selection = getattr(final, "selection_", None)
-    texts = {"input": source, "command": about["command"], "folder": str(folder)}
+    texts = {"input": source, "command": command, "folder": str(folder)}
+    classes = None if truth is None else np.asarray(truth).tolist()
     values = {
         "schema_version": SCHEMA_VERSION,
         "tuckermix": __version__,
@@ -242,10 +254,12 @@ def write_results(
         **{name: printable(text) for name, text in texts.items()},
         "selection": None if selection is None else selection.table,
         "view": None if selection is None else selection.view,
-        **{name: about.get(name) for name in ("title", "kind")},
+        "title": title,
+        "kind": kind,
         "inputs": [_seen_from(folder, one) for one in inputs],
         "cluster_names": {str(number): name for number, name in called.items()},
-        **left_out(about.get("skipped", ()), notes),
+        "truth": classes and [one if one == one else None for one in classes],  # JSON knows no nan
+        **left_out(data),
         "files": files,
     }
     with atomic_paths(*(folder / name for name in files.values())) as (names, saved, html, told):

@@ -19,7 +19,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,6 @@ import numpy as np
 
 from tuckermix._archives import NUMERIC_KINDS
 from tuckermix._array_api import blocks, is_dask
-from tuckermix._validation import check_integer
 from tuckermix.cli._console import Console
 from tuckermix.cli._journal import Journal, JournalError
 from tuckermix.datasets import Dataset
@@ -97,21 +96,15 @@ def key_of(data: Dataset, source: str, **options: Any) -> str:
     about = [list(X.shape), str(X.dtype), options, versions()]
     found.update(json.dumps(about, sort_keys=True, default=repr).encode())
     if is_dask(X):
-        for path in sorted(_files_below(Path(source))):
+        for path in sorted((Path(source), *Path(source).rglob("*"))):
+            if not path.is_file():
+                continue
             state = path.stat()
             found.update(f"{path}|{state.st_size}|{state.st_mtime_ns}\n".encode())
     else:
         for part in blocks(len(X), max(1, X.nbytes // max(1, len(X)))):
             found.update(np.ascontiguousarray(X[part]).data.cast("B"))
     return found.hexdigest()
-
-
-def _files_below(path: Path) -> Iterator[Path]:
-    if path.is_file():
-        yield path
-    for folder, _, names in os.walk(path):
-        for name in names:
-            yield Path(folder, name)
 
 
 class Unfinished:
@@ -172,10 +165,14 @@ class Unfinished:
             "for a restart."
         )
 
-    def _found(self, head: list[Any]) -> bytes | None:
-        """Return the values of a record, and say once that the run continues."""
+    def _found(self, head: Callable[[], list[Any]]) -> bytes | None:
+        """Return the values of a record, and say once that the run continues.
+
+        The head is asked for only where there is any record: its key may be costly.
+        """
         with self._turn:
-            values = None if self._journal is None else self._journal.read(head)
+            known = self._journal is not None and self._journal.size
+            values = self._journal.read(head()) if self._journal and known else None
             if values is not None and not self._told:
                 self._told = True
                 self.console.note(f"Continuing an earlier run, from {self.path}.")
@@ -214,8 +211,8 @@ class Unfinished:
         def read(path: Path, options: Any) -> tuple[np.ndarray, str]:
             state = path.stat()
             asked = {name: getattr(options, name) for name in READING}
-            head = ["sample", str(path.absolute()), state.st_size, state.st_mtime_ns, repr(asked)]
-            found = self._found(head)
+            about = [str(path.absolute()), state.st_size, state.st_mtime_ns, repr(asked)]
+            found = self._found(lambda: ["sample", *about])
             if found is not None:
                 with suppress(*DAMAGED):
                     kind, _, values = found.partition(b"\n")
@@ -226,7 +223,8 @@ class Unfinished:
             now = time.monotonic()
             slow = now - start > sample.nbytes / self.keeping.rate
             if slow and sample.dtype.kind in NUMERIC_KINDS:
-                self._keep(now - begin, lambda: head, lambda: _sample_bytes(sample, kind))
+                content = partial(_sample_bytes, sample, kind)
+                self._keep(now - begin, lambda: ["sample", *about], content)
             return sample, kind
 
         return read
@@ -246,21 +244,20 @@ class Unfinished:
         seed : int
             The seed of the fit that follows.
         """
-        found = self._found(["choice", self._key()]) if self._has("choice") else None
+        found = self._found(lambda: ["choice", self._key()])
         if found is not None:
             with suppress(*DAMAGED):
                 return _choice(found.decode())
         start = time.monotonic()
 
         def recall(name: str, compute: Callable[[], list[float]]) -> list[float]:
-            head = ["compared", name]
-            known = self._found([*head, self._key()]) if self._has(*head) else None
+            known = self._found(lambda: ["compared", name, self._key()])
             if known is not None:
                 with suppress(*DAMAGED):
                     return [float(value) for value in json.loads(known)]
             values = compute()
             taken = time.monotonic() - start
-            self._keep(taken, lambda: [*head, self._key()], json.dumps(values).encode)
+            self._keep(taken, lambda: ["compared", name, self._key()], json.dumps(values).encode)
             return values
 
         chosen, seed = choose(recall)
@@ -274,7 +271,7 @@ class Unfinished:
         """Return the model that an earlier run fitted, and how many seconds that took."""
         from tuckermix.persistence import load
 
-        found = self._found(["model", self._key()]) if self._has("model") else None
+        found = self._found(lambda: ["model", self._key()])
         if found is None:
             return None
         with suppress(OSError, *DAMAGED), tempfile.TemporaryDirectory() as folder:
@@ -296,10 +293,6 @@ class Unfinished:
 
         self._keep(seconds, lambda: ["model", self._key()], content)
 
-    def _has(self, *what: str) -> bool:
-        """Tell whether there is such a record, of this run or another: the key is costly."""
-        return self._journal is not None and self._journal.has(*what)
-
 
 def _sample_bytes(sample: np.ndarray, kind: str) -> bytes:
     target = io.BytesIO()
@@ -309,14 +302,7 @@ def _sample_bytes(sample: np.ndarray, kind: str) -> bytes:
 
 
 def _choice(text: str) -> tuple[Selection, int]:
-    """Return the record of a choice that was kept, or raise where it is not one."""
+    """Return a choice that this user's program kept, or raise where another version did."""
     values = json.loads(text)
-    seed = check_integer(values.pop("seed"), "seed", "Selection", minimum=0)
-    trials = [Trial(**trial) for trial in values.pop("trials")]
-    for trial in trials:
-        check_integer(trial.n_clusters, "n_clusters", "Trial")
-    found = Selection(trials, **values)
-    if (found.n_clusters, found.view) not in [(trial.n_clusters, trial.view) for trial in trials]:
-        raise ValueError("the choice is not among the trials")
-    str(found)  # it is going to be printed
-    return found, seed
+    seed, trials = values.pop("seed"), [Trial(**trial) for trial in values.pop("trials")]
+    return Selection(trials, **values), seed

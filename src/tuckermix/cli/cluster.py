@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-import shlex
-import sys
 import time
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,12 +13,13 @@ import typer
 
 from tuckermix import _names
 from tuckermix.cli import _options as options
-from tuckermix.cli._console import EXIT_DONE, EXIT_NOT_WHOLE, Console, in_options
+from tuckermix.cli._console import EXIT_DONE, EXIT_NOT_WHOLE, Console
 from tuckermix.cli._features import SCALES, WORDS
 from tuckermix.features.registry import last_step
 
 if TYPE_CHECKING:
     from tuckermix.cli._unfinished import Unfinished
+    from tuckermix.datasets import Dataset
 
 EXAMPLES = """\b
 Examples:
@@ -37,132 +37,68 @@ SAID = 3
 
 
 class Model(options.Group):
-    """Parameters of `TuckerClustering`; `AutoClustering` has `calibrate` and `outliers` too."""
+    """Parameters of `TuckerClustering`; `AutoClustering` has `calibrate` and `outliers` too.
 
-    n_components: Annotated[
-        int | None, models(min=1, help="Components of the model; by default 2 k + 1.")
-    ]
-    ranks: Annotated[
-        str | None,
-        models(metavar="RANKS", help="Core size, e.g. 12x12, or the energy to keep, e.g. 0.95."),
-    ]
+    Attributes
+    ----------
+    n_components
+        Components of the model; by default 2 k + 1.
+    ranks : RANKS
+        Core size, e.g. 12x12, or the energy to keep, e.g. 0.95.
+    memberships
+        Which simplex gives the mixing weights:
+    calibrate
+        Soft labels as probabilities that another fit agrees, in place of votes.
+    outliers
+        keep (all samples get a cluster) or label (-1 for those that fit none).
+    missing
+        At gaps (NaN): none refuses them, impute fills them by the model.
+    n_neighbors
+        Neighbours in the graph.
+    n_init
+        Starts of k-means.
+    max_iter
+        Most sweeps of the solver.
+    tol
+        When to stop.
+    """
+
+    panel = "The model"
+    n_components: Annotated[int | None, models(min=1)]
+    ranks: str | None
     solver: Annotated[str, models(words=_names.SOLVERS)] = "exact"
     init: Annotated[str, models(words=_names.INITS)] = "hosvd"
-    memberships: Annotated[
-        str, models(help="Which simplex gives the mixing weights:", words=_names.SIMPLICES)
-    ] = "anchored"
+    memberships: Annotated[str, models(words=_names.SIMPLICES)] = "anchored"
     assign_labels: Annotated[str, models(words=_names.LABELLINGS)] = "graph"
-    calibrate: Annotated[
-        bool,
-        models(
-            "--calibrate",
-            help="Soft labels as probabilities that another fit agrees, in place of votes.",
-        ),
-    ] = False
-    outliers: Annotated[
-        str,
-        models(
-            help="keep (all samples get a cluster) or label (-1 for those that fit none).",
-            words=_names.OUTLIERS,
-        ),
-    ] = "keep"
-    missing: Annotated[
-        str,
-        models(
-            help="At gaps (NaN): none refuses them, impute fills them by the model.",
-            words=(options.NONE, *_names.MISSING),
-        ),
-    ] = "none"
-    n_neighbors: Annotated[int, models(min=1, help="Neighbours in the graph.")] = 15
-    n_init: Annotated[int, models(min=1, help="Starts of k-means.")] = 10
-    max_iter: Annotated[int, models(min=1, help="Most sweeps of the solver.")] = 100
-    tol: Annotated[float, models(min=0.0, help="When to stop.")] = 1e-6
+    calibrate: bool = False
+    outliers: Annotated[str, models(words=_names.OUTLIERS)] = "keep"
+    missing: Annotated[str, models(words=(options.NONE, *_names.MISSING))] = "none"
+    n_neighbors: Annotated[int, models(min=1)] = 15
+    n_init: Annotated[int, models(min=1)] = 10
+    max_iter: Annotated[int, models(min=1)] = 100
+    tol: Annotated[float, models(min=0.0)] = 1e-6
 
 
 @options.grouped
 def cluster(
     source: options.Input,
-    n_clusters: Annotated[
-        int | None,
-        typer.Option(
-            "--n-clusters",
-            "-k",
-            min=1,
-            help="The number of clusters; without it the number is chosen.",
-            show_default=False,
-        ),
-    ] = None,
+    n_clusters: Annotated[int | None, typer.Option("--n-clusters", "-k", min=1)] = None,
     out: options.Out = None,
     force: options.Force = False,
-    truth: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE_OR_COLUMN",
-            help="Known classes, to compare with: a .csv, .txt or .npy file, FILE:COLUMN, the "
-            "name of an array in INPUT, or 'labels' for those that INPUT carries.",
-        ),
-    ] = None,
+    truth: str | None = None,
     *,
     given: options.Reading,
-    chunk: Annotated[
-        int | None,
-        options.reads(
-            min=1,
-            help="Leave INPUT on disk and read this many samples at a time. Inputs that would not "
-            "fit in memory are left there in any case.",
-        ),
-    ] = None,
-    pixels: Annotated[
-        bool,
-        options.reads(
-            "--pixels",
-            help="INPUT is a scene of height × width × bands: its pixels are the samples, and the "
-            "report shows maps.",
-        ),
-    ] = False,
-    features: Annotated[
-        str | None,
-        models(
-            help="Which views are compared: pixels, scattering (strokes and edges, which may move "
-            "a little), auto (both), network (what a network trained on photographs sees), or all. "
-            "log-scattering is a single view. By default all where tuckermix[photos] is there, "
-            "else auto.",
-            show_default=False,
-            words=WORDS,
-        ),
-    ] = None,
+    chunk: Annotated[int | None, options.reads(min=1)] = None,
+    pixels: Annotated[bool, options.reads()] = False,
+    features: Annotated[str | None, models(words=WORDS)] = None,
     elsewhere: options.Elsewhere,
-    scale: Annotated[
-        str,
-        models(
-            help="Values first: none (as they are), sample (each from 0 to 1), dataset (all from 0 "
-            "to 1), unit (norm one), columns (of a table: mean 0, deviation 1) or auto (columns "
-            "of different scales, and pictures of different bit depths).",
-            words=SCALES,
-        ),
-    ] = "auto",
+    scale: Annotated[str, models(words=SCALES)] = "auto",
     settings: Model,
-    seed: Annotated[int, computes(min=0, help="Makes runs repeat.")] = 0,
-    device: Annotated[
-        str,
-        computes(
-            help="Where to compute: cpu, cuda, cuda:1, mps (PyTorch).",
-            words=("cpu", "cuda", "mps"),
-        ),
-    ] = "cpu",
-    scheduler: Annotated[
-        str | None,
-        computes(
-            metavar="ADDRESS",
-            help="Let a Dask cluster compute, e.g. tcp://host:8786; its workers must see INPUT.",
-        ),
-    ] = None,
-    title: Annotated[
-        str | None, options.writes(metavar="TEXT", help="Heading of the report.")
-    ] = None,
-    kind: Annotated[
-        str, options.writes(help="How the report draws a sample:", words=_names.KINDS)
-    ] = "auto",
+    seed: Annotated[int, computes(min=0)] = 0,
+    device: Annotated[str, computes(words=("cpu", "cuda", "mps"))] = "cpu",
+    scheduler: Annotated[str | None, computes()] = None,
+    title: Annotated[str | None, options.writes()] = None,
+    kind: Annotated[str, options.writes(words=_names.KINDS)] = "auto",
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
 ) -> int:
@@ -175,6 +111,40 @@ def cluster(
     summary.json     figures, settings, versions
 
     A run that was killed goes on when the same command is given again.
+
+    Parameters
+    ----------
+    n_clusters
+        The number of clusters; without it the number is chosen.
+    out
+        Folder for the results; else named after INPUT.
+    truth : FILE_OR_COLUMN
+        Known classes, to compare with: a .csv, .txt or .npy file, FILE:COLUMN, the name of an array
+        in INPUT, or 'labels' for those that INPUT carries.
+    chunk
+        Leave INPUT on disk and read this many samples at a time. Inputs that would not fit in
+        memory are left there in any case.
+    pixels
+        INPUT is a scene of height × width × bands: its pixels are the samples, and the report shows
+        maps.
+    features
+        Which views are compared: pixels, scattering (strokes and edges, which may move a little),
+        auto (both), network (what a network trained on photographs sees), or all. log-scattering is
+        a single view. By default all where tuckermix[photos] is there, else auto.
+    scale
+        Values first: none (as they are), sample (each from 0 to 1), dataset (all from 0 to 1), unit
+        (norm one), columns (of a table: mean 0, deviation 1) or auto (columns of different scales,
+        and pictures of different bit depths).
+    seed
+        Makes runs repeat.
+    device
+        Where to compute: cpu, cuda, cuda:1, mps (PyTorch).
+    scheduler : ADDRESS
+        Let a Dask cluster compute, e.g. tcp://host:8786; its workers must see INPUT.
+    title : TEXT
+        Heading of the report.
+    kind
+        How the report draws a sample:
     """  # noqa: D301 - typer keeps the lines behind \b apart
     console = Console(quiet)
     console.begin(f"Reading {source}")  # before the libraries are loaded, which takes a second
@@ -213,9 +183,7 @@ def cluster(
                 remember=unfinished.remember,
                 **reading,
             )
-            scene = None
-            if pixels:
-                data, scene = _input.pixels_of(data)
+            data = _input.pixels_of(data) if pixels else data
             classes = _input.known_classes(truth, data)
         shape = sizes_text(data.sample_shape)
         where = ", left on disk" if is_dask(data.X) else ""
@@ -230,11 +198,12 @@ def cluster(
         model.reading_ = _features.reading_of(source, data, reading, pixels=pixels)
         if elsewhere["embeddings"] is not None:
             model.reading_["embeddings"] = str(elsewhere["embeddings"])
-        drawn = _input.picture_kind_of(data) if kind == "auto" else kind
+        if kind == "auto" and not pixels:
+            kind = _input.picture_kind_of(data)
         with _input.naming(data):
             code = fit_and_write(
                 model,
-                as_floating(data.X),
+                replace(data, X=as_floating(data.X)),
                 folder,
                 console=console,
                 as_json=as_json,
@@ -243,14 +212,9 @@ def cluster(
                 embeddings=_input.embeddings_of(elsewhere, data),
                 network=elsewhere["network"],
                 truth=classes,
-                names=data.names,
                 source=source,
                 title=title or f"Clusters in {name}",
-                command="tuckermix " + shlex.join(sys.argv[1:]),  # as the user would type it again
-                kind="auto" if pixels else drawn,
-                scene=scene,
-                skipped=data.extra.get("skipped", []),
-                notes=[in_options(note) for note in data.extra.get("notes", [])],
+                kind="auto" if pixels else kind,
             )
     console.note(f"Open {folder / _results.REPORT} in a browser.")
     return code
@@ -258,7 +222,7 @@ def cluster(
 
 def fit_and_write(
     model: Any,
-    X: Any,
+    data: Dataset,
     folder: Path,
     *,
     console: Console,
@@ -269,20 +233,19 @@ def fit_and_write(
     network: Path | None = None,
     **about: Any,
 ) -> int:
-    """Fit `model` to `X`, write the results to `folder` and say what came out.
+    """Fit `model` to samples, write the results to `folder` and say what came out.
 
-    `embeddings` are those of the samples, `network` the file of --network. What is known `about`
-    the samples goes to `write_results`. A model that an `unfinished` run has fitted is taken as it
-    is.
+    `embeddings` are those of the samples, `network` the file of --network. What else is known
+    `about` the samples goes to `write_results`. A model that an `unfinished` run has fitted is
+    taken as it is.
     """
-    from tuckermix._array_api import is_dask
     from tuckermix.cli import _features, _input, _results
     from tuckermix.plots.fitted import placed
     from tuckermix.selection.shared import Features, in_memory
 
     earlier = None if unfinished is None else unfinished.fitted()
     # What is loaded is in NumPy, wherever it was fitted.
-    moved = _input.to_device(X, device if earlier is None else "cpu")
+    moved = _input.to_device(data.X, device if earlier is None else "cpu")
     start = time.perf_counter()
     final = last_step(model)
     if final is not model:
@@ -292,12 +255,10 @@ def fit_and_write(
     if earlier is None:
         chooses = hasattr(final, "select")
         with console.stage("Choosing and fitting" if chooses else "Fitting"):
-            if not chooses:
-                final.fit(moved)
-            elif unfinished is None:
-                final._fit(moved, seen)
+            if chooses:
+                final._fit(moved, seen, *([] if unfinished is None else [unfinished.choice]))
             else:
-                final._fit(moved, seen, unfinished.choice)
+                final.fit(moved)
             seconds = time.perf_counter() - start
         for line in str(getattr(final, "selection_", "")).splitlines()[:SAID]:
             console.note(line)
@@ -307,21 +268,12 @@ def fit_and_write(
         fitted.reading_, model = getattr(model, "reading_", None), fitted
         final = last_step(model)
 
-    def keep() -> None:
-        if unfinished is not None and earlier is None:
-            unfinished.keep_fitted(model, seconds)
-
-    if not is_dask(moved):
-        keep()
     with console.stage("Soft labels"):
         at = _results.computed(final, placed(final, moved, seen))
-    if is_dask(moved):  # what was lazy in the model has been computed now
-        keep()
-    with console.stage("Writing"):
-        summary, values = _results.write_results(
-            folder, model, X, placed=at, seconds=seconds, **about
-        )
-    console.result(values, _results.summary_rows(summary, folder), as_json)
+    if unfinished is not None and earlier is None:  # now nothing in the model is lazy
+        unfinished.keep_fitted(model, seconds)
+    run: dict[str, Any] = {"console": console, "as_json": as_json, "seconds": seconds}
+    summary = _results.publish(folder, model, data, at, **run, **about)
     if not summary.converged:
         console.note(f"The solver stopped by {summary.stop_reason} before it converged.")
         return EXIT_NOT_WHOLE

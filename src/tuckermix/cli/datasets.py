@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -17,22 +18,22 @@ def _known(incomplete: str) -> list[str]:
     return [info.name for info in list_datasets() if info.name.startswith(incomplete)]
 
 
+@options.grouped
 def datasets(
-    name: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="NAME",
-            help="Tell more about this one.",
-            autocompletion=_known,
-            show_default=False,
-        ),
-    ] = None,
-    data: options.Data = None,
+    name: Annotated[str | None, typer.Argument(autocompletion=_known, show_default=False)] = None,
+    data: Path | None = None,
     as_json: options.AsJson = False,
 ) -> int:
     """List the datasets that are known by name.
 
     Nothing is ever downloaded: 'tuckermix datasets NAME' says what to get and where to put it.
+
+    Parameters
+    ----------
+    name : NAME
+        Tell more about this one.
+    data
+        Folder of the datasets; by default what TUCKERMIX_DATA names.
     """
     from tuckermix.datasets import describe, list_datasets
     from tuckermix.summary import sizes_text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -16,10 +17,9 @@ SEED, PICTURES = 0, 30  # of each object
 DOTS_PER_INCH = 150
 
 
+@options.grouped
 def demo(
-    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the results.")] = Path(
-        "tuckermix-demo"
-    ),
+    out: Annotated[Path, typer.Option("--out", "-o")] = Path("tuckermix-demo"),
     force: options.Force = False,
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
@@ -29,7 +29,14 @@ def demo(
     Writes labels with soft labels, a picture of the clusters, a report to open in a browser and
     the model to a folder. Prints how many clusters were found, without being told, and how well
     they agree with the objects.
+
+    Parameters
+    ----------
+    out
+        Folder for the results.
     """
+    console = Console(quiet)
+    console.begin("Rendering pictures")
     import numpy as np
 
     from tuckermix._files import atomic_path
@@ -45,19 +52,16 @@ def demo(
     require_packages()
     plt = require_matplotlib("The demo")
     plt.switch_backend("Agg")  # a picture for a file needs no screen
-    console = Console(quiet)
     _results.refuse_to_replace(out, force, PICTURE, unless=COMMAND)
     with console.stage("Rendering pictures"):
         data = make_objects(PICTURES, random_state=SEED)
     model = AutoClustering(random_state=SEED)
-    X = as_floating(data.X)
     with _results.result_folder(out):
         code = fit_and_write(
             model,
-            X,
+            replace(data, X=as_floating(data.X)),
             out,
             truth=np.array(data.class_names)[data.labels],
-            names=None,
             source="rendered pictures of ten objects",
             title="Ten objects",
             command=COMMAND,

@@ -2,29 +2,33 @@
 
 from __future__ import annotations
 
-import html
 import json
 import os
 import re
 import shutil
 import unicodedata
+from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
+from tuckermix._names import KINDS
 from tuckermix.cli import _options as options
 from tuckermix.cli._console import Console, UsageError
 from tuckermix.cli.apply import Result
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from tuckermix.cli._earlier import Earlier
 
 SHEET, TABLES = "contact-sheet.html", ("labels.csv", "labels.json")
 
 SHEET_SIDE = 160
-"""The longest side of a picture on the contact sheet, in pixels: five stand in a row on paper."""
+"""The longest side of a picture on the contact sheet, in pixels: five stand in a row on paper.
+
+Each view of a video or a volume has half of it."""
 
 LONGEST = 80
 """Letters of the name of a folder: systems have 255 bytes, and paths have a limit too."""
@@ -33,26 +37,33 @@ RESERVED = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.IGNORECASE)
 """Names that Windows keeps for devices."""
 
 
+@options.grouped
 def export(
     result: Result,
-    folder: Annotated[
-        Path, typer.Argument(metavar="FOLDER", help="A new folder.", show_default=False)
-    ],
-    copy: Annotated[bool, typer.Option("--copy", help="Copies of the files, not links.")] = False,
+    folder: Annotated[Path, options.ARGUMENT],
+    copy: bool = False,
     quiet: options.Quiet = False,
 ) -> int:
     """Put the files of each cluster into a folder of its name.
 
     Beside the folders are labels.csv, labels.json and contact-sheet.html, which is for paper. The
     files are links to yours, or copies, and keep their names.
+
+    Parameters
+    ----------
+    folder : FOLDER
+        A new folder.
+    copy
+        Copies of the files, not links.
     """
     from tuckermix._files import csv_text, made_folder, write_text
     from tuckermix.cli._earlier import read_results
+    from tuckermix.report import address, contact_sheet, files_below
 
     console, earlier = Console(quiet), read_results(result)
     if folder.is_symlink() or (folder.exists() and (not folder.is_dir() or any(folder.iterdir()))):
         raise UsageError(f"{folder} is there already: name a new folder.")
-    sources = files_of(earlier)
+    sources = files_below(earlier.roots, earlier.names or [""] * len(earlier.labels))
     found = {place: path for place, path in enumerate(sources) if path is not None}
     if not found:
         raise UsageError(
@@ -78,22 +89,17 @@ def export(
         write_text(folder / TABLES[0], csv_text([list(rows[0]), *(row.values() for row in rows)]))
         write_text(folder / TABLES[1], json.dumps(rows, indent=1) + "\n")
     with console.stage("Drawing the contact sheet"):
-        write_text(folder / SHEET, contact_sheet(rows, list(found.values())))
+        clusters: dict[str, list[tuple[str, str | None]]] = {}
+        drawn = _small_pictures(earlier, found, console)
+        for row, picture in zip(rows, drawn, strict=True):
+            home, _, name = row["file"].rpartition("/")
+            shown = None if picture is None else address(picture)
+            clusters.setdefault(home, []).append((name, shown))
+        write_text(folder / SHEET, contact_sheet(clusters))
     if len(found) < len(sources):
         console.note(f"{len(sources) - len(found)} files are not there any more: left out.")
     console.note(f"{len(rows)} files in {len({row['label'] for row in rows})} folders in {folder}")
     return 0
-
-
-def files_of(earlier: Earlier) -> list[Path | None]:
-    """Return the file of each sample, or None where no file below the inputs has it."""
-    from tuckermix.report import is_file
-
-    roots = earlier.roots
-    return [
-        roots[0] / name if is_file(roots, name) else None
-        for name in earlier.names or [""] * len(earlier.labels)
-    ]
 
 
 def _folders(earlier: Earlier) -> dict[int, str]:
@@ -143,32 +149,29 @@ def _put(source: Path, target: Path, copy: bool) -> None:
         shutil.copyfileobj(stream, other)
 
 
-def contact_sheet(rows: list[dict[str, Any]], files: list[Path]) -> str:
-    """Return a page for paper: the pictures of each cluster, small, with their names."""
-    from tuckermix._machine import default_limit
-    from tuckermix._sandbox import Sandbox, question
-    from tuckermix.report import address
+def _small_pictures(
+    earlier: Earlier, found: dict[int, Path], console: Console
+) -> Iterator[np.ndarray | None]:
+    """Yield a small picture of each file: a photograph as it is, views of other samples."""
+    from tuckermix.cli import _earlier, _results
+    from tuckermix.persistence import load
+    from tuckermix.plots.pictures import picture_kind
+    from tuckermix.report import Pictures, small_pictures
 
-    small: dict[str, Any] = {"kind": "picture", "do": "small", "side": SHEET_SIDE}
-    asked = [question(path=path, **small) for path in files]
-    clusters: dict[str, list[str]] = {}
-    for row, answer in zip(rows, Sandbox(default_limit()).each(asked), strict=True):
-        home, _, name = row["file"].rpartition("/")
-        shown = "" if isinstance(answer, Exception) else f'<img src="{address(answer[1])}" alt="">'
-        figure = f"<figure>{shown}<figcaption>{html.escape(name)}</figcaption></figure>"
-        clusters.setdefault(home, []).append(figure)
-    parts = [
-        f"<section><h2>{html.escape(home)} <small>{len(figures):,}</small></h2>"
-        f"<div>{''.join(figures)}</div></section>"
-        for home, figures in sorted(clusters.items())
-    ]
-    return (
-        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><meta http-equiv='
-        "\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; "
-        'img-src data:"><meta name="viewport" content="width=device-width"><title>Contact sheet'
-        "</title><style>body{font:10pt system-ui,sans-serif;margin:8mm}div{display:grid;gap:4mm;"
-        "grid-template-columns:repeat(auto-fill,minmax(32mm,1fr))}figure{margin:0;break-inside:"
-        "avoid}img{width:100%;height:30mm;object-fit:contain}figcaption{font-size:7pt;"
-        "overflow-wrap:anywhere}h2{break-after:avoid}small{font-weight:400;color:#555}</style>"
-        f"</head><body>\n{chr(10).join(parts)}\n</body></html>\n"
+    kind = str(earlier.summary.get("kind"))
+    if kind in ("image", "colour"):
+        yield from small_pictures(list(found.values()), SHEET_SIDE)
+        return
+    names, places = earlier.names or [], list(found)
+    there = replace(
+        earlier, names=[names[place] for place in places], labels=earlier.labels[places]
     )
+    elsewhere: Any = {"embeddings": None, "network": None}
+    try:
+        data, _ = _earlier.samples_of(there, load(earlier.folder / _results.MODEL), elsewhere)
+        kind = picture_kind(data.sample_shape, kind if kind in KINDS else "auto")
+    except (UsageError, ValueError) as error:
+        console.note(f"The contact sheet has names without pictures: {error}")
+        yield from [None] * len(places)
+        return
+    yield from Pictures(data.X, kind).drawn(range(len(places)), SHEET_SIDE // 2)

@@ -29,30 +29,34 @@ ASKED = re.compile(r"/([\w-]+)/(?:p/(\d{1,9})/(\d{2,4}))?")
 MOST_SIDE = 2048
 
 
+@options.grouped
 def open_report(
     result: Result,
-    browser: Annotated[
-        bool, typer.Option("--browser/--no-browser", help="Start a browser, or only say where.")
-    ] = True,
-    port: Annotated[
-        int, typer.Option(min=0, max=65535, help="The port of the server; 0 takes a free one.")
-    ] = 0,
+    browser: Annotated[bool, typer.Option("--browser/--no-browser")] = True,
+    port: Annotated[int, typer.Option(min=0, max=65535)] = 0,
     quiet: options.Quiet = False,
 ) -> int:
     """Open the report of a result in the browser.
 
     Where it holds all its pictures, that is all. Else a small server shows the others from their
     files, to this machine only and to nobody without the address, until Ctrl-C ends it.
+
+    Parameters
+    ----------
+    browser
+        Start a browser, or only say where.
+    port
+        The port of the server; 0 takes a free one.
     """
     from tuckermix.cli import _earlier, _results
-    from tuckermix.cli.export import files_of
+    from tuckermix.report import files_below
 
     console = Console(quiet)
     earlier = _earlier.read_results(result)
     path = result / _results.REPORT
     page = path.read_text(encoding="utf-8")
     head = HEAD.search(page[:4096])
-    files = files_of(earlier)
+    files = files_below(earlier.roots, earlier.names or ())
     if head is None or head[1] == "0" or not any(files):
         _show(path.resolve().as_uri(), browser)
         return 0
@@ -105,16 +109,14 @@ class ReportServer(ThreadingHTTPServer):
 
     def picture(self, place: int, side: int) -> tuple[bytes, str] | None:
         """Return the picture of a sample as a file and its media type, or None."""
-        from tuckermix._sandbox import question
-        from tuckermix.report import encoded
+        from tuckermix.report import encoded, small_pictures
 
         path = self.files[place] if place < len(self.files) else None
         if path is None:
             return None
-        asked: dict[str, Any] = {"kind": "picture", "do": "small", "side": min(side, MOST_SIDE)}
         with self.lock:
-            (answer,) = self.sandbox.each([question(path=path, **asked)])
-        return None if isinstance(answer, Exception) else encoded(answer[1])
+            (picture,) = small_pictures([path], min(side, MOST_SIDE), self.sandbox)
+        return None if picture is None else encoded(picture)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Say nothing of browsers that went away."""

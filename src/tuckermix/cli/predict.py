@@ -7,11 +7,9 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from tuckermix._version import __version__
 from tuckermix.cli import _options as options
-from tuckermix.cli._console import Console, UsageError, in_options
+from tuckermix.cli._console import Console, UsageError
 
 EXAMPLES = """\b
 Examples:
@@ -26,18 +24,9 @@ SCHEMA_VERSION = 1
 
 @options.grouped
 def predict(
-    model_path: Annotated[
-        Path,
-        typer.Argument(
-            metavar="MODEL",
-            help="A model.tuckermix that 'cluster' wrote, or its folder.",
-            show_default=False,
-        ),
-    ],
+    model_path: Annotated[Path, options.ARGUMENT],
     source: options.Input,
-    out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="File for the labels; else stdout.")
-    ] = None,
+    out: options.Out = None,
     force: options.Force = False,
     *,
     given: options.Reading,
@@ -50,20 +39,26 @@ def predict(
     Writes name or index, label, confidence and soft labels as CSV, or with --json as JSON; with
     names of clusters, as 'apply' gives them, file, label, name and so on. On the samples of the fit
     this gives the same labels.csv again. Models made with --pixels take scenes.
-    """
-    from tuckermix._array_api import to_numpy
-    from tuckermix._files import write_text
-    from tuckermix.cli import _features, _input, _results
-    from tuckermix.cli._earlier import label_again
-    from tuckermix.persistence import load
-    from tuckermix.summary import cluster_names, printable
 
+    Parameters
+    ----------
+    model_path : MODEL
+        A model.tuckermix that 'cluster' wrote, or its folder.
+    out
+        File for the labels; else stdout.
+    """
     console = Console(quiet)
     if out is not None and out.exists() and not force:
         raise UsageError(
             f"{out} is there already: name another file with --out, or add --force to replace it."
         )
-    reading = options.reading(given)
+    console.begin(f"Reading {source}")
+    from tuckermix._array_api import to_numpy
+    from tuckermix._files import write_text
+    from tuckermix.cli import _earlier, _features, _input, _results
+    from tuckermix.persistence import load
+    from tuckermix.summary import cluster_names, printable
+
     if model_path.is_dir():
         if not (model_path / _results.MODEL).is_file():
             raise UsageError(
@@ -71,22 +66,16 @@ def predict(
                 "folder that 'tuckermix cluster' wrote."
             )
         model_path = model_path / _results.MODEL
-    model = load(model_path)
-    _features.use_network(model, elsewhere["network"])
+    model = _features.use_network(load(model_path), elsewhere["network"])
     with console.stage(f"Reading {source}"):
-        reading = _features.reading_as_before(model, source, reading)
-        data = _input.read_input(source, **reading)
-        known = getattr(model, "reading_", None) or {}
-        if known.get("pixels") and data.X.ndim != 2:  # else spectra as rows
-            data, _ = _input.pixels_of(data)
+        data = _earlier.read_as_before(model, source, given)
     _input.tell(console, data)
     with console.stage("Labelling"), _input.naming(data):
-        at, labels = label_again(model, data, _input.embeddings_of(elsewhere, data))
+        at, labels = _earlier.label_again(model, data, _input.embeddings_of(elsewhere, data))
         proba = to_numpy(at.proba)
         scores = None if at.scores is None else to_numpy(at.scores)
-    called = cluster_names(model)
+    table = (data.names, proba, labels, scores, cluster_names(model))
     if as_json:
-        notes = [in_options(note) for note in data.extra.get("notes", [])]
         values = {
             "schema_version": SCHEMA_VERSION,
             "tuckermix": __version__,
@@ -94,12 +83,12 @@ def predict(
             "input": printable(source),
             "n_samples": data.n_samples,
             "n_clusters": int(proba.shape[1]),
-            **_results.left_out(data.extra.get("skipped", []), notes),
-            "samples": _results.labels_values(data.names, proba, labels, scores, called),
+            **_results.left_out(data),
+            "samples": _results.labels_values(*table),
         }
         text = json.dumps(values, indent=2) + "\n"
     else:
-        text = _results.labels_text(data.names, proba, labels, scores, called)
+        text = _results.labels_text(*table)
     if out is None:
         sys.stdout.write(text)
     else:

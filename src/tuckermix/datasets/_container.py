@@ -14,6 +14,7 @@ from tuckermix._axes import arrange, chosen_axes, kind_of, sample_letter
 from tuckermix._pixels import grey_array
 from tuckermix._reading import Refusal, check_fits
 from tuckermix.datasets._dataset import Dataset
+from tuckermix.datasets._lazy import OnDisk
 from tuckermix.datasets._options import FOR_PICTURES, Options
 
 SAMPLE_NAMES = ("images", "X", "x", "data", "fea", "videos", "volumes", "samples", "arr_0")
@@ -95,7 +96,7 @@ def assemble(
 
 def check_declared(entry: Entry, options: Options) -> None:
     """Refuse an array whose declared size passes the limit, before anything is unpacked."""
-    lazily = "pass lazy=True to leave it on disk, or " if entry.lazy is not None else ""
+    lazily = "pass lazy=True to leave it on disk, or " if entry.stays else ""
     remedy = f"If you trust the file, {lazily}raise max_bytes"
     check_fits(str(entry), entry.nbytes, options.max_bytes, remedy)
 
@@ -249,9 +250,8 @@ def left_on_disk(options: Options, nbytes: int) -> bool:
 
 def _load(entry: Entry, options: Options, axis: int) -> Any:
     """Read or open the samples and move their axis to the front."""
-    nbytes = entry.nbytes if entry.lazy is not None else 0
-    if left_on_disk(options, nbytes):
-        if entry.lazy is None:
+    if left_on_disk(options, entry.nbytes if entry.stays else 0):
+        if not isinstance(entry, OnDisk) or not entry.stays:
             raise Refusal(
                 "this format cannot be left on disk",
                 "Leave out lazy and chunks, or store the samples as .npy, HDF5 or Zarr",

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
-from functools import partial
 from operator import attrgetter
 from pathlib import Path, PurePosixPath
 
@@ -17,7 +16,6 @@ from tuckermix._reading import Refusal, reading
 from tuckermix.datasets._container import assemble, check_declared
 from tuckermix.datasets._dataset import Dataset
 from tuckermix.datasets._options import Options
-from tuckermix.datasets._parquet import PARQUET_SUFFIXES, read_parquet
 from tuckermix.datasets._read import read_with
 from tuckermix.datasets._table import PATH_NAMES, TABLE_SUFFIXES, read_table
 
@@ -76,15 +74,12 @@ def read_embeddings(
 
 def _read(source: Path, max_bytes: int | None) -> Dataset:
     """Read a file; the names in a table are those of rows, never of files to open."""
-    readers: dict[str, Callable[[Path, Options], Dataset]] = {
-        **dict.fromkeys(TABLE_SUFFIXES, partial(read_table, read_files=None)),
-        **dict.fromkeys(PARQUET_SUFFIXES, partial(read_parquet, read_files=None)),
-        ".npz": _read_npz,
-    }
     options = Options.checked(max_bytes=max_bytes)
     with closing(options.sandbox), reading(source):
-        plain = source.is_file() and source.suffix.lower() in readers
-        return (readers[source.suffix.lower()] if plain else read_with)(source, options)
+        suffix = source.suffix.lower() if source.is_file() else ""
+        if suffix in TABLE_SUFFIXES:
+            return read_table(source, options, read_files=None)
+        return (_read_npz if suffix == ".npz" else read_with)(source, options)
 
 
 def _read_npz(source: Path, options: Options) -> Dataset:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import math
 import re
-from dataclasses import replace
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -24,11 +24,12 @@ IMAGES_NAME = re.compile(r"images([-.]idx\d)?([-._]ubyte)?(\.gz)?$", re.IGNORECA
 
 def is_idx(path: Path) -> bool:
     """Tell whether the first bytes are those of an idx file: two zeros, a type, 1 axis or more."""
-    with open_unpacked(path) as stream:
-        try:
-            head = stream.read(4)
-        except (OSError, EOFError):  # gzipped, and damaged at once
-            return False
+    with open_unpacked(path) as stream, suppress(OSError, EOFError):  # gzipped and damaged at once
+        return _starts_well(stream.read(4))
+    return False
+
+
+def _starts_well(head: bytes) -> bool:
     return len(head) == 4 and head[:2] == b"\0\0" and head[2] in TYPES and head[3] > 0
 
 
@@ -59,11 +60,29 @@ def find_pairs(folder: Path) -> list[Path]:
     return sorted(found.values(), key=lambda path: ("train" not in path.name, path.name))
 
 
-def idx_entry(path: Path, name: str) -> Entry:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Idx(Entry):
+    """The one array of an idx file."""
+
+    path: Path
+
+    def load(self) -> np.ndarray:
+        """Read the values, which end with the file."""
+        with open_unpacked(self.path) as stream:
+            stream.read(4 + 4 * len(self.shape))
+            content = stream.read(self.nbytes + 1)  # one more, to see whether it ends there
+        if len(content) != self.nbytes:
+            fault = "longer" if len(content) > self.nbytes else "shorter"
+            raise read_error(self.path, f"it is {fault} than its header says (shape {self.shape})")
+        values = np.frombuffer(content, self.dtype).reshape(self.shape)
+        return values.astype(self.dtype.newbyteorder("="))
+
+
+def idx_entry(path: Path, name: str) -> Idx:
     """Describe the one array of an idx file from its header."""
     with open_unpacked(path) as stream:
         head = stream.read(4)
-        if len(head) < 4 or head[:2] != b"\0\0" or head[2] not in TYPES or head[3] == 0:
+        if not _starts_well(head):
             raise read_error(
                 path,
                 "it does not start like an idx file",
@@ -73,19 +92,7 @@ def idx_entry(path: Path, name: str) -> Entry:
     if len(sizes) < 4 * head[3]:
         raise read_error(path, "it is truncated within its header")
     shape = tuple(np.frombuffer(sizes, dtype=">u4").tolist())
-    return Entry(name, shape, np.dtype(TYPES[head[2]]), lambda: _load(path, shape, TYPES[head[2]]))
-
-
-def _load(path: Path, shape: tuple[int, ...], dtype: str) -> np.ndarray:
-    wanted = math.prod(shape) * np.dtype(dtype).itemsize
-    with open_unpacked(path) as stream:
-        stream.read(4 + 4 * len(shape))
-        content = stream.read(wanted + 1)  # one more, to see whether it ends there
-    if len(content) != wanted:
-        fault = "longer" if len(content) > wanted else "shorter"
-        raise read_error(path, f"it is {fault} than its header says (shape {shape})")
-    values = np.frombuffer(content, dtype=dtype).reshape(shape)
-    return values.astype(values.dtype.newbyteorder("="))
+    return Idx(name=name, shape=shape, dtype=np.dtype(TYPES[head[2]]), path=path)
 
 
 def _labels_beside(path: Path) -> Path | None:

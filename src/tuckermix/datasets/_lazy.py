@@ -7,7 +7,6 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -25,66 +24,49 @@ Region = Sequence[tuple[int, int]]
 """Start and stop along each axis."""
 
 
-@dataclass(frozen=True, eq=False)
-class OnDisk:
-    """An array in a file, read where it is asked for; the classes of formats say how.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class OnDisk(Entry):
+    """An array in a file of its own, read where it is asked for.
 
     Attributes
     ----------
     path : str
         Where the file is.
-    name : str
-        The name of the array in it.
-    shape : tuple of int
-        The shape of the array.
-    dtype : dtype
-        Its type.
     limit : int
         The most bytes that a part of it may take in memory.
     stamp : tuple of int
         Length and time of the last change of the file when it was opened.
-    reverse : bool
-        Whether its axes are meant the other way round.
+    turned : bool
+        Whether the file has its axes the other way round.
     chunks : tuple of int or None
         The shape of a chunk in the file.
     """
 
     path: str
-    name: str
-    shape: tuple[int, ...]
-    dtype: np.dtype
     limit: int
     stamp: tuple[int, int]
-    reverse: bool = False
+    turned: bool = False
     chunks: tuple[int, ...] | None = None
+
+    stays = True
 
     def __dask_tokenize__(self) -> tuple[Any, ...]:
         return (self.path, self.name, self.stamp, self.shape)
 
-    @property
-    def nbytes(self) -> int:
-        """The size in bytes."""
-        return math.prod(self.shape) * self.dtype.itemsize
-
-    def entry(self, note: str = "") -> Entry:
-        """Describe it as one of the arrays of a file."""
-        shape = self.shape[::-1] if self.reverse else self.shape
-        return Entry(self.name, shape, self.dtype, self.load, self.lazy, note)
-
     def load(self) -> np.ndarray:
         """Read all of it."""
-        values = self.region([(0, size) for size in self.shape])
-        return values.T if self.reverse else values
+        return self.region([(0, size) for size in self.shape])
 
     def region(self, region: Region) -> np.ndarray:
-        """Read a region, with the axes as they are in the file."""
+        """Read a region."""
         with reading(self.path):
             if stamp_of(self.path) != self.stamp:
                 raise Refusal("it was changed after it was opened", "Read it again")
             self.check_chunk()
-            return self._region(region)
+            return self._region(region[::-1]).T if self.turned else self._region(region)
 
     def _region(self, region: Region) -> np.ndarray:
+        """Read a region, with the axes as they are in the file."""
         raise NotImplementedError
 
     def check_chunk(self) -> None:
@@ -100,9 +82,7 @@ class OnDisk:
     def lazy(self, axis: int, chunks: int | None) -> Any:
         """Wrap it as a Dask array with its samples, along `axis`, first."""
         self.check_chunk()
-        axis = len(self.shape) - 1 - axis if self.reverse else axis
-        X = to_dask(self, axis, chunks, self.chunks[axis] if self.chunks else None, self.limit)
-        return X.transpose((0, *range(X.ndim - 1, 0, -1))) if self.reverse else X
+        return to_dask(self, axis, chunks, self.chunks[axis] if self.chunks else None, self.limit)
 
 
 def stamp_of(path: str | os.PathLike[str]) -> tuple[int, int]:
@@ -148,9 +128,8 @@ def to_dask(array: Any, axis: int, chunks: int | None, stored: int | None, limit
             f"{shape[axis]} samples in chunks of {chunks} make more than {MAX_BLOCKS} chunks",
             "Pass larger chunks",
         )
-    low = (*range(0, shape[axis], chunks), shape[axis])
-    first = tuple(after - before for before, after in pairwise(low))
-    sizes = (first, *((size,) for mode, size in enumerate(shape) if mode != axis))
+    others = shape[:axis] + shape[axis + 1 :]
+    sizes = da.core.normalize_chunks((chunks, *others), (shape[axis], *others))
     # With an empty array to look at, Dask has no need to open the file for a first guess.
     meta = np.empty((0,) * len(shape), dtype=dtype.newbyteorder("="))
     return da.map_blocks(

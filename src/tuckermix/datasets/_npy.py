@@ -22,16 +22,17 @@ NPY_SUFFIXES = frozenset({".npy"})
 """File names of single arrays."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Npy(OnDisk):
     """The one array of a file, with its axes in the order of C: mapped into memory, not read."""
 
     offset: int = 0  # where the values start
 
     def map(self, low: int, high: int) -> np.ndarray:
-        """Map entries of the first axis, and no more of the file: addresses may be limited."""
-        start = self.offset + low * math.prod(self.shape[1:]) * self.dtype.itemsize
-        return np.memmap(self.path, self.dtype, "r", start, (high - low, *self.shape[1:]))
+        """Map entries of the file's first axis, and no more: addresses may be limited."""
+        others = self.shape[-2::-1] if self.turned else self.shape[1:]
+        start = self.offset + low * math.prod(others) * self.dtype.itemsize
+        return np.memmap(self.path, self.dtype, "r", start, (high - low, *others))
 
     def _region(self, region: Region) -> np.ndarray:
         first, *others = region
@@ -41,8 +42,8 @@ class Npy(OnDisk):
         """Map all of it, or wrap it as a Dask array where chunks were asked for."""
         if chunks is not None:
             return super().lazy(axis, chunks)
-        whole = self.map(0, self.shape[0])
-        return np.moveaxis(whole.T if self.reverse else whole, axis, 0)
+        whole = self.map(0, self.shape[-1]).T if self.turned else self.map(0, self.shape[0])
+        return np.moveaxis(whole, axis, 0)
 
 
 def _npy(path: Path, options: Options) -> Npy:
@@ -51,11 +52,11 @@ def _npy(path: Path, options: Options) -> Npy:
         shape, fortran, dtype, offset = array_header(stream)
         length = os.fstat(stream.fileno()).st_size
     array = Npy(
-        os.path.abspath(path), "", shape[::-1] if fortran else shape, dtype, options.max_bytes,
-        stamp_of(path), fortran, offset=offset,
+        shape=shape, dtype=dtype, path=os.path.abspath(path), limit=options.max_bytes,
+        stamp=stamp_of(path), turned=fortran, offset=offset,
     )  # fmt: skip
     if not dtype.hasobject and offset + array.nbytes > length:
-        needed = f"{array.entry()} needs {offset + array.nbytes} bytes, and the file has {length}"
+        needed = f"{array} needs {offset + array.nbytes} bytes, and the file has {length}"
         raise Refusal(f"it is truncated: {needed}")
     return array
 
@@ -64,13 +65,13 @@ def read_npy(path: Path, options: Options) -> Dataset:
     """Read one array, or map it into memory."""
     if options.key is not None or isinstance(options.label_key, str):
         raise Refusal("a .npy file holds one array without a name", "Leave out key and label_key")
-    return assemble(path, [_npy(path, options).entry()], options)
+    return assemble(path, [_npy(path, options)], options)
 
 
 def read_sample(path: Path, options: Options) -> tuple[np.ndarray, str]:
     """Read the array of one sample, and how it is drawn."""
     options.refuse(("size", "frames", "grey"), "stored arrays", FOR_PICTURES)
-    entry = _npy(path, options).entry()
+    entry = _npy(path, options)
     if not entry.numeric or not entry.shape or 0 in entry.shape:
         raise Refusal(
             f"it holds {entry.kind} of shape {entry.shape}, and samples are arrays of real numbers",

@@ -52,28 +52,32 @@ class Options:
 
     @classmethod
     def checked(cls, **given: Any) -> Options:
-        """Check what the caller of `read` gave."""
+        """Check what the caller of `read` gave, and bring it into one form."""
         for name, (rule, obeys) in RULES.items():
             if name in given and not obeys(given[name]):
                 raise _wrong(name, rule, given[name])
-        given["axes"] = _letters(given.get("axes"))
-        given["channels"] = _channels(given.get("channels"))
+        given = {name: value for name, value in given.items() if value is not None}
         for name in ("frames", "chunks", "max_bytes"):
-            if given.get(name) is not None:
+            if name in given:
                 given[name] = check_integer(given[name], name, "read")
-        given["max_bytes"] = given.get("max_bytes") or default_limit()
+        if "axes" in given:
+            given["axes"] = check_axes(given["axes"])
+        if "channels" in given:
+            given["channels"] = _as_tuple(given["channels"])
         if given.get("size") == ORIGINAL:
             given |= {"size": None, "whole": True}
-        if given.get("size") is not None:
+        elif "size" in given:
             given["size"] = check_pair(given["size"], "size", "read")
-        if given.get("drop") is not None:
-            names = given["drop"]
-            given["drop"] = tuple(names.split(",") if isinstance(names, str) else names)
-        shape = given.get("sample_shape")
-        if shape is not None:
-            shape = tuple(shape) if isinstance(shape, tuple | list) else (shape,)
-            shape = tuple(check_integer(value, "sample_shape", "read") for value in shape)
-            given["sample_shape"] = shape
+        if isinstance(given.get("drop"), str):
+            given["drop"] = given["drop"].split(",")
+        if "drop" in given:
+            given["drop"] = tuple(given["drop"])
+        if "sample_shape" in given:
+            sizes = _as_tuple(given["sample_shape"])
+            given["sample_shape"] = tuple(
+                check_integer(size, "sample_shape", "read") for size in sizes
+            )
+        given.setdefault("max_bytes", default_limit())
         return cls(**given, sandbox=Sandbox(given["max_bytes"]))
 
     def refuse(self, names: Sequence[str], what: str, remedy: str) -> None:
@@ -92,28 +96,17 @@ def check_pair(size: Any, name: str, owner: str) -> tuple[int, int]:
     return height, width
 
 
-def _letters(axes: Any) -> str | None:
-    """Return the letters of the axes in capitals."""
-    if axes is None:
-        return None
-    letters = check_axes(axes) if isinstance(axes, str) else None
-    if letters is None:
-        raise _wrong("axes", f"some of the letters {ORDER}, one for each axis", axes)
-    return letters
-
-
-def _channels(channels: Any) -> tuple[int | str, ...] | None:
-    """Return which channels to keep as a tuple of numbers and names."""
-    if channels is None:
-        return None
-    values = tuple(channels) if isinstance(channels, tuple | list) else (channels,)
-    if not values or not all(isinstance(value, str) or _is_integer(value) for value in values):
-        raise _wrong("channels", "numbers or names of channels", channels)
-    return tuple(value if isinstance(value, str) else int(value) for value in values)
+def _as_tuple(value: Any) -> tuple[Any, ...]:
+    return tuple(value) if isinstance(value, tuple | list) else (value,)
 
 
 def _is_integer(value: object) -> bool:
     return isinstance(value, int | np.integer) and not isinstance(value, bool)
+
+
+def _is_channels(value: Any) -> bool:
+    one_by_one = _as_tuple(value)
+    return bool(one_by_one) and all(isinstance(one, str) or _is_integer(one) for one in one_by_one)
 
 
 def _wrong(name: str, rule: str, value: object, owner: str = "read") -> ValueError:
@@ -127,6 +120,14 @@ RULES: dict[str, tuple[str, Callable[[Any], bool]]] = {
         lambda key: key is None or key is False or isinstance(key, str),
     ),
     "sample_axis": ("None or an integer", lambda axis: axis is None or _is_integer(axis)),
+    "axes": (
+        f"some of the letters {ORDER}, one for each axis",
+        lambda axes: axes is None or (isinstance(axes, str) and check_axes(axes) is not None),
+    ),
+    "channels": (
+        "numbers or names of channels",
+        lambda channels: channels is None or _is_channels(channels),
+    ),
     "grey": ("None, True or False", lambda grey: grey in (None, True, False)),
     "fit": (f"one of {FITS}", lambda fit: fit in FITS),
     "scale": (

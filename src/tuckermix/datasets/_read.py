@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from tuckermix._array_api import is_dask
 from tuckermix._names import CROP, SKIP
 from tuckermix._reading import ReadError, Refusal, check_regular, open_regular, reading
 from tuckermix.datasets._dataset import Dataset
@@ -18,7 +20,6 @@ from tuckermix.datasets._folder import files_in, none_read, reason, stack_files
 from tuckermix.datasets._idx import find_pairs, is_idx, read_idx
 from tuckermix.datasets._npy import NPY_SUFFIXES, read_npy, read_npz, read_sample
 from tuckermix.datasets._options import OneReader, Options
-from tuckermix.datasets._parquet import PARQUET_SUFFIXES, read_parquet
 from tuckermix.datasets._pictures import (
     IMAGE_SUFFIXES,
     NIFTI_SUFFIXES,
@@ -198,10 +199,12 @@ def read(
     given = locals().copy()  # the arguments, all of which but the path are options
     source = Path(given.pop("path"))
     options = Options.checked(**given)
-    try:
-        return read_with(source, options)
-    finally:
-        options.sandbox.close()  # a lazy array starts it again
+    with ExitStack() as ending:
+        ending.callback(options.sandbox.close)
+        data = read_with(source, options)
+        if is_dask(data.X):  # it will ask, and ends the child when it goes
+            ending.pop_all()
+        return data
 
 
 def read_with(source: Path, options: Options) -> Dataset:
@@ -224,8 +227,6 @@ def _reader(path: Path) -> Reader:
         return READERS[suffix]
     if path.name.lower().endswith(tuple(NIFTI_SUFFIXES)):
         return read_nifti
-    if suffix in PARQUET_SUFFIXES:
-        return partial(read_parquet, read_files=read_files)
     if suffix in TABLE_SUFFIXES:
         return partial(read_table, read_files=read_files)
     if IDX_NAME.search(path.name):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,30 +23,37 @@ HDF5_STARTS = (b"MATLAB 7.3 MAT-file", b"\x89HDF")
 """First bytes of MATLAB's version 7.3, which is HDF5 behind a header of MATLAB's."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Stored(OnDisk):
     """An array that a parser in the sandbox finds; `refused` says why it is not read."""
 
-    kind: str = ""
-    refused: tuple[str, str] | None = None
-    sandbox: Sandbox = field(default_factory=lambda: Sandbox(0))
+    parser: str
+    refused: tuple[str, str] | None
+    sandbox: Sandbox
+
+    @property
+    def stays(self) -> bool:  # type: ignore[override]
+        """Whether it can stay on disk: any part of a .mat file is read by reading all of it."""
+        return self.parser != "mat"
 
     @classmethod
     def told(
-        cls, kind: str, path: Path, options: Options, said: Said, reverse: bool = False
+        cls, kind: str, path: Path, options: Options, said: Said, turned: bool = False
     ) -> Stored:
         """Make it from what the parser says of an array."""
         strange = {"": np.dtype(object), "str": STRING}
+        order = slice(None, None, -1 if turned else 1)
         return cls(
             path=os.path.abspath(path),
             name=str(said["name"]),
-            shape=tuple(map(int, said["shape"])),
+            shape=tuple(map(int, said["shape"]))[order],
             dtype=strange.get(said["dtype"]) or np.dtype(said["dtype"]),
+            note=str(said["note"]),
             limit=options.max_bytes,
             stamp=stamp_of(path),
-            reverse=reverse,
-            chunks=tuple(map(int, said.get("chunks") or ())) or None,
-            kind=kind,
+            turned=turned,
+            chunks=tuple(map(int, said.get("chunks") or ()))[order] or None,
+            parser=kind,
             refused=said.get("refusal"),
             sandbox=options.sandbox,
         )
@@ -58,18 +65,19 @@ class Stored(OnDisk):
         super().check_chunk()
 
     def _region(self, region: Region) -> np.ndarray:
-        chunks = zip(region, self.chunks or (), strict=bool(self.chunks))
-        parts = math.prod(-(-(high - low) // size) + 1 for (low, high), size in chunks)
+        chunks = (self.chunks or ())[:: -1 if self.turned else 1]
+        within = zip(region, chunks, strict=bool(chunks))
+        parts = math.prod(-(-(high - low) // size) + 1 for (low, high), size in within)
         values, step, expected = None, 0, self.nbytes
         if region and self.dtype.kind in NUMERIC_KINDS:
             values = np.empty([high - low for low, high in region], self.dtype)
             if not values.size:
                 return values
-            rows = self.chunks[0] if self.chunks else 1
+            rows = chunks[0] if chunks else 1
             step = max(rows, LIMITS.piece // values[:1].nbytes // rows * rows)
             expected = values.nbytes
         _, read = self.sandbox.ask(
-            self.kind, "read", self.path, values,
+            self.parser, "read", self.path, values,
             name=self.name, region=region, step=step, parts=parts, expected=expected,
         )  # fmt: skip
         return read if values is None else values
@@ -96,10 +104,6 @@ def read_zarr(path: Path, options: Options) -> Dataset:
 def _read(kind: str, path: Path, options: Options, **details: Any) -> Dataset:
     """List the arrays of a file, in groups as "group/name", and take samples and labels."""
     parts = options.sandbox.ask(kind, "list", path, **details)[0]["parts"]
-    reverse = bool(details.get("matlab"))  # MATLAB's axes in HDF5 are the other way round
-    entries = [
-        Stored.told(kind, path, options, said, reverse).entry(str(said["note"])) for said in parts
-    ]
-    if kind == "mat":  # any part of it is read by reading all of it
-        entries = [replace(entry, lazy=None) for entry in entries]
-    return assemble(path, entries, options, matlab=reverse or kind == "mat")
+    turned = bool(details.get("matlab"))  # MATLAB's axes in HDF5 are the other way round
+    entries = [Stored.told(kind, path, options, said, turned) for said in parts]
+    return assemble(path, entries, options, matlab=turned or kind == "mat")

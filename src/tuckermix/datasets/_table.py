@@ -1,4 +1,4 @@
-"""Tables of samples: a column of paths, or a column for each pixel."""
+"""Tables of samples: a column of paths, a column for each pixel, or a column of lists."""
 
 from __future__ import annotations
 
@@ -18,15 +18,21 @@ from tuckermix._names import AS_STORED, COLUMNS
 from tuckermix._pixels import as_grey_values
 from tuckermix._reading import Refusal, check_fits
 from tuckermix._tables import rows_of_text
-from tuckermix.datasets._container import LABEL_NAMES, encode_labels, unfold
+from tuckermix.datasets._container import LABEL_NAMES, SAMPLE_NAMES, encode_labels, unfold
 from tuckermix.datasets._dataset import Dataset
 from tuckermix.datasets._options import Options
 
-TABLE_SUFFIXES = frozenset({".csv", ".tsv"})
-"""File names of tables as text."""
+PARQUET_SUFFIXES = frozenset({".parquet", ".pq"})
+"""File names of Parquet."""
+
+TABLE_SUFFIXES = PARQUET_SUFFIXES | {".csv", ".tsv"}
+"""File names of tables."""
 
 PATH_NAMES = ("path", "file", "filename", "image", "name")
 """Columns in which paths are commonly stored, the clearest first."""
+
+PIXEL_NAMES = ("pixels", "image", *SAMPLE_NAMES)
+"""Columns in which samples are commonly stored as lists."""
 
 CLASS_NAMES = (*LABEL_NAMES, "class", "truth", "y")
 """Columns in which classes are commonly stored."""
@@ -66,7 +72,7 @@ COUNTERS = ("", "index", "unnamed: 0", "__index_level_0__")
 """Names of columns in which programs number the rows."""
 
 
-def roles(columns: Sequence[str], options: Options) -> tuple[str | None, str | None]:
+def _roles(columns: Sequence[str], options: Options) -> tuple[str | None, str | None]:
     """Tell which column holds paths or names, and which the classes, or None."""
     key, label = options.key, options.label_key
     asked = [("drop", name) for name in options.drop or ()]
@@ -83,14 +89,14 @@ def roles(columns: Sequence[str], options: Options) -> tuple[str | None, str | N
 
 
 def read_table(path: Path, options: Options, read_files: FileReader | None) -> Dataset:
-    """Read a table as text: the files that it names, or the numbers in it.
+    """Read a table: the files that it names, or the numbers in it.
 
     Parameters
     ----------
     path : Path
         The table.
     options : Options
-        `key` is the column of the paths, `label_key` that of the classes.
+        `key` is the column of the samples or of their paths, `label_key` that of the classes.
     read_files : callable or None
         Reads files, given their folder, their names and the options. None means that paths are
         names of rows, and no files are opened.
@@ -100,6 +106,8 @@ def read_table(path: Path, options: Options, read_files: FileReader | None) -> D
     dataset : Dataset
         One sample for each row.
     """
+    if path.suffix.lower() in PARQUET_SUFFIXES:
+        return _read_parquet(path, options, read_files)
     rows = rows_of_text(path, options.max_bytes)
     try:
         head = [cell.strip() for cell in next(rows, [])]
@@ -114,7 +122,7 @@ def read_table(path: Path, options: Options, read_files: FileReader | None) -> D
 
 def _parsed(head: list[str], rows: Iterator[list[str]], options: Options) -> Table:
     """Read the rows; numbers are kept as numbers, eight bytes each."""
-    told = [name for name in roles(head, options) if name is not None]
+    told = [name for name in _roles(head, options) if name is not None]
     kept = [name not in (options.drop or ()) for name in head]
     texts: dict[str, list[str]] = {}
     numbers = array("d")
@@ -160,6 +168,61 @@ def _parsed(head: list[str], rows: Iterator[list[str]], options: Options) -> Tab
     return Table(texts, [head[place] for place in places], table, others)
 
 
+def _read_parquet(path: Path, options: Options, read_files: FileReader | None) -> Dataset:
+    said, _ = options.sandbox.ask("parquet", "list", path)
+    kinds, n_rows = dict(said["columns"]), int(said["rows"])
+    if not n_rows:
+        raise Refusal("it has no rows", "Store one row for each sample")
+
+    def column(name: str) -> np.ndarray:
+        return options.sandbox.ask("parquet", "read", path, name=name)[1]
+
+    key, label = _roles(list(kinds), options)
+    kinds = {name: kind for name, kind in kinds.items() if name not in (options.drop or ())}
+    lists = _lists(kinds, options)
+    texts: dict[str, list[str]] = {}
+    if key is not None and kinds[key] == "text":
+        texts[key] = column(key).tolist()
+    paths = texts.get(str(key))
+    if label is not None:
+        texts[label] = [str(value) for value in column(label).ravel().tolist()]
+    if lists is not None:
+        data = replace(_from_numbers(path, column(lists), options), names=paths)
+        return data if label is None else _with_classes(data, texts[label], label)
+    told = (label, key if key in texts else None)
+    names = [name for name, kind in kinds.items() if kind == "number" and name not in told]
+    numbers = np.empty((n_rows, 0))
+    if options.key is not None and key in texts:
+        names = []
+    if names:
+        what = f"{len(names)} numbers in {n_rows} rows"
+        check_fits(what, 8 * len(names) * n_rows, options.max_bytes)
+        numbers = np.empty((n_rows, len(names)))
+        for place, name in enumerate(names):
+            numbers[:, place] = column(name)
+    words = {"text": "texts", "date": "dates", "other": "neither numbers nor texts"}
+    others = {
+        name: words[kind] for name, kind in kinds.items() if kind in words and name not in told
+    }
+    return samples_of_table(path, Table(texts, names, numbers, others), options, read_files)
+
+
+def _lists(kinds: dict[str, str], options: Options) -> str | None:
+    """Find the column whose lists are the samples, or return None."""
+    found = [name for name, kind in kinds.items() if kind == "list"]
+    if options.key is not None:
+        return options.key if options.key in found else None
+    if len(found) < 2:
+        return found[0] if found else None
+    common = next((name for name in PIXEL_NAMES if name in found), None)
+    if common is None:
+        raise Refusal(
+            "it is not clear which of its columns holds the samples",
+            f"Set key to one of these: {', '.join(found)}",
+        )
+    return common
+
+
 def samples_of_table(
     path: Path, table: Table, options: Options, read_files: FileReader | None
 ) -> Dataset:
@@ -168,7 +231,7 @@ def samples_of_table(
     A column of paths counts where it was asked for, where there are no numbers, or where the first
     of its files is there; else its texts are the names of the samples, and the numbers are these.
     """
-    key, label = roles([*table.texts, *table.names, *(options.drop or ())], options)
+    key, label = _roles([*table.texts, *table.names, *(options.drop or ())], options)
     paths = table.texts.get(key) if key is not None else None
     if options.key is not None and paths is None:
         raise Refusal(f"the column {key!r} holds numbers", "Set key to the column of the paths")
@@ -185,7 +248,7 @@ def samples_of_table(
                 f"Leave them out with drop='{','.join(table.others)}', write them as numbers, or "
                 "name that of the classes with label_key",
             )
-        data = replace(from_numbers(path, table.numbers, options, table.names), names=paths)
+        data = replace(_from_numbers(path, table.numbers, options, table.names), names=paths)
         rows = range(data.n_samples)
     else:
         columns = ", ".join(table.texts)
@@ -195,10 +258,10 @@ def samples_of_table(
         )
     if label is None:
         return replace(data, labels=None, class_names=None)
-    return with_classes(data, [table.texts[label][row] for row in rows], label)
+    return _with_classes(data, [table.texts[label][row] for row in rows], label)
 
 
-def with_classes(data: Dataset, cells: Sequence[str], label: str) -> Dataset:
+def _with_classes(data: Dataset, cells: Sequence[str], label: str) -> Dataset:
     """Take the cells of the column `label` as classes: whole numbers as they are, texts by name."""
     whole = all(_is_number(cell) for cell in cells)
     known = np.array([float(cell) for cell in cells]) if whole else np.array(cells)
@@ -214,7 +277,7 @@ def _is_number(cell: str) -> bool:
     return True
 
 
-def from_numbers(
+def _from_numbers(
     path: Path, X: np.ndarray, options: Options, names: Sequence[str] | None = None
 ) -> Dataset:
     """Take each row of numbers as a sample, with standardised columns where their scales differ."""

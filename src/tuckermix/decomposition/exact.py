@@ -68,7 +68,7 @@ OVERSAMPLING, MAX_OVERSAMPLING = 1.0, 16
 LAZY_OVERSAMPLING, LAZY_MAX_OVERSAMPLING = 3.0, 32
 """Extra directions for each direction of the model, and most of them; more where it takes longer to
 read the samples than to multiply them. With twice as many, a sweep gains three to four digits on
-face images, where without any it gains half of one (`python -m benchmarks.bench_sweeps`); with
+face images, where without any it gains half of one; with
 three times as many, a model of ten components for all digits in a Dask array takes two sweeps in
 place of three. Models of many components need fewer: with more than 16, some fits save a sweep, and
 take as long.

@@ -46,6 +46,7 @@ from tuckermix.numerics.linalg import (
     orthonormal_basis,
     random_basis,
     rank_of,
+    times_in_place,
 )
 from tuckermix.numerics.tensor import mode_dot, mode_gram, multi_mode_dot, unfold
 from tuckermix.sources import Source, SpanSettings
@@ -236,10 +237,11 @@ def decompose_source(
     module, name = choice.function.split(":")
     solve = getattr(importlib.import_module(module), name)
     n_components = min(n_components, source.n_samples)
-    given, whole, spans, use_spans = source, source, None, SpanSettings.current()
+    given, whole, use_spans = source, source, SpanSettings.current()
+    spans: list[Array | None] = []
     if max(source.sample_shape) > min(use_spans.long_mode, use_spans.dense_side):
-        spans = source.spans(ranks if isinstance(ranks, tuple) else None)
-        whole = source.within(spans.bases)
+        spans, exact = source.spans(ranks if isinstance(ranks, tuple) else None)
+        whole = source.within(spans)
     part = whole
     if whole.n_samples >= MANY_SAMPLES and n_components < PART // 2:
         part = whole.take(np.sort(rng.choice(whole.n_samples, size=PART, replace=False)))
@@ -247,7 +249,7 @@ def decompose_source(
     asked = isinstance(ranks, tuple)
     if not isinstance(ranks, tuple):
         grams = part.mode_grams()
-        ranks = ranks_from_energy(part, grams, ranks)
+        ranks = ranks_from_energy(grams, part.mean, part.n_samples, ranks)
     source, bases = whole, None
     if not whole.lazy and max(whole.sample_shape) > use_spans.many_entries:
         bases, grams = strongest_spans(part, ranks, grams, asked=asked)
@@ -282,15 +284,15 @@ def decompose_source(
         # The rows within the bases are those of the samples, and shorter.
         measured = replace(source.measure(best.factors, best.Q), contracted=whole.contract(best.Q))
         best = replace(lifted(best, bases), measured=measured)
-    if spans is None or whole is given:
+    if whole is given:
         return certify(given, best, n_components - 1)
-    if spans.exact:  # then the samples within the bases tell as much, in less memory
-        return lifted(certify(whole, best, n_components - 1), spans.bases)
-    return certify(given, lifted(best, spans.bases), n_components - 1)
+    if exact:  # then the samples within the bases tell as much, in less memory
+        return lifted(certify(whole, best, n_components - 1), spans)
+    return certify(given, lifted(best, spans), n_components - 1)
 
 
 def lifted(fit: Decomposition, bases: Sequence[Array | None]) -> Decomposition:
-    """Return a solution for whole modes from one along bases of some of them."""
+    """Return a solution for whole modes from one along bases of some, which are given up."""
     if all(basis is None for basis in bases):
         return fit
     return replace(fit, factors=_lifted_factors(fit.factors, bases), measured=None)
@@ -298,7 +300,7 @@ def lifted(fit: Decomposition, bases: Sequence[Array | None]) -> Decomposition:
 
 def _lifted_factors(factors: Sequence[Array], bases: Sequence[Array | None]) -> list[Array]:
     return [
-        factor if basis is None else asarray_like(basis, factor) @ factor
+        factor if basis is None else times_in_place(asarray_like(basis, factor), factor)
         for factor, basis in zip(factors, bases, strict=True)
     ]
 
@@ -372,15 +374,19 @@ def noise_floor(energy: np.ndarray, n_columns: int) -> float:
     return float(energy[-(size // TAIL) :].mean()) / (1.0 - (size / n_columns) ** 0.5) ** 2
 
 
-def ranks_from_energy(source: Source, grams: list[Array], share: float | None) -> tuple[int, ...]:
+def ranks_from_energy(
+    grams: list[Array], mean: Array, n_samples: int, share: float | None
+) -> tuple[int, ...]:
     """Choose the smallest ranks that keep a share of the centred energy of each mode.
 
     Parameters
     ----------
-    source : Source
-        The samples.
     grams : list of arrays of shape (d_n, d_n)
-        The Gram matrices of their feature modes.
+        The Gram matrices of the feature modes.
+    mean : array of shape (d_1, ...)
+        The mean of the samples, in float64.
+    n_samples : int
+        The number of samples.
     share : float or None
         The share to keep, in (0, 1); None means 98 % of what is above the noise: the energy less
         `noise_floor`. A share that is given is one of all energy.
@@ -392,12 +398,12 @@ def ranks_from_energy(source: Source, grams: list[Array], share: float | None) -
     """
     use = RankSettings.current()
     ranks = []
-    n_entries, spans = source.n_samples * math.prod(source.sample_shape), SpanSettings.current()
+    n_entries, spans = n_samples * math.prod(mean.shape), SpanSettings.current()
     for mode, gram in enumerate(grams):
         if gram.shape[0] <= use.small_mode:
             ranks.append(int(gram.shape[0]))
             continue
-        shift = source.n_samples * mode_gram(source.mean[None, ...], mode + 1)
+        shift = n_samples * mode_gram(mean[None, ...], mode + 1)
         centred = to_numpy(gram - asarray_like(shift, gram))
         energy = np.clip(np.linalg.eigvalsh(centred)[::-1], 0.0, None)
         total = energy.sum()
@@ -442,13 +448,19 @@ def hosvd(
     factors : list of arrays of shape (d_n, r_n)
         Orthonormal columns, in float64.
     """
-    spans = source.spans(ranks if isinstance(ranks, tuple) else None)
-    source = source.within(spans.bases)
+    bases, _ = source.spans(ranks if isinstance(ranks, tuple) else None)
+    source = source.within(bases)
     grams = source.mode_grams()
     if not isinstance(ranks, tuple):
-        ranks = ranks_from_energy(source, grams, ranks)
+        ranks = ranks_from_energy(grams, source.mean, source.n_samples, ranks)
     factors = start_factors(source, ranks, "hosvd", np.random.default_rng(0), grams)
-    return ranks, _lifted_factors(factors, spans.bases)
+    return ranks, _lifted_factors(factors, bases)
+
+
+def choose_ranks(source: Source, share: float | None) -> tuple[int, ...]:
+    """Choose ranks as `ranks_from_energy` does, within bases of long modes."""
+    source = source.within(source.spans()[0])
+    return ranks_from_energy(source.mode_grams(), source.mean, source.n_samples, share)
 
 
 def start_factors(
@@ -587,7 +599,8 @@ def _slope(B: Array, factor: Array, mode: int) -> float:
         B = unfold(B, mode)
         along = xp.matmul(factor.T, B)
         beyond = B - xp.matmul(factor, along)
-        return float(xp.sum(xp.matmul(along, xp.matmul(beyond.T, beyond)) * along)) ** 0.5
+        squares = float(xp.sum(xp.matmul(along, xp.matmul(beyond.T, beyond)) * along))
+        return max(squares, 0.0) ** 0.5  # rounding may leave less than nothing
     rest = [axis for axis in range(B.ndim) if axis != mode]
     image = xp.tensordot(B, mode_dot(B, factor.T, mode), axes=(rest, rest))
     slope = image - xp.matmul(factor, xp.matmul(factor.T, image))

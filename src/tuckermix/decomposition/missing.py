@@ -18,7 +18,9 @@ hidden where other samples have gaps, so that rows or blocks are judged as rows 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,6 +28,7 @@ import numpy as np
 from tuckermix._array_api import (
     Array,
     asarray_like,
+    blocks,
     device,
     double,
     epsilon,
@@ -36,13 +39,14 @@ from tuckermix._array_api import (
 )
 from tuckermix._estimators import Settings
 from tuckermix._records import Record
+from tuckermix._threads import gather_rows, in_threads
 from tuckermix._validation import check_stored
-from tuckermix.decomposition.fit import hosvd
+from tuckermix.decomposition.fit import choose_ranks
 from tuckermix.decomposition.result import Decomposition
-from tuckermix.numerics.linalg import leading_eigenvectors, random_basis
+from tuckermix.numerics.linalg import leading_eigenvectors, random_basis, reduce_blocks
 from tuckermix.numerics.points import nearest_neighbors
 from tuckermix.numerics.tensor import multi_mode_dot, squared_norm
-from tuckermix.sources import Source
+from tuckermix.sources import Source, add_parts
 from tuckermix.sources.source import peak_of, scale_if_extreme
 
 
@@ -226,7 +230,8 @@ def split_gaps(X: Any, owner: str) -> tuple[Any, Array | None]:
             f"Sample {int(np.argmax(empty))} has no observed entry, and {int(empty.sum())} such "
             f"samples in all: {owner} cannot place them. Leave them out."
         )
-    return xp.where(gaps, xp.zeros_like(X), X), ~gaps
+    zero = xp.zeros((), dtype=X.dtype, device=device(X))
+    return xp.where(gaps, zero, X), ~gaps
 
 
 def impute(
@@ -241,7 +246,7 @@ def impute(
     Parameters
     ----------
     X : array of shape (n_samples, d_1, ...)
-        The samples; what stands in the gaps does not matter.
+        The samples; what stands in the gaps does not matter. NumPy works in their memory.
     observed : array of bool of shape (n_samples, d_1, ...)
         Where entries are observed.
     n_components : int
@@ -271,36 +276,37 @@ def impute(
         units = {"mean": filling.mean / scale, "references": filling.references / scale}
         return filled / scale, replace(imputation, **errors), replace(filling, **units)
     hidden = _hidden(to_numpy(observed), rng)
-    known = observed & ~asarray_like(hidden, observed, dtype=observed.dtype)
-    turns = _Turns(X, known, hidden, rng)
-    means = turns.error(turns.filled)
+    n_observed, n_hidden = (int(np.count_nonzero(to_numpy(mask))) for mask in (observed, hidden))
+    gaps = ~observed | asarray_like(hidden, observed, dtype=observed.dtype)
+    turns = _Turns(X, gaps, hidden, (n_observed - n_hidden) / math.prod(X.shape), rng)
+    means = turns.error()
     if not isinstance(ranks, tuple):
-        ranks, _ = hosvd(Source(xp.reshape(turns.whole(), X.shape)), ranks)
-    most = max(1, min(n_components - 1, X.shape[0] - 1, turns.filled.shape[1]))
+        ranks = choose_ranks(Source(xp.reshape(turns.rows, X.shape)), ranks)
+    most = max(1, min(n_components - 1, X.shape[0] - 1, turns.rows.shape[1]))
     n_directions = min(use.first_directions, most)
     best, best_directions, best_state = math.inf, n_directions, turns.state
     while True:
-        error = turns.run(n_directions)
+        error, state = turns.run(n_directions)
         if error < best:
-            best, best_directions, best_state = error, n_directions, turns.state
+            best, best_directions, best_state = error, n_directions, state
         if n_directions == most or error > use.worse * best:
             break
         n_directions = min(use.growth * n_directions, most)
-    turns.state, own_share = best_state, 1.0
+    turns.go_back_to(best_state)
+    own_share = 1.0
     if X.shape[0] > use.n_neighbors:
         for share, error in turns.errors_with_neighbours(best_directions):
             if error < best:
                 best, own_share = error, share
     # The hidden entries are observed after all: a few turns more use them.
-    turns.give_back(observed)
+    turns.give_back(X, ~observed)
     for _ in range(use.last_turns):
         turns.turn(best_directions)
     for _ in range(use.rounds if own_share < 1.0 else 0):
         turns.average(best_directions, own_share)
-    count = int(xp.sum(xp.astype(observed, xp.int64)))
     imputation = Imputation(
-        n_missing=math.prod(X.shape) - count,
-        n_hidden=int(hidden.sum()),
+        n_missing=math.prod(X.shape) - n_observed,
+        n_hidden=n_hidden,
         held_out_error=best,
         held_out_error_of_means=means,
         n_directions=best_directions,
@@ -308,8 +314,7 @@ def impute(
         own_share=own_share,
         ranks=tuple(int(rank) for rank in ranks),
     )
-    filled = xp.where(observed, X, xp.reshape(turns.whole(), X.shape))
-    return filled, imputation, turns.filling(best_directions, own_share)
+    return xp.reshape(turns.rows, X.shape), imputation, turns.filling(best_directions, own_share)
 
 
 def _hidden(observed: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -328,146 +333,178 @@ def _hidden(observed: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     return hidden
 
 
-@dataclass
+@dataclass(frozen=True)
 class _State:
-    """Filled samples as rows, their directions with some to spare, and the energies of these."""
+    """Directions of filled samples with some to spare, their energies, and what is in the gaps."""
 
-    filled: Array
     mean: Array
     directions: Array
     energies: np.ndarray
     noise: float
+    filled: Array = None
 
 
 class _Turns:
-    """Samples that are filled in turns, as rows with the mean of the observed entries taken off."""
+    """Samples as rows whose gaps are filled in turns."""
 
-    def __init__(self, X: Array, known: Array, hidden: np.ndarray, rng: np.random.Generator):
+    def __init__(
+        self,
+        X: Array,
+        gaps: Array,
+        hidden: np.ndarray,
+        known_share: float,
+        rng: np.random.Generator,
+    ):
         use = MissingSettings.current()
-        xp = get_namespace(X)
-        self.xp, self.rng, self.count = xp, rng, 0
-        share = float(xp.sum(xp.astype(known, xp.float64))) / math.prod(X.shape)
-        self.step = min(1.0 / share, use.max_step)
-        rows = xp.reshape(X, (X.shape[0], -1))
-        self.known = xp.reshape(known, rows.shape)
-        self.centre = _means(rows, self.known)
-        self.rows = rows - self.centre[None, :]
-        places = np.flatnonzero(hidden.reshape(-1))
-        self.places = asarray_like(places, X, dtype=xp.int64)
-        self.truth = xp.take(xp.reshape(self.rows, (-1,)), self.places, axis=0)
-        zeros = xp.zeros_like(self.rows)
+        self.xp = xp = get_namespace(X)
+        self.rng, self.count = rng, 0
+        self.step = min(1.0 / known_share, use.max_step)
+        self.rows = rows = xp.reshape(X, (X.shape[0], -1))
+        self.gaps = xp.reshape(gaps, rows.shape)
+        self.places = asarray_like(np.flatnonzero(hidden), X, dtype=xp.int64)
+        self.truth = xp.take(xp.reshape(rows, (-1,)), self.places, axis=0)
+        # Columns at a time, which make disjoint parts of what has the length of a sample.
+        self.parts = list(blocks(rows.shape[1], 8 * rows.shape[0], 2**22))
+        zero = xp.zeros((), dtype=X.dtype, device=device(X))
+        self.rows = _put(rows, self.gaps, lambda rows: xp.broadcast_to(zero, rows.shape))
+        mean = self._means()
+        self.rows = _put(self.rows, self.gaps, lambda rows: xp.broadcast_to(mean, rows.shape))
         none = xp.zeros((rows.shape[1], 0), dtype=X.dtype, device=device(X))
-        filled = xp.where(self.known, self.rows, zeros)
-        self.state = _State(filled, zeros[0, :], none, np.zeros(0), 0.0)
+        self.state = _State(mean, none, np.zeros(0), 0.0)
 
-    @property
-    def filled(self) -> Array:
-        """The samples as they are filled now."""
-        return self.state.filled
+    def _mean(self) -> Array:
+        """Return the mean of the filled samples, in float64."""
+        xp, F = self.xp, self.rows
+        total = partial(xp.sum, axis=0, dtype=xp.float64)
+        return gather_rows(lambda part: total(F[:, part]), self.parts, F.shape[1], F) / F.shape[0]
 
-    def whole(self) -> Array:
-        """Return the filled samples with their mean, as rows."""
-        return self.filled + self.centre[None, :]
+    def _means(self) -> Array:
+        """Return the mean of the known entries in each place; of all, where nobody has one."""
+        xp, n_samples = self.xp, self.rows.shape[0]
+        unknown = xp.astype(xp.count_nonzero(self.gaps, axis=0), xp.float64)
+        counts, sums = n_samples - unknown, self._mean() * n_samples
+        overall = float(xp.sum(sums)) / float(xp.sum(counts))
+        means = xp.where(counts > 0, sums / xp.clip(counts, 1.0, None), xp.full_like(sums, overall))
+        return asarray_like(means, self.rows)
 
-    def error(self, rebuilt: Array) -> float:
+    def _offsets(self, mean: Array, directions: Array) -> tuple[Array, float]:
+        """Return where filled samples lie along directions, and their energy about the mean."""
+        xp, F = self.xp, self.rows
+
+        def products(part: slice) -> tuple[Array, float]:
+            rows = F[:, part] - mean[part]
+            return xp.matmul(rows, directions[part, :]), squared_norm(rows)
+
+        return reduce_blocks(products, self.parts, F, add_parts)
+
+    def error(self) -> float:
         """Return the root mean squared error at the hidden entries."""
         xp = self.xp
-        found = xp.take(xp.reshape(rebuilt, (-1,)), self.places, axis=0)
+        found = xp.take(xp.reshape(self.rows, (-1,)), self.places, axis=0)
         off = double(found - self.truth)
         return (float(xp.sum(off * off)) / max(1, self.places.shape[0])) ** 0.5
 
-    def fill(self, rebuilt: Array) -> None:
-        """Fill the gaps with rebuilt samples, which are overwritten."""
-        if is_numpy(rebuilt):
-            np.copyto(rebuilt, self.rows, where=self.known)
-            self.state.filled = rebuilt
-        else:
-            self.state.filled = self.xp.where(self.known, self.rows, rebuilt)
+    def fill(self, rebuild: Callable[..., Array], scores: Array) -> None:
+        """Fill the gaps with what is rebuilt from scores."""
+        self.rows = _put(self.rows, self.gaps, rebuild, scores)
         self.count += 1
 
-    def give_back(self, observed: Array) -> None:
+    def go_back_to(self, state: _State) -> None:
+        """Fill the gaps as they were filled in an earlier state."""
+        self.state = state
+        if is_numpy(self.rows):
+            self.rows[self.gaps] = state.filled
+        else:
+            self.rows = state.filled
+
+    def give_back(self, X: Array, gaps: Array) -> None:
         """Let the hidden entries be observed."""
-        self.known = self.xp.reshape(observed, self.rows.shape)
-        self.state.filled = self.xp.where(self.known, self.rows, self.filled)
+        xp = self.xp
+        self.gaps = xp.reshape(gaps, self.rows.shape)
+        if is_numpy(self.rows):
+            np.put(self.rows, self.places, self.truth)
+        else:
+            self.rows = xp.where(self.gaps, self.rows, xp.reshape(X, self.rows.shape))
 
     def turn(self, n_directions: int) -> None:
         """Find mean and directions of the filled samples, and fill the gaps by them."""
         use = MissingSettings.current()
-        xp, F = self.xp, self.filled
+        xp, F = self.xp, self.rows
         n_samples, n_features = F.shape
         basis = self.state.directions
         width = min(n_directions + use.spare, n_samples - 1, n_features)
         further = width - basis.shape[1]
         if further > 0:
             basis = xp.concat([basis, random_basis(n_features, further, self.rng, F)], axis=1)
-        mean = xp.mean(F, axis=0)
+        mean = asarray_like(self._mean(), F)
         for _ in range(2 if further > 0 else 1):  # random directions turn twice
-            image = xp.matmul(F, basis) - xp.matmul(mean[None, :], basis)
+            image, energy = self._offsets(mean, basis)
             Q = xp.linalg.qr(image, mode="reduced")[0]
-            B = xp.matmul(Q.T, F) - xp.sum(Q, axis=0)[:, None] * mean[None, :]
-            basis = B.T
-        squares, turned = leading_eigenvectors(double(xp.matmul(B, B.T)), width)
+            del basis
+            basis = gather_rows(
+                lambda part, Q=Q: xp.matmul((F[:, part] - mean[part]).T, Q),  # type: ignore[misc]
+                self.parts,
+                n_features,
+                F,
+            )
+        squares, turned = leading_eigenvectors(double(xp.matmul(basis.T, basis)), width)
         # What rounding leaves of a square is no length to divide by.
         floor = max(_smallest(F), epsilon(squares) * float(xp.max(squares)))
         lengths = xp.sqrt(xp.clip(squares, floor, None))
         turned = asarray_like(turned, F)
-        directions = xp.matmul(B.T, turned) / asarray_like(lengths, F)[None, :]
+        directions = xp.matmul(basis, turned)
+        del basis
+        directions /= asarray_like(lengths, F)[None, :]
         energies = np.maximum(to_numpy(squares), 0.0)
-        total = squared_norm(F) - n_samples * squared_norm(mean)
-        left = max(total - float(np.sum(energies[:n_directions])), 0.0)
+        left = max(energy - float(np.sum(energies[:n_directions])), 0.0)
         freedom = max(1, n_samples - 1 - n_directions) * max(1, n_features - n_directions)
         noise = left / freedom * max(1, n_samples - 1)
-        self.state = _State(F, mean, directions, energies, noise)
+        self.state = _State(mean, directions, energies, noise)
         kept = asarray_like(self._kept(n_directions) * energies[:n_directions] ** 0.5, F)
         scores = xp.matmul(Q, turned[:, :n_directions]) * kept[None, :]
-        # The mean is one more direction of the product, which saves a pass over the samples.
-        scores = xp.concat([scores, xp.ones_like(scores[:, :1])], axis=1)
-        lines = xp.concat([directions[:, :n_directions].T, mean[None, :]], axis=0)
-        rebuilt = xp.matmul(self.step * scores, lines)
-        if is_numpy(rebuilt):
-            rebuilt += (1.0 - self.step) * F
-        else:
-            rebuilt = rebuilt + (1.0 - self.step) * F
-        self.fill(rebuilt)
+        lines = directions[:, :n_directions].T
+
+        def rebuild(rows: Array, scores: Array) -> Array:
+            rebuilt = xp.matmul(self.step * scores, lines)
+            rebuilt += self.step * mean
+            rebuilt += (1.0 - self.step) * rows
+            return rebuilt
+
+        self.fill(rebuild, scores)
 
     def _kept(self, n_directions: int) -> np.ndarray:
         """Return by how much each direction is shrunk."""
         noise = self.state.noise
         return 1.0 - noise / np.maximum(
-            self.state.energies[:n_directions], max(noise, _smallest(self.filled))
+            self.state.energies[:n_directions], max(noise, _smallest(self.rows))
         )
 
-    def run(self, n_directions: int) -> float:
-        """Take turns with a number of directions; return the least error at hidden entries."""
+    def run(self, n_directions: int) -> tuple[float, _State]:
+        """Take turns with a number of directions; return the least error and how it was reached."""
         use = MissingSettings.current()
-        best, best_state = math.inf, self.state
+        best, state = math.inf, self.state
         for _ in range(use.max_turns):
             self.turn(n_directions)
-            error = self.error(self.filled)
+            error = self.error()
             slow = error > (1.0 - use.gain) * best
             if error < best:
-                best, best_state = error, self.state
+                filled = self.rows[self.gaps] if is_numpy(self.rows) else self.rows
+                best, state = error, replace(self.state, filled=filled)
             if slow:
                 break
-        self.state = best_state
-        return best
-
-    def _offsets(self, filled: Array, n_directions: int) -> Array:
-        """Return the offsets of filled samples along the directions."""
-        xp, state = self.xp, self.state
-        directions = state.directions[:, :n_directions]
-        return xp.matmul(filled, directions) - xp.matmul(state.mean[None, :], directions)
+        self.go_back_to(state)
+        return best, state
 
     def _weights(self, n_directions: int) -> Array:
         """Return weights that compare samples: equal for strong directions, falling for others."""
         energies = self.state.energies[:n_directions]
-        edge = max(float(energies[-1]), _smallest(self.filled))
-        return asarray_like(energies**0.5 / (energies + edge), self.filled)
+        edge = max(float(energies[-1]), _smallest(self.rows))
+        return asarray_like(energies**0.5 / (energies + edge), self.rows)
 
     def _with_neighbours(self, n_directions: int) -> tuple[Array, Array]:
         """Return the shrunk offsets of the samples, and those of their neighbours averaged."""
-        xp, some = self.xp, self._references()
-        offsets = self._offsets(self.filled, n_directions)
+        xp, state, some = self.xp, self.state, self._references()
+        offsets = self._offsets(state.mean, state.directions[:, :n_directions])[0]
         references = xp.take(offsets, some, axis=0) if some is not None else offsets
         weights = self._weights(n_directions)
         near = _neighbour_means(offsets, references, weights, exclude_self=some is None)
@@ -495,7 +532,7 @@ class _Turns:
         own, near = self._with_neighbours(n_directions)
         blend = share * own + (1.0 - share) * near
         lines = state.directions[:, :n_directions].T
-        self.fill(xp.matmul(blend, lines) + state.mean[None, :])
+        self.fill(lambda rows, scores: xp.matmul(scores, lines) + state.mean[None, :], blend)
 
     def _references(self) -> Array | None:
         """Choose samples among which to look for neighbours; None for all."""
@@ -509,14 +546,14 @@ class _Turns:
     def filling(self, n_directions: int, own_share: float) -> Filling:
         """Return what fills gaps of new samples as those of the fitted ones were filled."""
         xp, state, some = self.xp, self.state, self._references()
-        energies = np.maximum(state.energies[:n_directions], _smallest(self.filled))
-        references = self._offsets(self.filled, n_directions)
+        energies = np.maximum(state.energies[:n_directions], _smallest(self.rows))
+        references = self._offsets(state.mean, state.directions[:, :n_directions])[0]
         if own_share == 1.0:
             references = references[:0, :]
         elif some is not None:
             references = xp.take(references, some, axis=0)
         return Filling(
-            mean=self.centre + state.mean,
+            mean=state.mean,
             directions=state.directions[:, :n_directions],
             ridge=asarray_like(state.noise / energies, self.rows),
             weights=self._weights(n_directions),
@@ -530,14 +567,28 @@ def _smallest(like: Array) -> float:
     return float(get_namespace(like).finfo(like.dtype).smallest_normal)
 
 
-def _means(rows: Array, known: Array) -> Array:
-    """Return the mean of the known entries in each place; of all, where nobody has one."""
+def _put(rows: Array, gaps: Array, rebuild: Callable[..., Array], *scores: Array) -> Array:
+    """Put rebuilt entries in the gaps of rows, some rows at a time; in place in NumPy.
+
+    `rebuild` takes some of the rows, and of each of `scores` what belongs to them.
+    """
     xp = get_namespace(rows)
-    counts = xp.sum(xp.astype(known, xp.float64), axis=0)
-    sums = xp.sum(double(xp.where(known, rows, xp.zeros_like(rows))), axis=0)
-    overall = float(xp.sum(sums)) / float(xp.sum(counts))
-    means = xp.where(counts > 0, sums / xp.clip(counts, 1.0, None), xp.full_like(sums, overall))
-    return asarray_like(means, rows)
+    parts = list(
+        blocks(rows.shape[0], 8 * rows.shape[1], 2**22)
+    )  # a rebuilt row is not all it takes
+
+    def put(part: slice) -> Array:
+        chosen = rows[part, ...]
+        rebuilt = rebuild(chosen, *(each[part, ...] for each in scores))
+        if not is_numpy(rows):
+            return xp.where(gaps[part, ...], rebuilt, chosen)
+        np.copyto(chosen, rebuilt, where=gaps[part, ...])
+        return chosen
+
+    if not is_numpy(rows):
+        return gather_rows(put, parts, rows.shape[0], rows)
+    in_threads(put, parts, rows)
+    return rows
 
 
 def _neighbour_means(
@@ -616,7 +667,7 @@ def fill_gaps(X: Array, observed: Array, filling: Filling) -> Array:
     Parameters
     ----------
     X : array of shape (n_samples, d_1, ...)
-        The samples.
+        The samples. NumPy works in their memory.
     observed : array of bool of shape (n_samples, d_1, ...)
         Where entries are observed.
     filling : Filling
@@ -627,23 +678,29 @@ def fill_gaps(X: Array, observed: Array, filling: Filling) -> Array:
     filled : array of shape (n_samples, d_1, ...)
         The samples, with entries of the model in the gaps.
     """
-    use = MissingSettings.current()
     xp = get_namespace(X)
     scale = scale_if_extreme(max(peak_of(X), peak_of(filling.mean)), X)
     if scale != 1.0:
         units = {"mean": filling.mean * scale, "references": filling.references * scale}
         return fill_gaps(X * scale, observed, replace(filling, **units)) / scale
-    shape = X.shape
-    observed = xp.reshape(observed, (shape[0], -1))
-    X = xp.reshape(X, (shape[0], -1))
+    rows, observed = (xp.reshape(each, (X.shape[0], -1)) for each in (X, observed))
+    rebuild = partial(_rebuild, filling=filling)
+    return xp.reshape(_put(rows, ~observed, rebuild, observed), X.shape)
+
+
+def _rebuild(rows: Array, observed: Array, filling: Filling) -> Array:
+    """Return what the model has for rows of which some entries are observed."""
+    use = MissingSettings.current()
+    xp = get_namespace(rows)
     mean, directions, ridge = filling.mean[None, :], filling.directions, filling.ridge[None, :]
+    zero = xp.zeros((), dtype=rows.dtype, device=device(rows))
 
     def gather(rows: Array) -> Array:
         """Return Dᵀ O of rows."""
-        return xp.matmul(xp.where(observed, rows, xp.zeros_like(rows)), directions)
+        return xp.matmul(xp.where(observed, rows, zero), directions)
 
-    offsets = xp.zeros((shape[0], directions.shape[1]), dtype=X.dtype, device=device(X))
-    residual = gather(X - mean)
+    residual = gather(rows - mean)
+    offsets = xp.zeros_like(residual)
     step = residual
     energy = xp.sum(residual**2, axis=1)
     enough = use.solved**2 * energy
@@ -665,8 +722,7 @@ def fill_gaps(X: Array, observed: Array, filling: Filling) -> Array:
     if filling.own_share < 1.0:
         near = _neighbour_means(offsets, filling.references, filling.weights, exclude_self=False)
         offsets = filling.own_share * offsets + (1.0 - filling.own_share) * near
-    rebuilt = xp.matmul(offsets, directions.T) + mean
-    return xp.reshape(xp.where(observed, X, rebuilt), shape)
+    return xp.matmul(offsets, directions.T) + mean
 
 
 def fill_chunks(X: Any, filling: Filling, owner: str) -> Any:

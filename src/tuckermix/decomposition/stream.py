@@ -17,21 +17,30 @@ samples: a fit to them is a fit to the stream.
 from __future__ import annotations
 
 import math
+import operator
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from tuckermix._array_api import Array, asarray_like, device, double, get_namespace, is_double
+from tuckermix._array_api import (
+    Array,
+    asarray_like,
+    blocks,
+    device,
+    double,
+    get_namespace,
+    is_double,
+)
 from tuckermix._estimators import Settings
 from tuckermix._records import Record
 from tuckermix.decomposition.exact import widened
-from tuckermix.decomposition.fit import decompose_source, hosvd, ranks_from_energy
+from tuckermix.decomposition.fit import choose_ranks, decompose_source, lifted, ranks_from_energy
 from tuckermix.decomposition.result import Decomposition, with_constant
-from tuckermix.numerics.linalg import leading_eigenvectors
+from tuckermix.numerics.linalg import leading_eigenvectors, reduce_blocks
 from tuckermix.numerics.tensor import mode_gram, multi_mode_dot, squared_norm
-from tuckermix.sources import Source, SpanSettings
-from tuckermix.sources.source import scale_if_extreme
+from tuckermix.sources import Source, SpanSettings, add_parts
+from tuckermix.sources.source import peak_of, scale_if_extreme
 
 
 @dataclass(frozen=True)
@@ -48,12 +57,15 @@ class StreamSettings(Settings):
     chunk : int
         Samples that join the summary at a time: the cost of their Gram matrix grows with the
         square.
+    block_bytes : int
+        They are added up in pieces of this size, in float64, which is little beside large samples.
     """
 
     landmarks: int = 4096
     landmark_bytes: int = 2**28
     least_landmarks: int = 512
     chunk: int = 256
+    block_bytes: int = 2**22
 
     def most_landmarks(self, sample_bytes: int) -> int:
         """Return how many samples of a size are kept."""
@@ -107,12 +119,10 @@ class Summary(Record):
         summary : Summary
             The new one.
         """
-        xp = get_namespace(X)
-        summary = self._rescaled(float(xp.max(xp.abs(X))), X)
+        summary = self._rescaled(peak_of(X), X)
         size = StreamSettings.current().chunk
         for first in range(0, X.shape[0], size):
             chunk = X[first : min(first + size, X.shape[0]), ...]
-            chunk = double(chunk) if summary.scale == 1.0 else double(chunk) * summary.scale
             summary = summary._with_chunk(chunk, widened(n_directions, lazy=True), memory)
         return summary._with_landmarks(X, memory, rng)
 
@@ -132,30 +142,50 @@ class Summary(Record):
         )
 
     def _with_chunk(self, X: Array, width: int, memory: float | None) -> Summary:
-        xp = get_namespace(X)
-        count = X.shape[0]
+        xp, use = get_namespace(X), StreamSettings.current()
+        count, size = X.shape[0], math.prod(X.shape[1:])
         fade = 1.0 if memory is None else math.exp(-count / memory)
         before, weight = fade * self.weight, fade * self.weight + count
-        batch_mean = xp.mean(X, axis=0)
-        shift = (before * count / weight) ** 0.5 * (self.mean - batch_mean)
-        stack = xp.concat(
-            [fade**0.5 * self.rows, X - batch_mean[None, ...], shift[None, ...]], axis=0
+
+        def sums(part: slice) -> list[Any]:
+            rows = self._scaled(X[part, ...])
+            grams = [mode_gram(rows, mode) if gram.shape[0] else gram for mode, gram in modes]
+            return [squared_norm(rows), xp.sum(rows, axis=0), *grams]
+
+        modes = list(enumerate(self.grams, start=1))
+        squares, total, *grams = reduce_blocks(
+            sums, list(blocks(count, 8 * size, use.block_bytes)), X, add_parts
         )
-        flat = xp.reshape(stack, (stack.shape[0], -1))
-        _, vectors = leading_eigenvectors(xp.matmul(flat, flat.T), min(width, flat.shape[0]))
-        rows = xp.reshape(xp.matmul(vectors.T, flat), (vectors.shape[1], *X.shape[1:]))
+        batch_mean = total / count
+        shift = (before * count / weight) ** 0.5 * (self.mean - batch_mean)
+        old, new, mean, last = (
+            xp.reshape(each, (-1, size)) for each in (self.rows, X, batch_mean, shift)
+        )
+
+        def stack(part: slice) -> Array:
+            """Return some columns of the scatter before, of the samples and of the shift."""
+            rows = self._scaled(new[:, part]) - mean[:, part]
+            return xp.concat([fade**0.5 * old[:, part], rows, last[:, part]], axis=0)
+
+        n_rows = old.shape[0] + count + 1
+        parts = list(blocks(size, 8 * n_rows, use.block_bytes))
+        gram = reduce_blocks(lambda part: mode_gram(stack(part), 0), parts, X, operator.add)
+        _, vectors = leading_eigenvectors(gram, min(width, n_rows))
+        rows = [xp.matmul(vectors.T, stack(part)) for part in parts]
+        joined = rows[0] if len(rows) == 1 else xp.concat(rows, axis=1)
         return replace(
             self,
             n_seen=self.n_seen + count,
             weight=weight,
-            squared_norm=fade * self.squared_norm + squared_norm(X),
+            squared_norm=fade * self.squared_norm + squares,
             mean=self.mean + (count / weight) * (batch_mean - self.mean),
-            grams=[
-                fade * gram + mode_gram(X, mode) if gram.shape[0] else gram
-                for mode, gram in enumerate(self.grams, start=1)
-            ],
-            rows=rows,
+            grams=[fade * gram + new for gram, new in zip(self.grams, grams, strict=True)],
+            rows=xp.reshape(joined, (vectors.shape[1], *X.shape[1:])),
         )
+
+    def _scaled(self, X: Array) -> Array:
+        """Return samples in the units of the summary, in float64."""
+        return double(X) if self.scale == 1.0 else double(X) * self.scale
 
     def _with_landmarks(self, X: Array, memory: float | None, rng: np.random.Generator) -> Summary:
         """Draw landmarks without replacement: the largest of Gumbel variates plus log weights."""
@@ -165,8 +195,13 @@ class Summary(Record):
         size = math.prod(X.shape[1:]) * (8 if is_double(self.landmarks) else 4)
         most = StreamSettings.current().most_landmarks(size)
         kept = np.sort(np.argsort(-priorities)[:most])
-        all_of_them = xp.concat([self.landmarks, asarray_like(X, self.landmarks)], axis=0)
-        chosen = xp.take(all_of_them, asarray_like(kept, X, dtype=xp.int64), axis=0)
+        n_old = self.landmarks.shape[0]
+        places = asarray_like(kept, X, dtype=xp.int64)
+        n_kept = int(np.sum(kept < n_old))
+        new = asarray_like(xp.take(X, places[n_kept:] - n_old, axis=0), self.landmarks)
+        old = self.landmarks
+        old = old if n_kept == n_old else xp.take(old, places[:n_kept], axis=0)
+        chosen = xp.concat([old, new], axis=0) if n_kept else new
         return replace(self, landmarks=chosen, priorities=priorities[kept])
 
 
@@ -195,21 +230,23 @@ def decompose_summary(
     xp = get_namespace(summary.mean)
     n_rows = max(1, summary.rows.shape[0])
     share = 2 * n_rows / summary.weight  # how many samples stand for one of the stream
-    reach = (share / 2.0) ** 0.5 * summary.rows
-    pseudo = xp.concat([summary.mean[None, ...] + reach, summary.mean[None, ...] - reach], axis=0)
-    if summary.rows.shape[0] == 0:
-        pseudo = xp.stack([summary.mean, summary.mean])
-    source = Source(pseudo)
-    if not isinstance(ranks, tuple) and not all(gram.shape[0] for gram in summary.grams):
-        ranks, _ = hosvd(Source(summary.landmarks), ranks)
-    if not isinstance(ranks, tuple):
-        ranks = ranks_from_energy(source, [share * gram for gram in summary.grams], ranks)
-    fit = decompose_source(source, n_components, ranks, **options)
+    if not isinstance(ranks, tuple) and all(gram.shape[0] for gram in summary.grams):
+        grams = [share * gram for gram in summary.grams]
+        ranks = ranks_from_energy(grams, summary.mean, 2 * n_rows, ranks)
+    elif not isinstance(ranks, tuple):
+        # Landmarks may vary in more directions than those that are kept of all samples.
+        most = (1 + summary.rows.shape[0]) * math.prod(summary.mean.shape)
+        ranks = choose_ranks(Source(summary.landmarks), ranks)
+        sizes = zip(ranks, summary.mean.shape, strict=True)
+        ranks = tuple(min(rank, most // size) for rank, size in sizes)
+    like, n_landmarks, unit = summary.landmarks, summary.landmarks.shape[0], 1.0 / summary.scale
+    pseudo, bases = _pseudo_samples(summary, (share / 2.0) ** 0.5, ranks)
+    fit = decompose_source(Source(pseudo), n_components, ranks, **options)
     explained = max(0.0, squared_norm(pseudo) - 2.0 * fit.cost) / share
     cost = 0.5 * max(0.0, summary.squared_norm - explained)
     # Place the landmarks where the samples of the fit were, in units of the samples.
-    like, n_landmarks, unit = summary.landmarks, summary.landmarks.shape[0], 1.0 / summary.scale
-    factors = [asarray_like(factor, like) for factor in fit.factors]
+    fit = replace(fit, factors=[asarray_like(factor, like) for factor in fit.factors])
+    factors = lifted(fit, bases).factors
     mean = fit.mean * unit
     small = multi_mode_dot(like, factors, transpose=True)
     rows = xp.reshape(small, (n_landmarks, -1)) - asarray_like(mean, like)
@@ -229,3 +266,22 @@ def decompose_summary(
         cost=cost * unit * unit,
         relative_error=(2.0 * cost / max(summary.squared_norm, float(np.finfo(float).tiny))) ** 0.5,
     )
+
+
+def _pseudo_samples(
+    summary: Summary, reach: float, ranks: tuple[int, ...]
+) -> tuple[Array, list[Array | None]]:
+    """Return samples with the mean and the scatter of all, along bases of long modes.
+
+    None of them is made in full length where all lie within the bases, which are in the type of
+    the landmarks.
+    """
+    rows = get_namespace(summary.mean).concat(
+        [summary.mean[None, ...], reach * summary.rows], axis=0
+    )
+    bases, exact = Source(rows).spans(ranks)
+    bases = bases if exact else [None] * len(bases)
+    rows = multi_mode_dot(rows, bases, transpose=True)
+    mean, steps = rows[:1, ...], rows[1:, ...] if rows.shape[0] > 1 else 0.0 * rows
+    pseudo = get_namespace(rows).concat([mean + steps, mean - steps], axis=0)
+    return pseudo, [None if B is None else asarray_like(B, summary.landmarks) for B in bases]

@@ -23,6 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tuckermix._array_api import Array, asarray_like, device, get_namespace, is_numpy
+from tuckermix.features._pictures import resizing_matrix
 from tuckermix.features._wavelets import (
     averaging_matrix,
     basis,
@@ -77,16 +78,31 @@ class Layout:
         The largest number of wavelets along a path.
     border : {"mirror", "zero", "periodic"}
         The values beyond the border.
+    size : int or None, default=None
+        Images whose shorter side is longer are shrunk to it, in proportion, as they are padded.
     """
 
-    def __init__(self, shape: tuple[int, ...], J: int, L: int, order: int, border: str):
-        self.shape, self.J, self.order, self.border = shape, J, order, border
+    def __init__(
+        self,
+        shape: tuple[int, ...],
+        J: int,
+        L: int,
+        order: int,
+        border: str,
+        size: int | None = None,
+    ):
+        given, scale = shape, 1.0 if size is None else min(1.0, size / min(shape))
+        self.shape = shape = tuple(max(1, round(scale * side)) for side in given)
+        self.J, self.order, self.border = J, order, border
         self.n_angles = L if len(shape) == 2 else 1
         self.cells = tuple(n_cells(size, J) for size in shape)
         n_second = self.n_angles**2 * J * (J - 1) // 2
         self.n_paths = 1 + J * self.n_angles + (n_second if order == 2 else 0)
         self.padded = tuple(padded_size(size, J, border) for size in shape)
-        self.pads = [padding_matrix(size, J, border) for size in shape]
+        self.pads = [
+            padding_matrix(side, J, border) @ resizing_matrix(whole, side)
+            for whole, side in zip(given, shape, strict=True)
+        ]
         self.matrices = max(self.padded) <= SETTINGS.matrix_side
         self.filters = [
             np.stack([morlet(self.padded, j, angle, L) for angle in range(self.n_angles)])
@@ -122,7 +138,7 @@ class Cascade:
     ----------
     shape : tuple of one or two int
         The size of an image or signal.
-    J, L, order, border : int, int, int, str
+    J, L, order, border, size : int, int, int, str, int or None
         See `Layout`.
     like : array
         An array of the library, device and floating type in question.
@@ -134,9 +150,16 @@ class Cascade:
     """
 
     def __init__(
-        self, shape: tuple[int, ...], J: int, L: int, order: int, border: str, like: Array
+        self,
+        shape: tuple[int, ...],
+        J: int,
+        L: int,
+        order: int,
+        border: str,
+        like: Array,
+        size: int | None = None,
     ):
-        self.layout = layout = layout_for(shape, J, L, order, border)
+        self.layout = layout = layout_for(shape, J, L, order, border, size)
         self._xp = xp = get_namespace(like)
         on_host = is_numpy(like) or str(device(like)).lower().startswith("cpu")
         itemsize = 8 if like.dtype == xp.float64 else 4

@@ -151,3 +151,8 @@ def require_network(owner: str) -> None:
 def last_step(estimator: Any) -> Any:
     """Return the last step of a pipeline, or the estimator itself."""
     return estimator[-1] if hasattr(estimator, "steps") else estimator
+
+
+def first_steps(estimator: Any) -> Any:
+    """Return the steps of a pipeline before the last, which it shares with it; None for none."""
+    return estimator[:-1] if len(getattr(estimator, "steps", ())) > 1 else None

@@ -11,7 +11,7 @@ from sklearn.base import clone
 
 from tuckermix._array_api import Array, double, get_namespace, is_dask, to_numpy
 from tuckermix._estimators import declare
-from tuckermix._validation import check_integer, check_switch, is_positive, one_of
+from tuckermix._validation import check_integer, check_switch, is_positive, none_or, one_of
 from tuckermix.features._cascade import Cascade
 from tuckermix.features._input import (
     ArrayTransformer,
@@ -58,6 +58,9 @@ class Scattering(ArrayTransformer):
         The axes of `X` that are space, one or two. None means axis 1 for an array of two axes
         (signals), and axes 1 and 2 for more (images). All others are channels, each transformed
         alone.
+    size : int or None, default=None
+        Images whose shorter side is longer are shrunk to that many pixels, in proportion. None
+        leaves all as they are.
     n_jobs : int or None, default=None
         How many threads work on blocks of samples in NumPy; -1 for all processors. None takes the
         number of ``joblib.parallel_config``, else ``OMP_NUM_THREADS``, else all processors that the
@@ -105,9 +108,11 @@ class Scattering(ArrayTransformer):
     relative: bool = False
     border: str = "mirror"
     space: Any = None
+    size: int | None = None
     n_jobs: int | None = None
 
     _rules: ClassVar = {
+        "size": none_or(check_integer),
         **dict.fromkeys(("J", "L", "order"), check_integer),
         **dict.fromkeys(("log", "relative"), check_switch),
         "border": one_of(BORDERS),
@@ -163,7 +168,7 @@ class Scattering(ArrayTransformer):
     def _cascade(self, X: Array, space: tuple[int, ...]) -> Cascade:
         sizes = tuple(int(X.shape[axis]) for axis in space)
         setting = (int(self.J), int(self.L), int(self.order), self.border)
-        return Cascade(sizes, *setting, like=as_float(X[:1, ...]))
+        return Cascade(sizes, *setting, like=as_float(X[:1, ...]), size=self.size)
 
     def logarithm(self, coefficients: Array) -> Array:
         """Return what `transform` returns with `log`, from what it returns without.
@@ -188,7 +193,10 @@ class Scattering(ArrayTransformer):
 
     def shared_bytes(self, n_samples: int) -> int:
         """Return about how much memory the coefficients of samples take: 16 bytes per entry."""
-        return 16 * n_samples * math.prod(self.sample_shape_)
+        shape = self.sample_shape_
+        space = [shape[axis - 1] for axis in self._space(len(shape) + 1)]
+        scale = 1.0 if self.size is None else min(1.0, self.size / min(space))
+        return math.ceil(16 * n_samples * math.prod(shape) * scale ** len(space))
 
     def from_plain(self, coefficients: Array) -> Array:
         """Return what `transform` returns, from what it returns without `log` and `relative`.

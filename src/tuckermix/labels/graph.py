@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import add
 from typing import Any
 
 import array_api_compat
@@ -176,26 +179,26 @@ def adjacency(indices: Array, squares: Array, n_directions: int) -> Any:
 
 
 def graph_partition(
-    Z: Array,
-    indices: Array,
-    squares: Array,
+    places: Sequence[Array],
+    lists: Sequence[tuple[Array, Array]],
     n_clusters: int,
     *,
     n_init: int,
     rng: np.random.Generator,
     max_edges: int = MAX_EDGES,
 ) -> np.ndarray:
-    """Partition distinct samples by the normalised cut of their neighbour graph.
+    """Partition distinct samples by the normalised cut of their neighbour graph, or of a sum.
 
     With more connected components than clusters, the neighbourhood is widened by doubling; if that
     takes too many edges, components are joined by average linkage of their means.
 
     Parameters
     ----------
-    Z : array of shape (n_samples, n_features)
-        The samples, no two of them equal.
-    indices, squares : ndarray of shape (n_samples, n_neighbors)
-        The nearest neighbours of each sample, itself excluded, and their squared distances.
+    places : sequence of arrays of shape (n_samples, n_features)
+        The samples as each view places them, no two of them equal.
+    lists : sequence of (indices, squares)
+        In each view the nearest neighbours of each sample, itself excluded, and their squared
+        distances, arrays of shape (n_samples, n_neighbors).
     n_clusters : int
         The number of groups.
     n_init : int
@@ -203,37 +206,39 @@ def graph_partition(
     rng : numpy.random.Generator
         The source of the starts.
     max_edges : int, default=2000000
-        Where widening ends, in directed edges.
+        Where widening ends, in directed edges of a view.
 
     Returns
     -------
     labels : ndarray of shape (n_samples,)
         The group of each sample; every group occurs if there are as many samples.
     """
-    n_samples = int(Z.shape[0])
+    first, n_samples = places[0], int(places[0].shape[0])
     if n_samples <= n_clusters:
         return np.arange(n_samples)
     if n_clusters == 1:
         return np.zeros(n_samples, dtype=np.int64)
-    on_device = array_api_compat.is_torch_array(Z) and device(Z).type in DEVICES
+    on_device = array_api_compat.is_torch_array(first) and device(first).type in DEVICES
     while True:
         if not on_device:
-            indices, squares = to_numpy(indices), to_numpy(squares)
-        A = adjacency(indices, squares, int(Z.shape[1]) - 1)
+            lists = [(to_numpy(indices), to_numpy(squares)) for indices, squares in lists]
+        graphs = [adjacency(*pair, Z.shape[1] - 1) for Z, pair in zip(places, lists, strict=True)]
+        A = reduce(add, graphs)
+        A = A.coalesce() if on_device else A
         labels = cut_graph(A, n_clusters, n_init=n_init, rng=rng)
         if labels is not None:
             return labels
-        width = min(2 * indices.shape[1], n_samples - 1)
+        width = min(2 * max(indices.shape[1] for indices, _ in lists), n_samples - 1)
         if width * n_samples > max_edges:
-            A = on_the_host(A) if on_device else A
-            return join_parts(Z, connected_components(A, directed=False)[1], n_clusters)
-        indices, squares = nearest_neighbors(Z, Z, width, exclude_self=True)
+            part = connected_components(on_the_host(A) if on_device else A, directed=False)[1]
+            return join_parts(get_namespace(first).concat(list(places), axis=1), part, n_clusters)
+        lists = [nearest_neighbors(Z, Z, width, exclude_self=True) for Z in places]
 
 
 def graph_vectors(
     A: sparse.csr_array, n_clusters: int, guess: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray] | None:
-    """Find the eigenvectors by which `cut_graph` partitions a graph that hangs together.
+    """Find the eigenvectors by which `cut_connected` partitions a graph that hangs together.
 
     Parameters
     ----------
@@ -242,7 +247,7 @@ def graph_vectors(
     n_clusters : int
         The number of groups.
     guess : ndarray of shape (n_samples, n_vectors) or None, default=None
-        Those of a similar graph, which are improved only as far as k-means can tell.
+        Those of a similar graph: as many are found, and only as far as k-means can tell.
 
     Returns
     -------
@@ -252,10 +257,10 @@ def graph_vectors(
     """
     if connected_components(A, directed=False)[0] > 1:
         return None
-    N, count = normalized(A), _with_more(n_clusters, A.shape[0])
-    if guess is not None and guess.shape[1] == count:
+    N = normalized(A)
+    if guess is not None:
         return improved_eigenvectors(N, guess)
-    return graph_eigenvectors(N, count)
+    return graph_eigenvectors(N, _with_more(n_clusters, A.shape[0]))
 
 
 def cut_graph(
@@ -264,7 +269,6 @@ def cut_graph(
     *,
     n_init: int,
     rng: np.random.Generator,
-    pair: tuple[np.ndarray, np.ndarray] | None = None,
 ) -> np.ndarray | None:
     """Partition the nodes of a graph by its normalised cut.
 
@@ -278,16 +282,12 @@ def cut_graph(
         Starts of k-means.
     rng : numpy.random.Generator
         The source of the starts.
-    pair : tuple of arrays or None, default=None
-        What `graph_vectors` found, where it is known already.
 
     Returns
     -------
     labels : ndarray of shape (n_samples,) or None
         The group of each node; None where the graph falls into more parts than there are groups.
     """
-    if pair is not None and n_clusters > 1:
-        return _cut_connected(A, pair, n_clusters, n_init, rng)
     if sparse.issparse(A) or not _hangs_together(A):
         host = A if sparse.issparse(A) else on_the_host(A)
         n_parts, part = connected_components(host, directed=False)
@@ -298,7 +298,7 @@ def cut_graph(
     if n_clusters == 1:
         return np.zeros(A.shape[0], dtype=np.int64)
     pair = graph_eigenvectors(normalized(A), _with_more(n_clusters, A.shape[0]))
-    return to_numpy(_cut_connected(A, pair, n_clusters, n_init, rng))
+    return to_numpy(cut_connected(A, pair, n_clusters, n_init=n_init, rng=rng))
 
 
 def _hangs_together(A: Any) -> bool:
@@ -369,7 +369,8 @@ def _cut_parts(
     ):
         labels[rows] = offset
         if count > 1:
-            labels[rows] += _cut_connected(A[rows, :][:, rows], pair, int(count), n_init, rng)
+            inner = A[rows, :][:, rows]
+            labels[rows] += cut_connected(inner, pair, int(count), n_init=n_init, rng=rng)
     return labels
 
 
@@ -380,10 +381,11 @@ def _with_more(n_clusters: int, n_samples: int) -> int:
     return n_more if n_more * use.fewest <= n_samples else n_clusters
 
 
-def _cut_connected(
+def cut_connected(
     A: Any,
     pair: tuple[Array, Array],
     n_clusters: int,
+    *,
     n_init: int,
     rng: np.random.Generator,
 ) -> Array:
@@ -391,15 +393,33 @@ def _cut_connected(
 
     The partition by `n_clusters` eigenvectors is kept, unless one by half as many more, and at
     least three, has a larger modularity at a normalised cut that is not much larger.
+
+    Parameters
+    ----------
+    A : scipy.sparse.csr_array or sparse tensor of PyTorch, of shape (n_samples, n_samples)
+        Symmetric and nonnegative, in one part.
+    pair : tuple of arrays of shapes (n_vectors,) and (n_samples, n_vectors)
+        What `graph_vectors` found.
+    n_clusters : int
+        The number of groups.
+    n_init : int
+        Starts of k-means.
+    rng : numpy.random.Generator
+        The source of the starts.
+
+    Returns
+    -------
+    labels : array of shape (n_samples,)
+        The group of each node.
     """
     use = GraphSettings.current()
     values, vectors = pair
     xp, n_samples = get_namespace(vectors), len(vectors)
     best, cut, modularity = None, math.inf, -math.inf
     # A set of one where there are too few samples for more eigenvectors.
-    for n_vectors in sorted({n_clusters, _with_more(n_clusters, n_samples)}):
-        steps = use.steps if use.fewest * n_vectors <= n_samples else 0
-        embedding = vectors[:, :n_vectors] * ((1 + values[:n_vectors]) / 2) ** steps
+    for width in sorted({n_clusters, _with_more(n_clusters, n_samples)}):
+        steps = use.steps if use.fewest * width <= n_samples else 0
+        embedding = vectors[:, :width] * ((1 + values[:width]) / 2) ** steps
         lengths = xp.sqrt(xp.sum(embedding * embedding, axis=1, keepdims=True))
         embedding = embedding / xp.where(lengths > 0, lengths, 1.0)
         labels = kmeans(embedding, n_clusters, n_init=n_init, rng=rng).labels

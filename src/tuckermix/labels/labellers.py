@@ -630,25 +630,6 @@ class Learned(NamedTuple):
     voters: Array | None = None
 
 
-def _others(
-    nearest: NearestPoints, rows: Array, count: int, cuts: Sequence[slice]
-) -> tuple[Array, Array]:
-    """Find the landmarks nearest to each of them, itself excluded, and their squared distances.
-
-    They are sought as `VoteLabels.predict_proba` seeks the voters of a block of samples, so that
-    it finds the same.
-    """
-    xp = get_namespace(rows)
-    find = partial(nearest.find, n_neighbors=count + 1, at_once=MANY_QUERIES)
-    found: list[tuple[Array, Array]] = []
-    in_threads(lambda cut: find(rows[cut, :]), cuts, rows, found.append)
-    indices, squares = (xp.concat(parts, axis=0) for parts in zip(*found, strict=True))
-    own = xp.arange(int(rows.shape[0]), dtype=xp.int64, device=device(rows))[:, None]
-    # The sample itself goes last; among many copies it may be missing.
-    order = xp.argsort(xp.astype(indices == own, xp.int8), axis=1, stable=True)[:, :count]
-    return xp.take_along_axis(indices, order, axis=1), xp.take_along_axis(squares, order, axis=1)
-
-
 def _fit_graph(
     rows: Array,
     n_clusters: int,
@@ -667,7 +648,16 @@ def _fit_graph(
         count = min(n_neighbors, size - 1)
         nearest = NearestPoints(rows)
         if cuts is not None and size == n_samples:
-            indices, squares = _others(nearest, rows, count, cuts)
+            # Sought as `VoteLabels` seeks the voters of a block, so that it finds the same.
+            find = partial(nearest.find, n_neighbors=count + 1, at_once=MANY_QUERIES)
+            found: list[tuple[Array, Array]] = []
+            in_threads(find, [rows[cut, :] for cut in cuts], rows, found.append)
+            indices, squares = (xp.concat(parts, axis=0) for parts in zip(*found, strict=True))
+            # The sample itself goes last; among many copies it may be missing.
+            own = xp.arange(size, dtype=xp.int64, device=device(rows))[:, None]
+            order = xp.argsort(xp.astype(indices == own, xp.int8), axis=1, stable=True)[:, :count]
+            indices = xp.take_along_axis(indices, order, axis=1)
+            squares = xp.take_along_axis(squares, order, axis=1)
         else:
             indices, squares = nearest.find(rows, count, exclude_self=True)
         first, copies = distinct_rows(to_numpy(indices), to_numpy(squares), epsilon(rows))
@@ -675,8 +665,9 @@ def _fit_graph(
         if len(first) == size:
             break
         rows = xp.take(rows, asarray_like(first, rows, dtype=xp.int64), axis=0)
-    labels = graph_partition(rows, indices, squares, n_clusters, n_init=n_init, rng=rng)
-    labeller, won, voters = voting_labeller(rows, labels, indices, n_clusters)
+    labels = graph_partition([rows], [(indices, squares)], n_clusters, n_init=n_init, rng=rng)
+    copied = nearest if size < n_samples else None
+    labeller, won, voters = voting_labeller(rows, labels, indices, n_clusters, copied)
     labeller._known["nearest"] = nearest
     # Otherwise `predict_proba` may find other voters.
     same = cuts is not None and size == n_samples and labeller.n_neighbors == max(1, count)
@@ -684,7 +675,11 @@ def _fit_graph(
 
 
 def voting_labeller(
-    rows: Array, labels: np.ndarray, indices: Array, n_clusters: int
+    rows: Array,
+    labels: np.ndarray,
+    indices: Array,
+    n_clusters: int,
+    nearest: NearestPoints | None = None,
 ) -> tuple[VoteLabels, np.ndarray, Array]:
     """Let as many landmarks vote as leaves every label to at least one of them.
 
@@ -701,6 +696,9 @@ def voting_labeller(
         Their nearest neighbours, themselves excluded.
     n_clusters : int
         The number of labels.
+    nearest : NearestPoints or None, default=None
+        The landmarks, prepared, where samples have copies: voters are then sought as a prediction
+        seeks them. Of landmarks at the same distance rounding may list others.
 
     Returns
     -------
@@ -719,6 +717,9 @@ def voting_labeller(
     n_votes = max(1, indices.shape[1])
     while True:
         labeller = VoteLabels(rows, held, n_clusters, n_votes)
+        if nearest is not None:
+            labeller._known["nearest"] = nearest
+            voters = labeller.find_voters(rows)
         shares = labeller.count_votes(voters[:, :n_votes])
         won = to_numpy(xp.argmax(shares, axis=1))
         if n_votes == 1 or len(np.unique(won)) == wanted:

@@ -106,6 +106,9 @@ class Tree(Record):
     sizes: np.ndarray
     landmarks: np.ndarray
 
+    def __repr__(self) -> str:
+        return f"Tree(n_leaves={self.n_leaves}, n_clusters={self.n_clusters})"
+
     @property
     def n_leaves(self) -> int:
         """The number of clusters at the finest level."""
@@ -438,8 +441,7 @@ def _merge(views: _Views, nodes: list[np.ndarray]) -> list[Row]:
 def _divide(views: _Views, nodes: list[np.ndarray], n_leaves: int) -> list[Row]:
     """Divide clusters, those first whose halves hold together least; parts go to the list."""
     queue: list[tuple[float, int, np.ndarray]] = []
-    count = len([1 for _ in nodes])
-    count = (count + 1) // 2  # the others are merged from them
+    count = (len(nodes) + 1) // 2  # the others are merged from them
     for node in range(count):
         _push(views, nodes, node, queue)
     rows = []

@@ -11,12 +11,10 @@ from tuckermix.numerics.linalg import (
     leading_eigenvectors,
     orthonormal_basis,
     random_basis,
-    tall_svd,
 )
 from tuckermix.numerics.points import KMeansResult, kmeans, nearest_neighbors
 from tuckermix.numerics.simplex import regular_simplex, simplex_least_squares
 from tuckermix.numerics.tensor import (
-    fold,
     mode_dot,
     mode_gram,
     multi_mode_dot,
@@ -28,7 +26,6 @@ from tuckermix.numerics.tensor import (
 __all__ = [
     "KMeansResult",
     "centre_rows",
-    "fold",
     "gram_of_columns",
     "kmeans",
     "leading_directions",
@@ -42,7 +39,6 @@ __all__ = [
     "regular_simplex",
     "simplex_least_squares",
     "squared_norm",
-    "tall_svd",
     "tucker_to_tensor",
     "unfold",
 ]

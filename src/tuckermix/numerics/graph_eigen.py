@@ -172,9 +172,9 @@ def improved_eigenvectors(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Find leading eigenpairs of a sparse matrix near a guess, to the accuracy of k-means.
 
-    A few rounds of the block iteration of `graph_eigenvectors`, begun with the guess and some
-    random vectors, until the typical residual is below a thousandth: where the graph of a part of
-    the samples is cut, vectors of all samples are nearly right.
+    A few rounds of the block iteration of `graph_eigenvectors` in float32, begun with the guess and
+    some random vectors, until the typical residual is below a thousandth: where the graph of a part
+    of the samples is cut, vectors of all samples are nearly right.
 
     Parameters
     ----------
@@ -196,7 +196,8 @@ def improved_eigenvectors(
         return graph_eigenvectors(matrix, count)
     # Fixed vectors: the result depends on the matrix and the guess alone.
     further = np.random.default_rng(0).standard_normal((size, use.spare))
-    vectors = _quick_qr(np.concatenate([guess, further], axis=1))
+    matrix = matrix.astype(np.float32)
+    vectors = _quick_qr(np.concatenate([guess, further], axis=1).astype(np.float32))
     for last in (*[False] * use.max_improvements, True):
         values, vectors, residuals = _rayleigh_ritz(matrix, vectors)
         if last or np.median(residuals[-count:]) <= use.improved:
@@ -322,10 +323,7 @@ def _filtered(matrix: Any, vectors: Array, count: int) -> tuple[np.ndarray, Arra
         tolerance = use.tolerance if crowded or not on_host else use.block_tolerance
         if residuals[-count:].max() <= tolerance or (single and crowded):
             return values, vectors, True
-        reach = math.acosh(max(1.0 + use.tolerance, (3.0 - values[0]) / (1.0 + values[0])))
-        growth = use.single_growth if single else use.growth
-        degree = max(2, min(most, int(math.log(growth) / reach)))
-        vectors = _quick_qr(_filter(matrix, vectors, values[0], degree))
+        vectors = _quick_qr(_filter(matrix, vectors, values[0], most))
     return values, vectors, False
 
 
@@ -400,8 +398,14 @@ def _inverse_iteration(
 
 
 def _filter(matrix: Any, vectors: Array, edge: float, degree: int) -> Array:
-    """Apply the Chebyshev polynomial that is at most 1 in magnitude on [-1, edge]."""
-    edge = float(edge)
+    """Apply the Chebyshev polynomial that is at most 1 in magnitude on [-1, edge].
+
+    Its degree is at most that given, and such that floating point can hold what it makes of 1.
+    """
+    use, edge = EigenSettings.current(), float(edge)
+    reach = math.acosh(max(1.0 + use.tolerance, (3.0 - edge) / (1.0 + edge)))
+    growth = use.growth if is_double(vectors) else use.single_growth
+    degree = max(2, min(degree, int(math.log(growth) / reach)))
     center, half = (edge - 1) / 2, max((edge + 1) / 2, float(np.finfo(float).eps))
     previous, current = vectors, (matrix @ vectors - center * vectors) / half
     for _ in range(degree - 1):

@@ -289,6 +289,29 @@ def times(A: Array, matrix: Array, finish: Callable[[Array], Array] | None = Non
     return gather_rows(lambda part: finish(xp.matmul(A[part, :], matrix)), parts, A.shape[0], A)
 
 
+def times_in_place(A: Array, matrix: Array) -> Array:
+    """Multiply many rows by a small matrix; NumPy works in the memory of the rows.
+
+    Parameters
+    ----------
+    A : array of shape (n, d)
+        The rows, which are given up.
+    matrix : array of shape (d, k)
+        The matrix, k <= d.
+
+    Returns
+    -------
+    product : array of shape (n, k)
+        In the type of the rows.
+    """
+    if not is_numpy(A):
+        return get_namespace(A).matmul(A, matrix)
+    width = matrix.shape[1]
+    for part in blocks(A.shape[0], 8 * A.shape[1], GRAM_BLOCK):
+        A[part, :width] = A[part, :] @ matrix
+    return A[:, :width]
+
+
 def summed_times(A: Array, matrix: Array) -> tuple[Array, Array, Array]:
     """Multiply many rows by a small matrix, and sum up the result in the same pass.
 
@@ -418,27 +441,6 @@ def gram_of_columns(A: Array, *, exact: bool = True) -> Array:
         return reduce_blocks(gram_of_block, parts, A, operator.iadd)
     A = double(A) if exact else A
     return double(xp.matmul(A.T, A))
-
-
-def tall_svd(A: Array) -> tuple[Array, Array, Array]:
-    """Compute the thin singular value decomposition of a tall matrix, see `tall_factors`.
-
-    Parameters
-    ----------
-    A : array of shape (n, d)
-        The matrix, n >= d.
-
-    Returns
-    -------
-    left : array of shape (n, r)
-        Left singular vectors for the singular values that are not noise.
-    values : array of shape (r,)
-        The singular values, falling, in float64.
-    right : array of shape (d, r)
-        Right singular vectors, in float64.
-    """
-    rows, _, turn, values, right = tall_factors(A, gram_of_columns(A))
-    return times(rows, turn), values, right
 
 
 def tall_factors(A: Array, gram: Array) -> tuple[Array, Array, Array, Array, Array]:

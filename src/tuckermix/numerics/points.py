@@ -319,10 +319,15 @@ def _step(data: Array, centers: Array, n_clusters: int) -> tuple[Array, Array]:
 
     def assign(cut: slice) -> tuple[Array, Array]:
         block = data[cut, :]
-        scores = xp.reshape(xp.matmul(block, coefficients.T), (-1, n_init, n_clusters))
-        nearest = xp.astype(xp.argmin(scores, axis=2), xp.int64, copy=False)
-        marks = xp.astype(nearest[:, :, None] == names, data.dtype)
-        return nearest, xp.matmul(xp.reshape(marks, (-1, n_init * n_clusters)).T, block)
+        scores = xp.reshape(xp.matmul(coefficients, block.T), (n_init, n_clusters, -1))
+        if is_numpy(data):  # the least of few scores is found faster than where it is
+            marks = (scores == scores.min(axis=1, keepdims=True)).astype(data.dtype)
+            if marks.sum() == marks.shape[0] * marks.shape[2]:  # no ties
+                nearest = np.matmul(names.astype(data.dtype), marks).astype(np.int64)
+                return nearest.T, marks.reshape(n_init * n_clusters, -1) @ block
+        nearest = xp.astype(xp.argmin(scores, axis=1), xp.int64, copy=False)
+        marks = xp.astype(nearest[:, None, :] == names[:, None], data.dtype)
+        return nearest.T, xp.matmul(xp.reshape(marks, (n_init * n_clusters, -1)), block)
 
     budget = STEP_BLOCK if is_numpy(data) else use.device_step
     cuts = list(blocks(n_samples, 3 * n_init * n_clusters * _BYTES, budget))

@@ -40,30 +40,6 @@ def unfold(X: Array, mode: int) -> Array:
     return xp.reshape(xp.permute_dims(X, order), (X.shape[mode], -1))
 
 
-def fold(matrix: Array, mode: int, shape: Sequence[int]) -> Array:
-    """Undo `unfold`.
-
-    Parameters
-    ----------
-    matrix : array of shape (d_n, product of the other sizes)
-        An unfolding.
-    mode : int
-        The mode n along which it was made.
-    shape : sequence of int
-        The shape of the tensor.
-
-    Returns
-    -------
-    X : array of shape `shape`
-        The tensor.
-    """
-    xp = get_namespace(matrix)
-    rest = [size for axis, size in enumerate(shape) if axis != mode]
-    tensor = xp.reshape(matrix, (shape[mode], *rest))
-    back = [*list(range(1, mode + 1)), 0, *list(range(mode + 1, len(shape)))]
-    return xp.permute_dims(tensor, tuple(back))
-
-
 def mode_dot(X: Array, matrix: Array, mode: int) -> Array:
     r"""Multiply every mode-n fibre of a tensor by a matrix.
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
+from operator import add
 from typing import Any
 
 import numpy as np
 
-from tuckermix._array_api import blocks, to_numpy
+from tuckermix._array_api import to_numpy
 from tuckermix._validation import check_integer, check_option
 from tuckermix.metrics import MatchedTable, matched_table
+from tuckermix.numerics.linalg import add_parts
+from tuckermix.numerics.tensor import mode_gram
 from tuckermix.plots.fitted import (
     RESPONSES,
     as_fitted,
@@ -27,10 +30,10 @@ from tuckermix.plots.style import (
     SEQUENTIAL,
     STYLE,
     Display,
-    axes_for,
     look_of,
     name_axes,
 )
+from tuckermix.sources import as_blocks
 
 METHODS = {"neighbors": neighbor_map, "discriminant": discriminant_map}
 
@@ -132,7 +135,7 @@ class MapDisplay(Display):
 
     def _draw(self, ax: Any) -> Any:
         """Draw the map."""
-        ax = axes_for(type(self).__name__, ax, (6.4, 5.2))
+        ax = self._axes(ax, (6.4, 5.2))
         positions, labels = np.asarray(self.positions), np.asarray(self.labels)
         size = float(np.clip(STYLE.mark_area / len(positions), *STYLE.mark_areas))
         self.points_ = []
@@ -141,8 +144,7 @@ class MapDisplay(Display):
             look = look_of(cluster, "color", "marker")
             marks = ax.scatter(*here.T, s=size, linewidth=0, label=str(cluster), **look)
             self.points_.append(marks)
-        for cluster in np.unique(labels):  # after all marks, so that none hides a number
-            x, y = np.median(positions[labels == cluster], axis=0)
+            x, y = np.median(here, axis=0)
             box = {"boxstyle": "round,pad=0.2", "fc": "white", "ec": INK, "lw": 0.6}
             ax.text(x, y, str(cluster), ha="center", va="center", fontsize=9, bbox=box)
         ax.set(xticks=[], yticks=[])
@@ -250,10 +252,10 @@ class MembershipDisplay(Display):
             )
         names = [str(k) for k in range(n_columns)] if self.names is None else list(self.names)
         if style == "ternary" or (style == "auto" and n_columns == 3):
-            ax = axes_for(owner, ax, (4.4, 4.2))
+            ax = self._axes(ax, (4.4, 4.2))
             self._draw_triangle(ax, weights, names)
         else:
-            ax = axes_for(owner, ax, (7.0, 3.2))
+            ax = self._axes(ax, (7.0, 3.2))
             self._draw_bars(ax, weights, names)
         return self._keep(ax)
 
@@ -318,18 +320,15 @@ def mode_spectra(X: Any) -> list[np.ndarray]:
     spectra : list of arrays of shape (d_n,)
         The singular values of each feature mode, largest first.
     """
-    shape = tuple(X.shape[1:])
-    row_bytes = 8 * int(np.prod(shape))
-    total = np.zeros(shape)
-    for part in blocks(X.shape[0], row_bytes):
-        total += to_numpy(X[part]).sum(axis=0, dtype=np.float64)
+    samples, modes = as_blocks(X), range(1, X.ndim)
+    total = samples.reduce(lambda block: to_numpy(block).sum(axis=0, dtype=np.float64), add)
     mean = total / X.shape[0]
-    grams = [np.zeros((size, size)) for size in shape]
-    for part in blocks(X.shape[0], row_bytes):
-        centred = to_numpy(X[part]) - mean
-        for mode, gram in enumerate(grams):
-            unfolded = np.moveaxis(centred, mode + 1, 0).reshape(shape[mode], -1)
-            gram += unfolded @ unfolded.T
+
+    def grams_of(block: Any) -> list[np.ndarray]:
+        centred = to_numpy(block) - mean
+        return [mode_gram(centred, mode) for mode in modes]
+
+    grams = samples.reduce(grams_of, add_parts)
     return [np.sqrt(np.clip(np.linalg.eigvalsh(gram)[::-1], 0, None)) for gram in grams]
 
 
@@ -421,7 +420,7 @@ class EnergyDisplay(Display):
         """
         owner = type(self).__name__
         check_option(values, "values", owner, VALUES)
-        ax = axes_for(owner, ax, STYLE.chart)
+        ax = self._axes(ax, STYLE.chart)
         self.lines_ = []
         for mode, spectrum in enumerate(self.spectra):
             spectrum = np.asarray(spectrum, dtype=float)
@@ -477,13 +476,15 @@ class ConvergenceDisplay(Display):
     gap: Any = None
 
     @classmethod
-    def from_estimator(cls, estimator: Any, *, ax: Any = None) -> ConvergenceDisplay:
+    def from_estimator(cls, estimator: Any, X: Any = None, *, ax: Any = None) -> ConvergenceDisplay:
         """Show the history of a fitted estimator.
 
         Parameters
         ----------
         estimator : estimator with `history_`
             The fitted clustering.
+        X : Ignored
+            Present so that displays are made alike.
         ax : matplotlib Axes, default=None
             Where to draw; None makes a figure.
 
@@ -498,7 +499,7 @@ class ConvergenceDisplay(Display):
 
     def _draw(self, ax: Any) -> Any:
         """Draw the curves."""
-        ax = axes_for(type(self).__name__, ax, STYLE.chart)
+        ax = self._axes(ax, STYLE.chart)
         iterations = np.asarray(self.iterations)
         (self.cost_line_,) = ax.plot(
             iterations, self.cost, color=COLOURS[0], marker="o", markersize=4, label="cost"
@@ -598,7 +599,7 @@ class ConfusionDisplay(Display):
         counts = self.table.counts
         n_rows, n_columns = counts.shape
         side = min(9.0, 2.2 + 0.36 * max(n_rows, n_columns))
-        ax = axes_for(type(self).__name__, ax, (side + 0.6, side))
+        ax = self._axes(ax, (side + 0.6, side))
         shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
         self.image_ = ax.imshow(shares, cmap=SEQUENTIAL, vmin=0, vmax=1)
         self.texts_ = []
@@ -648,7 +649,7 @@ class SelectionDisplay(Display):
 
     @classmethod
     def from_estimator(
-        cls, estimator: Any, *, quantity: str = "score", ax: Any = None
+        cls, estimator: Any, X: Any = None, *, quantity: str = "score", ax: Any = None
     ) -> SelectionDisplay:
         """Show the choice of a fitted estimator.
 
@@ -656,6 +657,8 @@ class SelectionDisplay(Display):
         ----------
         estimator : AutoClustering
             The fitted clustering.
+        X : Ignored
+            Present so that displays are made alike.
         quantity : {"score", "stability", "modularity"}, default="score"
             What is drawn.
         ax : matplotlib Axes, default=None
@@ -671,17 +674,13 @@ class SelectionDisplay(Display):
 
     def _draw(self, ax: Any) -> Any:
         """Draw the lines."""
-        ax = axes_for(type(self).__name__, ax, (5.6, 3.2))
+        ax = self._axes(ax, (5.6, 3.2))
         self.lines_ = {}
         for place, view in enumerate(self.selection.views):
             trials = [trial for trial in self.selection.trials if trial.view == view]
-            (self.lines_[view],) = ax.plot(
-                [trial.n_clusters for trial in trials],
-                [getattr(trial, self.quantity) for trial in trials],
-                **look_of(place, "color", "marker"),
-                markersize=4,
-                label=view,
-            )
+            curve = [[getattr(t, name) for t in trials] for name in ("n_clusters", self.quantity)]
+            look = {"markersize": 4, "label": view, **look_of(place, "color", "marker")}
+            (self.lines_[view],) = ax.plot(*curve, **look)
         chosen, view = self.selection.n_clusters, self.selection.view
         best = next(t for t in self.selection.of(chosen) if t.view == view)
         height = getattr(best, self.quantity)

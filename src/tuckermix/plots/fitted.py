@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -112,12 +114,16 @@ class Placed(Record):
         Their outlier scores, where outliers are labelled.
     seen : array of shape (n_samples, ...) or None
         The features that the model was fitted on; None where there are several views.
+    unlike : callable or None
+        Returns the outlier scores of the samples, whether or not outliers are labelled, from the
+        features that are known; None where the estimator gives none.
     """
 
     proba: Any
     places: Any
     scores: Any
     seen: Any
+    unlike: Callable[[], Any] | None = None
 
 
 @one_blas_thread
@@ -150,14 +156,17 @@ def placed(estimator: Any, X: Any, features: Features | None = None) -> Placed:
         scores = best._scores(features) if outliers else None
         shares = [Z / len(several) ** 0.5 for Z in several]
         places = get_namespace(*shares).concat(shares, axis=1)
-        return Placed(best._proba(several, features), places, scores, None)
+        return Placed(
+            best._proba(several, features), places, scores, None, partial(best._scores, features)
+        )
     before = best[:-1] if isinstance(best, Pipeline) and len(best.steps) > 1 else None
     seen, final = features.transform(before), best[-1] if isinstance(best, Pipeline) else best
     if hasattr(final, "best_estimator_"):  # transformers before a choice
         return placed(final, seen)
     scores = final.outlier_scores(seen) if outliers else None
+    given = partial(final.outlier_scores, seen) if hasattr(final, "outlier_scores") else None
     look = final.place if hasattr(final, "place") else final.transform
-    return Placed(final.predict_proba(seen), look(seen), scores, seen)
+    return Placed(final.predict_proba(seen), look(seen), scores, seen, given)
 
 
 def subspace_of(estimator: Any, X: Any) -> np.ndarray:

@@ -105,9 +105,9 @@ def views(
 ) -> np.ndarray:
     """Show each sample as one or several pictures.
 
-    A signal becomes a drawn curve; an image itself; a volume its three middle slices; a video
-    `n_frames` frames, evenly spaced; at most `n_frames` channels are shown, each by itself. Leading
-    axes beyond that are cut at their middle.
+    A signal becomes a curve, black on white; an image itself; a volume its three middle slices; a
+    video `n_frames` frames, evenly spaced; at most `n_frames` channels are shown, each by itself.
+    Leading axes beyond that are cut at their middle.
 
     Parameters
     ----------
@@ -135,7 +135,7 @@ def views(
     while samples.ndim - 1 > wanted.get(kind, 3):
         samples = samples[:, samples.shape[1] // 2]
     if kind == "signal":
-        return curves(samples, limits)[:, None]
+        return 1 - curves(samples, limits)[:, None]
     if coloured:
         samples = samples[..., :3]
     if kind in ("image", "colour"):
@@ -163,55 +163,36 @@ def picture(samples: Any, kind: str = "auto", limits: tuple[float, float] | None
 
 
 def _middle_slices(volumes: np.ndarray) -> np.ndarray:
-    """Cut volumes of shape (n, a, b, c) at the middle of each axis, padded to one size."""
+    """Cut volumes of shape (n, a, b, c) at the middle of each axis, on black of one size."""
     slices = [np.take(volumes, volumes.shape[axis] // 2, axis=axis) for axis in (1, 2, 3)]
-    height = max(part.shape[1] for part in slices)
-    width = max(part.shape[2] for part in slices)
-    return np.stack([_padded(part, height, width) for part in slices], axis=1)
-
-
-def _padded(pictures: np.ndarray, height: int, width: int) -> np.ndarray:
-    """Centre pictures on a black ground of the given size."""
-    top, left = (height - pictures.shape[1]) // 2, (width - pictures.shape[2]) // 2
-    bottom, right = height - pictures.shape[1] - top, width - pictures.shape[2] - left
-    return np.pad(pictures, ((0, 0), (top, bottom), (left, right)))
+    size = np.max([one.shape[1:] for one in slices], axis=0)
+    result = np.zeros((len(volumes), 3, *size), dtype=volumes.dtype)
+    for place, one in enumerate(slices):
+        top, left = (size - one.shape[1:]) // 2
+        result[:, place, top : top + one.shape[1], left : left + one.shape[2]] = one
+    return result
 
 
 def curves(
-    signals: np.ndarray, limits: tuple[float, float], shape: tuple[int, int] = (32, 64)
+    signals: np.ndarray, limits: tuple[float, float], shape: tuple[int, int] = (96, 192)
 ) -> np.ndarray:
-    """Draw signals of shape (n, d) as white curves on black, of shape (n, *shape)."""
+    """Draw signals of shape (n, d) as white curves on black, of shape (n, *shape).
+
+    Lines are 2 pixels thick, with soft edges. A tenth of the height stays free beyond each limit.
+    """
     height, width = shape
     length = signals.shape[1]
     position = np.linspace(0, length - 1, width)
     values = np.stack([np.interp(position, np.arange(length), signal) for signal in signals])
-    level = scaled(values, limits) * (height - 1)
-    # A column is filled between its own level and its neighbour's, so that steep parts connect.
-    before = np.concatenate([level[:, :1], level[:, :-1]], axis=1)
-    low, high = np.minimum(level, before), np.maximum(level, before)
-    rows = np.arange(height)[:, None]
-    inside = (rows >= np.floor(low)[:, None]) & (rows <= np.ceil(high)[:, None])
-    return inside[:, ::-1].astype(np.float32)
-
-
-def resized(pictures: np.ndarray, longest: int) -> np.ndarray:
-    """Shrink pictures (n, h, w[, 3]) by area averages so that no side exceeds `longest`."""
-    height, width = pictures.shape[1:3]
-    factor = max(height, width) / longest
-    if factor <= 1:
-        return pictures
-    rows = _area_weights(height, max(1, round(height / factor)))
-    columns = _area_weights(width, max(1, round(width / factor)))
-    return np.einsum("ah,nhw...,bw->nab...", rows, pictures, columns, optimize=True)
-
-
-def _area_weights(size: int, target: int) -> np.ndarray:
-    """Return the (target, size) matrix whose rows average the pixels that a new pixel covers."""
-    edges = np.linspace(0, size, target + 1)
-    pixels = np.arange(size)
-    overlap = np.minimum(edges[1:, None], pixels + 1) - np.maximum(edges[:-1, None], pixels)
-    weights = np.clip(overlap, 0, None)
-    return (weights / weights.sum(axis=1, keepdims=True)).astype(np.float32)
+    low, high = limits
+    margin = (high - low) / 8
+    level = (1 - scaled(values, (low - margin, high + margin))) * (height - 1)
+    # A column is filled as far as half way to its neighbours, so that steep parts connect.
+    ends = np.pad(level, ((0, 0), (1, 1)), mode="edge")
+    near = np.stack([(ends[:, :-2] + level) / 2, level, (level + ends[:, 2:]) / 2])
+    top, bottom = near.min(axis=0)[:, None], near.max(axis=0)[:, None]
+    rows = np.arange(height, dtype=np.float32)[:, None]
+    return np.clip(1.5 - np.maximum(top - rows, rows - bottom), 0, 1)
 
 
 def montage(tiles: np.ndarray, columns: int, *, gap: int = 1, ground: float = 1.0) -> np.ndarray:
@@ -236,7 +217,7 @@ def montage(tiles: np.ndarray, columns: int, *, gap: int = 1, ground: float = 1.
     n, height, width = tiles.shape[:3]
     rows = math.ceil(n / columns)
     step_y, step_x = height + gap, width + gap
-    sheet = np.full((rows * step_y, columns * step_x, *tiles.shape[3:]), ground, dtype=np.float32)
+    sheet = np.full((rows * step_y, columns * step_x, *tiles.shape[3:]), ground, dtype=tiles.dtype)
     for index in range(n):
         top, left = index // columns * step_y, index % columns * step_x
         sheet[top : top + height, left : left + width] = tiles[index]

@@ -74,8 +74,6 @@ class Style:
     """A gap of zero is drawn here, below rounding error, so that a log scale can show it."""
     most_leaves: int = 30
     """Leaves of a tree whose pictures can still be told apart."""
-    leaf_step: float = 10.0
-    """The distance of leaves, which SciPy's dendrogram sets."""
     steady: float = 0.9
     """The stability from which on a merge is marked."""
     log_ratio: float = 3.0
@@ -97,14 +95,6 @@ def look_of(cluster: int, *names: str) -> dict[str, Any]:
 def require_matplotlib(owner: str) -> Any:
     """Return `matplotlib.pyplot`, or say what to install."""
     return require("matplotlib.pyplot", owner, "plot")
-
-
-def axes_for(owner: str, ax: Any, size: tuple[float, float]) -> Any:
-    """Return `ax`, or the axes of a new figure of `size` inches if it is None."""
-    plt = require_matplotlib(owner)
-    if ax is None:
-        _, ax = plt.subplots(figsize=size, layout="constrained")
-    return ax
 
 
 def name_axes(ax: Any, title: str, **settings: Any) -> None:
@@ -134,6 +124,11 @@ class Display:
             The display, drawn.
         """
         return self._keep(self._draw(ax))
+
+    def _axes(self, ax: Any, size: tuple[float, float]) -> Any:
+        """Return `ax`, or the axes of a new figure of `size` inches if it is None."""
+        plt = require_matplotlib(type(self).__name__)
+        return plt.subplots(figsize=size, layout="constrained")[1] if ax is None else ax
 
     def _keep(self, ax: Any) -> Self:
         self.ax_, self.figure_ = ax, ax.figure

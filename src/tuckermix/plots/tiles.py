@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import KW_ONLY, dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
-from scipy.cluster.hierarchy import dendrogram
 
 from tuckermix._array_api import to_numpy
 from tuckermix._validation import check_integer
@@ -34,7 +33,6 @@ from tuckermix.plots.style import (
     INK,
     STYLE,
     Display,
-    axes_for,
     look_of,
     name_axes,
     require_matplotlib,
@@ -45,62 +43,66 @@ ABOVE = {"ha": "center", "va": "bottom", "fontsize": 8, "color": INK}
 """How a name above a tile is written."""
 
 
-def _gap_and_top(height: int, width: int, named: bool) -> tuple[int, int]:
+def _gap_and_top(tiles: np.ndarray, named: Any) -> tuple[int, int]:
     """Return the pixels between tiles and above them, where a line of text may stand."""
+    height, width = tiles.shape[1:3]
     return max(1, round(max(height, width) / 12)), round(0.28 * height) if named else 0
 
 
-def figure_size(tiles: np.ndarray, columns: int, named: bool, inches: float) -> tuple[float, float]:
-    """Return the size of a figure whose tiles are `inches` wide."""
-    height, width = tiles.shape[1:3]
-    gap, top = _gap_and_top(height, width, named)
-    rows = math.ceil(len(tiles) / columns)
-    scale = inches / width
-    wide = scale * columns * (width + gap) + STYLE.left
-    high = scale * rows * (height + top + gap) + STYLE.title
-    return max(wide, STYLE.narrowest), high
+def _sheet(tiles: np.ndarray, columns: int, named: Any) -> np.ndarray:
+    """Lay tiles out on one picture."""
+    gap, top = _gap_and_top(tiles, named)
+    padding = ((0, 0), (top, 0)) + ((0, 0),) * (tiles.ndim - 2)
+    return montage(np.pad(tiles, padding, constant_values=1.0), columns, gap=gap)
 
 
-def draw_tiles(
-    ax: Any, tiles: np.ndarray, columns: int, row_names: list[str], tile_names: list[str]
-) -> Any:
-    """Draw a montage on `ax` with a name left of each row or above each tile.
+class TileDisplay(Display):
+    """A display that is a montage of pictures."""
 
-    Returns
-    -------
-    image : matplotlib AxesImage
-        The montage.
-    """
-    height, width = tiles.shape[1:3]
-    gap, top = _gap_and_top(height, width, bool(tile_names))
-    padded = np.pad(
-        tiles, ((0, 0), (top, 0), (0, 0)) + ((0, 0),) * (tiles.ndim - 3), constant_values=1.0
-    )
-    sheet = montage(padded, columns, gap=gap)
-    image = ax.imshow(sheet, cmap="gray", vmin=0, vmax=1, interpolation="nearest")
-    ax.set_axis_off()
-    for index, name in enumerate(tile_names):
-        x = index % columns * (width + gap) + width / 2
-        y = index // columns * (height + top + gap) + top - 0.5 - 0.05 * height
-        ax.text(x, y, name, **ABOVE)
-    for row, name in enumerate(row_names):
-        y = row * (height + top + gap) + top + height / 2
-        ax.text(-gap - 0.5, y, name, ha="right", va="center", fontsize=8, color=INK)
-    return image
+    image_: Any
+    _inches: ClassVar[float] = STYLE.tile
+    _headed: ClassVar[bool] = False
+    """The width of a tile in a new figure, and whether it has room for a line above the tiles."""
 
+    def _draw_tiles(
+        self,
+        ax: Any,
+        tiles: np.ndarray,
+        columns: int,
+        title: str,
+        beside: Any = (),
+        above: Any = (),
+    ) -> Any:
+        """Draw tiles row by row, named left of each row or above each tile."""
+        height, width = tiles.shape[1:3]
+        gap, top = _gap_and_top(tiles, above)
+        scale, rows = self._inches / width, math.ceil(len(tiles) / columns)
+        wide = scale * columns * (width + gap) + STYLE.left
+        high = scale * rows * (height + top + gap) + STYLE.title + STYLE.head * self._headed
+        ax = self._axes(ax, (max(wide, STYLE.narrowest), high))
+        self.image_ = ax.imshow(_sheet(tiles, columns, above), cmap="gray", vmin=0, vmax=1)
+        ax.set_axis_off()
+        ax.set_title(title, fontsize=9)
+        for index, name in enumerate(above):
+            x = index % columns * (width + gap) + width / 2
+            y = index // columns * (height + top + gap) + top - 0.5 - 0.05 * height
+            ax.text(x, y, name, **ABOVE)
+        for row, name in enumerate(beside):
+            y = row * (height + top + gap) + top + height / 2
+            ax.text(-gap - 0.5, y, name, ha="right", va="center", fontsize=8, color=INK)
+        return ax
 
-def arranged(
-    pictures: np.ndarray, names: list[str]
-) -> tuple[np.ndarray, int, list[str], list[str]]:
-    """Arrange the views of samples for `draw_tiles`: a row for each, or several with one view."""
-    tiles, n_views = pictures.reshape(-1, *pictures.shape[2:]), pictures.shape[1]
-    if n_views == 1:
-        return tiles, min(len(pictures), STYLE.pictures_in_row), [], names
-    return tiles, n_views, names, []
+    def _draw_views(self, ax: Any, pictures: np.ndarray, names: list[str], title: str) -> Any:
+        """Draw the views of samples: a row for each sample, or several with one view."""
+        tiles, n_views = pictures.reshape(-1, *pictures.shape[2:]), pictures.shape[1]
+        if n_views == 1:
+            columns = min(len(tiles), STYLE.pictures_in_row)
+            return self._draw_tiles(ax, tiles, columns, title, above=names)
+        return self._draw_tiles(ax, tiles, n_views, title, beside=names)
 
 
 @dataclass(eq=False, repr=False)
-class CentroidDisplay(Display):
+class CentroidDisplay(TileDisplay):
     """Show the centroid of each cluster as a picture.
 
     The centroid of cluster k is the mean of its samples in the learned subspace, lifted back to
@@ -141,7 +143,13 @@ class CentroidDisplay(Display):
 
     @classmethod
     def from_estimator(
-        cls, estimator: Any, *, kind: str = "auto", animate: bool = False, ax: Any = None
+        cls,
+        estimator: Any,
+        X: Any = None,
+        *,
+        kind: str = "auto",
+        animate: bool = False,
+        ax: Any = None,
     ) -> CentroidDisplay:
         """Show the centroids of a fitted estimator.
 
@@ -149,6 +157,8 @@ class CentroidDisplay(Display):
         ----------
         estimator : estimator with `centroids_` and `labels_`
             The fitted clustering.
+        X : Ignored
+            Present so that displays are made alike.
         kind : str, default="auto"
             How a sample is shown.
         animate : bool, default=False
@@ -165,11 +175,6 @@ class CentroidDisplay(Display):
         labels = to_numpy(fitted(estimator, cls.__name__, "labels_"))
         sizes = np.bincount(labels[labels >= 0], minlength=centroids.shape[0])
         return cls(centroids, sizes=sizes, kind=kind).plot(ax, animate=animate)
-
-    def _names(self) -> list[str]:
-        if self.sizes is None:
-            return [str(cluster) for cluster in range(len(self.centroids))]
-        return [f"{cluster} (n={size})" for cluster, size in enumerate(self.sizes)]
 
     def plot(self, ax: Any = None, *, animate: bool = False) -> CentroidDisplay:
         """Draw the centroids.
@@ -195,32 +200,23 @@ class CentroidDisplay(Display):
             )
         every = {"n_frames": squeezed_shape(centroids.shape[1:])[0]} if animate else {}
         pictures = views(centroids, kind, limits=value_range(centroids), **every)
-        layout = arranged(pictures[:, :1] if animate else pictures, self._names())
-        tiles, columns, _, above = layout
-        size = figure_size(tiles, columns, bool(above), STYLE.tile)
-        ax = axes_for(type(self).__name__, ax, size)
-        self.image_ = draw_tiles(ax, *layout)
+        names = [str(cluster) for cluster in range(len(centroids))]
+        if self.sizes is not None:
+            names = [f"{cluster} (n={size})" for cluster, size in enumerate(self.sizes)]
         what = {"volume": ", middle slices", "video": " over time", "channels": ", by channel"}
-        ax.set_title(f"The mean of each cluster{what.get(kind, '')}", fontsize=9)
-        self._keep(ax)
-        self.animation_ = self._animate(pictures, columns) if animate else None
+        title = f"The mean of each cluster{what.get(kind, '')}"
+        self._keep(self._draw_views(ax, pictures[:, :1] if animate else pictures, names, title))
+        self.animation_ = self._animate(pictures) if animate else None
         return self
 
-    def _animate(self, pictures: np.ndarray, columns: int) -> Any:
+    def _animate(self, pictures: np.ndarray) -> Any:
         """Exchange the pictures of the montage frame by frame."""
         from matplotlib.animation import FuncAnimation
 
-        sheet = self.image_.get_array()
-        height, width = pictures.shape[2:4]
-        gap, top = _gap_and_top(height, width, True)
+        columns = min(len(pictures), STYLE.pictures_in_row)
 
         def show(frame: int) -> list[Any]:
-            picture = np.array(sheet)
-            for cluster in range(pictures.shape[0]):
-                y = cluster // columns * (height + top + gap) + top
-                x = cluster % columns * (width + gap)
-                picture[y : y + height, x : x + width] = pictures[cluster, frame]
-            self.image_.set_data(picture)
+            self.image_.set_data(_sheet(pictures[:, frame], columns, named=True))
             return [self.image_]
 
         count, every = pictures.shape[1], STYLE.frame_milliseconds
@@ -228,7 +224,7 @@ class CentroidDisplay(Display):
 
 
 @dataclass(eq=False, repr=False)
-class MemberDisplay(Display):
+class MemberDisplay(TileDisplay):
     """Show the centroid of each cluster, its typical members and its doubtful ones.
 
     Typical members have the largest soft label and, among equals, lie nearest to the centroid:
@@ -251,6 +247,9 @@ class MemberDisplay(Display):
     ax_, figure_ : matplotlib Axes and Figure
         Where they are.
     """
+
+    _inches: ClassVar[float] = STYLE.small_tile
+    _headed: ClassVar[bool] = True
 
     centroids: Any
     typical: Any
@@ -285,19 +284,13 @@ class MemberDisplay(Display):
         check_integer(n_members, "n_members", cls.__name__)
         centroids = centroids_of(estimator, cls.__name__)
         labels = labels_of(estimator, X, cls.__name__)
-        typical, doubtful = typical_members(
-            labels,
+        confidence, distances = (
             confidence_of(estimator, X, labels),
             distances_to(X, centroids, labels),
-            len(centroids),
-            n_members,
         )
-        return cls(
-            centroids,
-            [rows_of(X, indices) for indices in typical],
-            [rows_of(X, indices) for indices in doubtful],
-            kind=kind,
-        ).plot(ax)
+        sides = typical_members(labels, confidence, distances, len(centroids), n_members)
+        samples = ([rows_of(X, indices) for indices in side] for side in sides)
+        return cls(centroids, *samples, kind=kind).plot(ax)
 
     def _draw(self, ax: Any) -> Any:
         """Draw one row for each cluster: its centroid, the typical, the doubtful."""
@@ -306,30 +299,24 @@ class MemberDisplay(Display):
         n_doubtful = max((len(chosen) for chosen in self.doubtful), default=0)
         limits = value_range(np.concatenate([centroids, *self.typical]))
         middle = picture(centroids, self.kind, limits)
-        blank = np.ones((1, *middle.shape[1:]), dtype=np.float32)
-        rows = []
-        for cluster in range(len(centroids)):
-            row = [middle[cluster : cluster + 1], blank]
-            members = (self.typical[cluster], self.doubtful[cluster])
-            for chosen, count in zip(members, (n_typical, n_doubtful), strict=True):
+        columns = n_typical + n_doubtful + 3  # with a blank one before each side
+        tiles = np.ones((len(centroids), columns, *middle.shape[1:]), dtype=np.float32)
+        tiles[:, 0] = middle
+        for row, *members in zip(tiles, self.typical, self.doubtful, strict=True):
+            for chosen, start in zip(members, (2, 3 + n_typical), strict=True):
                 if len(chosen):
-                    row.append(picture(chosen, self.kind, limits))
-                row.extend([blank] * (count - len(chosen) + 1))
-            rows.append(np.concatenate(row[:-1]))
-        tiles = np.concatenate(rows)
-        columns = n_typical + n_doubtful + 3
-        height, width = tiles.shape[1:3]
-        wide, high = figure_size(tiles, columns, False, STYLE.small_tile)
-        ax = axes_for(type(self).__name__, ax, (wide, high + STYLE.head))
+                    row[start : start + len(chosen)] = picture(chosen, self.kind, limits)
+        title = "Each cluster: its centroid, typical and doubtful members"
         names = [str(cluster) for cluster in range(len(centroids))]
-        self.image_ = draw_tiles(ax, tiles, columns, names, [])
-        step = width + max(1, round(max(height, width) / 12))
+        ax = self._draw_tiles(ax, tiles.reshape(-1, *tiles.shape[2:]), columns, title, names)
+        ax.set_title(title, fontsize=9, pad=18)
+        height, width = middle.shape[1:3]
+        step = width + _gap_and_top(middle, False)[0]
         heads = [("centroid", 0.5), ("most typical first", 2 + n_typical / 2)]
         if n_doubtful:
             heads.append(("most doubtful first", 3 + n_typical + n_doubtful / 2))
         for text, column in heads:
             ax.text(column * step, -0.5 - 0.12 * height, text, **ABOVE)
-        ax.set_title("Each cluster: its centroid, typical and doubtful members", fontsize=9, pad=18)
         return ax
 
 
@@ -368,7 +355,7 @@ def mode_profiles(components: np.ndarray, mean: np.ndarray) -> list[np.ndarray]:
 
 
 @dataclass(eq=False, repr=False)
-class ComponentDisplay(Display):
+class ComponentDisplay(TileDisplay):
     """Show the components of the model, and where along each mode they stand out.
 
     Images are shown as they are, volumes by their three middle slices, videos by frames. Below
@@ -401,7 +388,7 @@ class ComponentDisplay(Display):
 
     @classmethod
     def from_estimator(
-        cls, estimator: Any, *, kind: str = "auto", ax: Any = None
+        cls, estimator: Any, X: Any = None, *, kind: str = "auto", ax: Any = None
     ) -> ComponentDisplay:
         """Show the components of a fitted estimator.
 
@@ -409,6 +396,8 @@ class ComponentDisplay(Display):
         ----------
         estimator : estimator with `components_` and `memberships_`
             The fitted model.
+        X : Ignored
+            Present so that displays are made alike.
         kind : str, default="auto"
             How a sample is shown.
         ax : matplotlib Axes, default=None
@@ -424,52 +413,44 @@ class ComponentDisplay(Display):
         return cls(components, weights=weights, kind=kind).plot(ax)
 
     def _draw(self, ax: Any) -> Any:
-        plt = require_matplotlib(type(self).__name__)
         components = to_numpy(self.components)
-        components = components.reshape(len(components), *squeezed_shape(components.shape[1:]))
-        kind = picture_kind(components.shape[1:], self.kind)
-        pictures = views(components, kind, limits=value_range(components))
+        pictures = views(components, self.kind, limits=value_range(components))
         names = [str(number) for number in range(len(components))]
         if self.weights is not None:
             names = [f"{name} ({100 * share:.0f} %)" for name, share in enumerate(self.weights)]
-        layout = arranged(pictures, names)
-        self.profile_axes_: list[Any] = []
-        if ax is None:
-            size = figure_size(layout[0], layout[1], pictures.shape[1] == 1, STYLE.tile)
-            ax = self._axes_with_profiles(plt, components, kind, size)
-        self.image_ = draw_tiles(ax, *layout)
-        ax.set_title("Components", fontsize=9)
-        return ax
+        return self._draw_views(ax, pictures, names, "Components")
 
-    def _axes_with_profiles(
-        self, plt: Any, components: np.ndarray, kind: str, size: tuple[float, float]
-    ) -> Any:
+    def _axes(self, ax: Any, size: tuple[float, float]) -> Any:
         """Make a figure with the pictures above and a profile for each mode below."""
-        width, height = size
-        figure = plt.figure(figsize=(width, height + STYLE.profile), layout="constrained")
-        n_modes = components.ndim - 1
-        grid = figure.add_gridspec(2, n_modes, height_ratios=[height, STYLE.profile])
-        top = figure.add_subplot(grid[0, :])
+        self.profile_axes_: list[Any] = []
+        if ax is not None:
+            return ax
+        (width, height), components = size, to_numpy(self.components)
+        components = components.reshape(len(components), *squeezed_shape(components.shape[1:]))
+        figure = require_matplotlib(type(self).__name__).figure(
+            figsize=(width, height + STYLE.profile), layout="constrained"
+        )
         profiles = mode_profiles(components, components.mean(axis=0))
+        grid = figure.add_gridspec(2, len(profiles), height_ratios=[height, STYLE.profile])
         highest = max(1.05 * max(float(profile.max()) for profile in profiles), math.ulp(0.0))
-        named = AXES.get(kind, ())
+        named = AXES[picture_kind(components.shape[1:], self.kind)]
         for mode, profile in enumerate(profiles):
             below = figure.add_subplot(grid[1, mode])
             for number, curve in enumerate(profile):
                 style = look_of(number, "color", "linestyle")
                 below.plot(curve, label=str(number), linewidth=1, **style)
             below.set_ylim(0, highest)
-            name = named[mode] if len(named) == n_modes else f"mode {mode}"
+            name = named[mode] if len(named) == len(profiles) else f"mode {mode}"
             below.set_xlabel(name, fontsize=8, color=INK)
             below.tick_params(labelsize=7, labelleft=mode == 0)
             below.spines[["top", "right"]].set_visible(False)
             self.profile_axes_.append(below)
         below.legend(fontsize=6, frameon=False)
-        return top
+        return figure.add_subplot(grid[0, :])
 
 
 @dataclass(eq=False, repr=False)
-class AbundanceDisplay(Display):
+class AbundanceDisplay(TileDisplay):
     """Show the mixing weights of the pixels of a scene as one map for each component.
 
     Where pixels are samples, a component is a pure spectrum and the weights say how much of it is
@@ -491,6 +472,8 @@ class AbundanceDisplay(Display):
     ax_, figure_ : matplotlib Axes and Figure
         Where they are.
     """
+
+    _inches: ClassVar[float] = STYLE.map_tile
 
     memberships: Any
     shape: tuple[int, int]
@@ -529,14 +512,11 @@ class AbundanceDisplay(Display):
                 f"AbundanceDisplay needs one row of memberships for each pixel: shape={self.shape} "
                 f"has {height * width} pixels, memberships has {weights.shape[0]} rows."
             )
-        n_maps = weights.shape[1]
-        maps = 1.0 - weights.T.reshape(n_maps, height, width)
-        columns = min(n_maps, STYLE.maps_in_row)
-        ax = axes_for(type(self).__name__, ax, figure_size(maps, columns, True, STYLE.map_tile))
-        names = range(n_maps) if self.names is None else self.names
-        self.image_ = draw_tiles(ax, maps, columns, [], [str(name) for name in names])
-        ax.set_title("How much of each component is in each place", fontsize=9)
-        return ax
+        maps = 1.0 - weights.T.reshape(-1, height, width)
+        columns = min(len(maps), STYLE.maps_in_row)
+        names = range(len(maps)) if self.names is None else self.names
+        title, above = "How much of each component is in each place", [str(name) for name in names]
+        return self._draw_tiles(ax, maps, columns, title, above=above)
 
 
 @dataclass(eq=False, repr=False)
@@ -627,48 +607,43 @@ class TreeDisplay(Display):
         """Draw the branches, the fitted level and the pictures."""
         tree, count = self.tree, self.n_clusters
         size = (max(STYLE.narrowest, STYLE.small_tile * count), STYLE.chart[1])
-        ax = axes_for(type(self).__name__, ax, size)
+        ax = self._axes(ax, size)
+        # Nodes of the tree that is drawn: leaves by their labels, then merges.
         labels, first = tree.cut(count), tree.n_leaves - count
-        place = dict(enumerate(labels.tolist()))  # of each node, in the tree that is drawn
+        node = dict(enumerate(labels.tolist()))
         cluster = dict(zip(labels.tolist(), tree.clusters.tolist(), strict=True))
-        rows = []
-        for row, (a, b) in enumerate(tree.merges.tolist()):
-            place[tree.n_leaves + row] = place[a] if row < first else count + row - first
+        sides: dict[int, list[int]] = {}
+        leaves = {leaf: [leaf] for leaf in range(count)}
+        for row, merged in enumerate(tree.merges.tolist()):
+            parts = [node[one] for one in merged]
+            node[tree.n_leaves + row] = top = parts[0] if row < first else count + row - first
             if row >= first:
-                rows.append([place[a], place[b], row - first + 1.0, 2])
-                cluster[count + row - first] = cluster[place[a]]
+                sides[top], cluster[top] = parts, cluster[parts[0]]
+                leaves[top] = leaves[parts[0]] + leaves[parts[1]]
+        self.lines_, self.order_ = [], leaves[2 * count - 2]
+        across: dict[int, float] = {leaf: place + 0.5 for place, leaf in enumerate(self.order_)}
         within = count - tree.n_clusters  # merges below the fitted level
-        steady = tree.stability[first:] >= STYLE.steady
-
-        def name(node: int) -> str:
-            return str(node - count)
-
-        layout = {"leaves": [0], "color_list": [], "icoord": [], "dcoord": []}
-        if rows:
-            layout = dendrogram(rows, no_plot=True, link_color_func=name)
-        self.lines_, self.order_ = [], layout["leaves"]
-        parts = ("color_list", "icoord", "dcoord")
-        for text, x, y in zip(*(layout[key] for key in parts), strict=True):
-            row = int(text)
-            colour = COLOURS[cluster[count + row] % len(COLOURS)] if row < within else INK
-            self.lines_ += ax.plot(x, y, color=colour, linewidth=1.2)
-            if steady[row]:
-                ax.plot([(x[1] + x[2]) / 2], [y[1]], ".", color=colour)
-        middle = STYLE.leaf_step * (np.arange(count) + 0.5)
+        for row, (top, parts) in enumerate(sides.items()):
+            x = [across[part] for part in parts]
+            low = [max(0, part - count + 1) for part in parts]
+            across[top] = sum(x) / 2
+            colour = COLOURS[cluster[top] % len(COLOURS)] if row < within else INK
+            branch = [low[0], row + 1, row + 1, low[1]]
+            self.lines_ += ax.plot([x[0], x[0], x[1], x[1]], branch, color=colour, linewidth=1.2)
+            if tree.stability[first + row] >= STYLE.steady:
+                ax.plot([across[top]], [row + 1], ".", color=colour)
         ax.axhline(within + 0.5, color=INK, linestyle="--", linewidth=0.6)
-        ax.set(xlim=(0, STYLE.leaf_step * count), ylim=(0, count), ylabel="number of clusters")
+        ax.set(xlim=(0, count), ylim=(0, count), ylabel="number of clusters")
         shown = sorted({1, tree.n_clusters, count})
         ax.set_yticks([count - level + 0.5 for level in shown], [str(level) for level in shown])
+        middle = np.arange(count) + 0.5
         ax.set_xticks(middle, [str(label) for label in self.order_], fontsize=7)
         ax.tick_params(axis="x", length=0, pad=2)
         name_axes(ax, f"{count} clusters and their merges, {tree.n_clusters} fitted")
         self.picture_axes_ = []
-        if self.pictures is None:
-            return ax
-        tiles = picture(self.pictures, self.kind)
-        for x, label in zip(middle, self.order_, strict=True):
-            box = [x - 0.45 * STYLE.leaf_step, -0.32, 0.9 * STYLE.leaf_step, 0.22]
-            inset = ax.inset_axes(box, transform=ax.get_xaxis_transform())
+        tiles = [] if self.pictures is None else picture(self.pictures, self.kind)
+        for x, label in zip(middle, self.order_ if len(tiles) else [], strict=False):
+            inset = ax.inset_axes([x - 0.45, -0.32, 0.9, 0.22], transform=ax.get_xaxis_transform())
             inset.imshow(tiles[label], cmap="gray", vmin=0, vmax=1, interpolation="nearest")
             inset.set_axis_off()
             self.picture_axes_.append(inset)

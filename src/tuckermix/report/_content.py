@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from tuckermix.features.registry import TRANSFORMERS
 from tuckermix.metrics import matched_table
 from tuckermix.plots.fitted import history_column, iterations_of
 from tuckermix.plots.style import COLOURS
-from tuckermix.report import _images, _svg
+from tuckermix.report import _images
 from tuckermix.summary import FitSummary, duration, known, sizes_text, surety
 
 MAX_CONFUSION = 40
@@ -22,43 +23,49 @@ MAX_CONFUSION = 40
 LISTED_CLUSTERS = 4
 """The number of clusters of a class that are named in the list."""
 
+N_TICKS = 5
+LOG_FLOOR = 1e-17
+"""Where a zero is drawn on a log scale: below rounding error."""
+
 MOST_MAPS = 12
 """Maps of components that a report shows: more are hardly looked at."""
 
 
 def facts(summary: FitSummary) -> list[tuple[str, str, str]]:
-    """Return the figures of the overview: name, value, and what it means."""
-    shape = sizes_text(summary.sample_shape)
-    name, meaning = surety(summary.settings)
-    rows = [
-        ("Samples", f"{summary.n_samples:,}", f"each of shape {shape}"),
-        ("Clusters", str(summary.n_clusters), "found in the samples"),
-    ]
+    """Return the figures that a person wants to see first: name, value, and what it means."""
+    smallest, largest = min(summary.cluster_sizes), max(summary.cluster_sizes)
+    made = []
     if summary.ranks is not None:
-        rows[1] = (*rows[1][:2], f"from {summary.n_components} components")
-        rows.append(("Ranks", sizes_text(summary.ranks), "the core kept of each sample"))
-    if summary.variance_explained is not None:
-        explained = f"{100 * summary.variance_explained:.1f} %"
-        rows.append(("Variance explained", explained, f"cost {summary.cost:.4g}"))
-    rows.append((name[0].upper() + name[1:], f"{summary.mean_confidence:.0%}", meaning))
+        made.append(f"{summary.n_components} components, core {sizes_text(summary.ranks)}")
+    if summary.n_iter is not None:
+        stop = summary.stop_reason
+        ended = "" if stop is None else f", stopped by {stop.replace('_', ' ')}"
+        made.append(f"{summary.n_iter} iterations{ended}")
+    rows = [
+        ("samples", f"{summary.n_samples} of shape {sizes_text(summary.sample_shape)}", ""),
+        (
+            "clusters",
+            f"{summary.n_clusters}, of {smallest} to {largest} samples",
+            "; ".join(made),
+        ),
+    ]
     if summary.n_outliers:
-        share = f"{summary.n_outliers / summary.n_samples:.1%} of the samples, of label -1"
-        what = "Outliers" if summary.settings.get("outliers") == "label" else "Set aside"
-        rows.append((what, f"{summary.n_outliers:,}", share))
+        share = summary.n_outliers / summary.n_samples
+        what = "outliers" if summary.settings.get("outliers") == "label" else "set aside"
+        rows.append((what, f"{summary.n_outliers}, {share:.1%}, of label -1", ""))
     if summary.accuracy is not None:
-        known = f"{100 * summary.accuracy:.1f} %"
-        rows.append(("Accuracy", known, "clusters matched to known classes"))
+        rows.append(("AC", f"{summary.accuracy:.3f}", "accuracy, clusters matched to classes"))
         rows.append(("NMI", f"{summary.nmi:.3f}", "shared information, 1 is perfect"))
+    if summary.variance_explained is not None:
+        explained = f"{summary.variance_explained:.1%}"
+        rows.append(("variance explained", explained, f"cost {summary.cost:.4g}"))
+    name, meaning = surety(summary.settings)
+    rows.append((name, f"{summary.mean_confidence:.1%}", meaning))
     if summary.gap is not None:
         meaning = "0: for these factors no mixing weights fit better"
-        rows.append(("Optimality gap", summary.gap_text, meaning))
-    stop = summary.stop_reason
-    ended = "" if stop is None else f", stopped by {stop.replace('_', ' ')}"
-    note = "" if summary.n_iter is None else f"{summary.n_iter} iterations{ended}"
+        rows.append(("optimality gap", summary.gap_text, meaning))
     if summary.seconds is not None:
-        rows.append(("Time", duration(summary.seconds), note))
-    elif summary.n_iter is not None:
-        rows.append(("Iterations", str(summary.n_iter), ended.removeprefix(", ") or "done"))
+        rows.append(("time of the fit", duration(summary.seconds), ""))
     return rows
 
 
@@ -71,23 +78,52 @@ def scene_maps(
     colours = np.array([[int(c[i : i + 2], 16) / 255 for i in (1, 3, 5)] for c in COLOURS])
     painted = colours[labels % len(colours)].reshape(*scene, 3)
     maps = [("Clusters", painted)]
-    if not hasattr(model, "memberships_"):
-        return [(name, _images.address(np.rint(255 * one).astype(np.uint8))) for name, one in maps]
-    weights = 1.0 - to_numpy(model.memberships_).T.reshape(-1, *scene)
-    maps += [(f"Component {number}", one) for number, one in enumerate(weights[:MOST_MAPS])]
+    if hasattr(model, "memberships_"):
+        weights = 1.0 - to_numpy(model.memberships_).T.reshape(-1, *scene)
+        maps += [(f"Component {number}", one) for number, one in enumerate(weights[:MOST_MAPS])]
     return [(name, _images.address(np.rint(255 * one).astype(np.uint8))) for name, one in maps]
 
 
-def charts(model: Any) -> list[_svg.Chart]:
+def chart(title: str, x: Any, y: Any, *, log: bool = False) -> dict[str, Any] | None:
+    """Return a curve in shares of its drawing, with ticks; None where nothing of it is finite."""
+    x, y = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
+    known = np.isfinite(x) & np.isfinite(y)
+    if not known.any():
+        return None
+    x, y = x[known], y[known]
+    level = np.log10(np.maximum(y, LOG_FLOOR)) if log else y
+    low, high = float(level.min()), float(level.max())
+    if log:
+        low, high = math.floor(low), math.ceil(high)
+    across, up = np.linspace(x.min(), x.max(), N_TICKS).round(), np.linspace(low, high, N_TICKS)
+    across, up = np.unique(across), np.unique(up.round() if log else up)
+
+    def shares(values: np.ndarray, low: float, high: float) -> list[float]:
+        inside = np.clip(values, low, high) - low
+        return (inside / (high - low or 1.0)).round(4).tolist()
+
+    # As many digits as tell the ticks apart: a large cost may change little.
+    digits = next((n for n in range(6, 17) if len({f"{one:.{n}g}" for one in up}) == len(up)), 17)
+    texts = [f"1e{value:.0f}" if log else f"{value:.{digits}g}" for value in up]
+    places, columns = (shares(values, x.min(), x.max()) for values in (x, across))
+    heights, rows = (shares(values, low, high) for values in (level, up))
+    return {
+        "title": title,
+        "points": list(zip(places, heights, strict=True)),
+        "x_ticks": list(zip(columns, [f"{value:g}" for value in across], strict=True)),
+        "y_ticks": list(zip(rows, texts, strict=True)),
+        "table": [(f"{a:g}", f"{b:.6g}") for a, b in zip(x, y, strict=True)],
+    }
+
+
+def charts(model: Any) -> list[dict[str, Any]]:
     """Draw the cost and the gap over the iterations."""
     history = getattr(model, "history_", [])
-    if not len(history):
-        return []
     iterations = iterations_of(history)
-    drawn = [
-        _svg.chart("Cost", iterations, history_column(history, "cost")),
-        _svg.chart("Optimality gap", iterations, history_column(history, "gap"), log=True),
-    ]
+    drawn = (
+        chart("Cost", iterations, history_column(history, "cost")),
+        chart("Optimality gap", iterations, history_column(history, "gap"), log=True),
+    )
     return [one for one in drawn if one is not None]
 
 
@@ -96,26 +132,21 @@ def selection(chosen: Any) -> dict[str, Any] | None:
     if chosen is None:
         return None
     curve = chosen.curve
-    numbers = [trial.n_clusters for trial in curve]
-    drawn = _svg.chart("Score", numbers, [t.score for t in curve]) if len(curve) > 1 else None
-    shown = curve if len(curve) > 1 else chosen.of(chosen.n_clusters)
-    columns = ["stability", "modularity", "score"]
-    weighed = any(trial.weight != 1.0 for trial in shown)
-    if weighed:
-        columns.insert(2, "weight")
+    numbers, scores = ([getattr(t, key) for t in curve] for key in ("n_clusters", "score"))
+    columns = ("stability", "modularity", "weight", "score")
     return {
         # How numbers nest in each other is what the slider shows.
         "lines": [line for line in str(chosen).splitlines() if " nest in the " not in line],
-        "chart": drawn,
-        "weighed": weighed,
+        "chart": chart("Score", numbers, scores) if len(curve) > 1 else None,
         "rows": [
-            (t.n_clusters, t.view, *(f"{getattr(t, name):.3f}" for name in columns)) for t in shown
+            (t.n_clusters, t.view, *(f"{getattr(t, name):.3f}" for name in columns))
+            for t in (curve if len(curve) > 1 else chosen.of(chosen.n_clusters))
         ],
     }
 
 
 def confusion(truth: Any, labels: np.ndarray) -> dict[str, Any] | None:
-    """Return the matched table of classes and clusters with the shade of each cell.
+    """Return the matched table of classes and clusters.
 
     With more than `MAX_CONFUSION` classes or clusters it is a list instead: for each class its
     largest clusters, the one it is matched with marked.
@@ -125,18 +156,10 @@ def confusion(truth: Any, labels: np.ndarray) -> dict[str, Any] | None:
     sure = known(truth)
     table = matched_table(truth[sure], labels[sure])
     if max(table.counts.shape) > MAX_CONFUSION:
-        return {"long": _largest_clusters(table), "shades": []}
-    shares = table.counts / table.counts.sum(axis=1, keepdims=True)
-    percents = np.rint(100 * shares).astype(int)
-    return {
-        "long": None,
-        "clusters": [int(cluster) for cluster in table.clusters],
-        "rows": [
-            (str(name), list(zip(counts.tolist(), row.tolist(), strict=True)))
-            for name, counts, row in zip(table.classes, table.counts, percents, strict=True)
-        ],
-        "shades": np.unique(percents).tolist(),
-    }
+        return {"long": _largest_clusters(table)}
+    names = [str(name) for name in table.classes]
+    rows = list(zip(names, table.counts.tolist(), strict=True))
+    return {"long": None, "clusters": table.clusters.tolist(), "rows": rows}
 
 
 def _largest_clusters(table: Any) -> list[tuple[str, int, list[tuple[int, int, bool]]]]:

@@ -18,7 +18,10 @@ from tuckermix._machine import default_limit
 from tuckermix._records import Record
 from tuckermix._sandbox import Sandbox, question
 from tuckermix.plots.fitted import even_subsample, rows_of
-from tuckermix.plots.pictures import montage, resized, value_range, views
+from tuckermix.plots.pictures import montage, value_range, views
+
+FILMS = ("video", "volume")
+"""Kinds of samples that the page can go through, frame by frame or slice by slice."""
 
 
 @dataclass(frozen=True)
@@ -32,8 +35,11 @@ class PageSettings(Settings):
         stays below 6 MB.
     first_share : float
         The share of these bytes for the pictures that people see first, which are larger.
-    first_sides, other_sides : tuple of int
-        The least and the largest longest side of these pictures and of the others, in pixels.
+    film_share : float
+        The share for the frames of videos and the slices of volumes.
+    first_sides, other_sides, film_sides : tuple of int
+        The least and the largest longest side of the first pictures, of the others and of a frame,
+        in pixels.
     sheet_bytes, sheet_pixels, sheet_side : int
         The sheet of thumbnails for the map: bytes, pixels, and the longest side of one.
     originals : int
@@ -47,18 +53,20 @@ class PageSettings(Settings):
         The most samples that the page knows, and of which the map is laid out.
     levels : int
         The finest level of the slider, where the chosen one is not much finer.
-    quality : int
-        Of WebP: no difference shows at the size of a screen.
+    quality, sheet_quality : int
+        Of WebP: no difference shows at the size of a screen, and less does on the sheet.
     frames : int
-        Frames of a video that the page can play.
+        Frames of a video that the page can play, and slices of a volume.
     tiny : int
         Pictures up to this side keep each pixel.
     """
 
     picture_bytes: int = 3_900_000
     first_share: float = 0.45
+    film_share: float = 0.5
     first_sides: tuple[int, int] = (160, 420)
     other_sides: tuple[int, int] = (96, 260)
+    film_sides: tuple[int, int] = (64, 260)
     sheet_bytes: int = 900_000
     sheet_pixels: int = 12_000_000
     sheet_side: int = 64
@@ -70,6 +78,7 @@ class PageSettings(Settings):
     placed: int = 10_000
     levels: int = 40
     quality: int = 78
+    sheet_quality: int = 70
     frames: int = 16
     tiny: int = 48
 
@@ -107,7 +116,7 @@ class Pictures:
         self.still = kind in ("image", "colour")
         some = rows_of(shown, even_subsample(shown.shape[0], use.scale_samples))
         self.limits = value_range(some)
-        self.files = list(files) if self.still else []
+        self.files = {at: path for at, path in enumerate(files) if path and self.still}
         self.sandbox = Sandbox(default_limit())
 
     def drawn(self, indices: Sequence[int], side: int, whole: bool = False) -> Iterator[np.ndarray]:
@@ -120,71 +129,91 @@ class Pictures:
         side : int
             The longest side of a picture, of each view where a sample has several.
         whole : bool, default=False
-            Whether the views lie in one row, as the player of a video needs them.
+            Whether all frames or slices lie in one row, as the player needs them.
         """
-        named = [index for index in indices if index < len(self.files) and self.files[index]]
-        small = {"kind": "picture", "do": "small", "side": side}
-        asked = [question(path=self.files[index], **small) for index in named]  # type: ignore
-        answers = zip(named, self.sandbox.each(asked), strict=True)
-        for part in blocks(len(indices), 8 * int(np.prod(self.shown.shape[1:]))):
-            chosen = np.asarray(indices[part])
-            opened: dict[int, Any] = {}
-            for index in chosen.tolist():
-                if index < len(self.files) and self.files[index]:
-                    _, answer = next(answers)
-                    if not isinstance(answer, Exception):
-                        opened[index] = answer[1]
-            rest = [index for index in chosen.tolist() if index not in opened]
-            frames = PageSettings.current().frames if whole else 6
-            several = (
-                views(
-                    rows_of(self.shown, np.array(rest)),
-                    self.kind,
-                    limits=self.limits,
-                    n_frames=frames,
-                )
-                if rest
-                else ()
-            )
-            opened |= {
-                index: _laid_out(one, side, whole) for index, one in zip(rest, several, strict=True)
+        paths = [self.files[at] for at in indices if at in self.files]
+        opened = small_pictures(paths, side, self.sandbox)
+        frames = PageSettings.current().frames if whole else 6
+        for part in blocks(len(indices), max(CURVE_BYTES, 8 * int(np.prod(self.shown.shape[1:])))):
+            chosen = np.asarray(indices[part]).tolist()
+            found: dict[int, Any] = {
+                at: next(opened) if at in self.files else None for at in chosen
             }
-            for index in chosen.tolist():
-                yield opened[index]
+            rest = [at for at, picture in found.items() if picture is None]
+            if rest:
+                several = self.views(np.array(rest), frames, whole)
+                laid = (_laid_out(one, side, whole) for one in several)
+                found |= dict(zip(rest, laid, strict=True))
+            yield from found.values()
+
+    def views(self, indices: np.ndarray, n_frames: int, whole: bool = False) -> np.ndarray:
+        """Return all pictures of samples; with `whole` a volume is a row of slices."""
+        kind = "video" if whole and self.kind == "volume" else self.kind
+        rows = rows_of(self.shown, indices)
+        return views(rows, kind, limits=self.limits, n_frames=n_frames)
+
+
+def small_pictures(
+    paths: Sequence[Path], side: int, sandbox: Sandbox | None = None
+) -> Iterator[np.ndarray | None]:
+    """Yield the pictures in files as bytes, upright, with no side longer than `side`.
+
+    They are opened by a child process with limits; None stands for those that cannot be opened.
+    """
+    small: Any = {"kind": "picture", "do": "small", "side": side}
+    sandbox = sandbox or Sandbox(default_limit())
+    for answer in sandbox.each([question(path=path, **small) for path in paths]):
+        yield None if isinstance(answer, Exception) else answer[1]
 
 
 def _laid_out(pictures: np.ndarray, side: int, whole: bool) -> np.ndarray:
     """Lay the views of a sample side by side, as bytes; a player needs a gap of two pixels."""
     columns, gap = (len(pictures), 2) if whole else (min(len(pictures), 3), 1)
-    sheet = montage(resized(pictures, side), columns, gap=gap, ground=0.5)
-    return np.rint(255 * np.clip(sheet, 0, 1)).astype(np.uint8)
+    small = [np.asarray(thumbnail(one, side)) for one in np.rint(255 * pictures).astype(np.uint8)]
+    return montage(np.stack(small), columns, gap=gap, ground=128)
+
+
+def as_file(image: Any, exact: bool, quality: int) -> tuple[bytes, str]:
+    """Return an image as a file and its media type: PNG where each pixel counts, or WebP."""
+    stream = io.BytesIO()
+    if exact:
+        image.save(stream, "PNG", optimize=True)
+        return stream.getvalue(), "image/png"
+    image.save(stream, "WEBP", quality=quality, method=2)
+    return stream.getvalue(), "image/webp"
 
 
 def encoded(picture: np.ndarray) -> tuple[bytes, str]:
-    """Return a picture as a file and its media type: PNG where each pixel counts, or WebP."""
+    """Return a picture as a file and its media type."""
     from PIL import Image
 
-    stream = io.BytesIO()
-    image = Image.fromarray(picture)
-    if is_tiny(picture):
-        image.save(stream, "PNG", optimize=True)
-        return stream.getvalue(), "image/png"
-    image.save(stream, "WEBP", quality=PageSettings.current().quality, method=2)
-    return stream.getvalue(), "image/webp"
+    use = PageSettings.current()
+    exact = is_tiny(picture) or (picture.ndim == 2 and picture.size <= 4 * use.tiny**2)
+    return as_file(Image.fromarray(picture), exact, use.quality)
+
+
+def in_address(content: bytes, kind: str) -> str:
+    """Return an address that holds a file."""
+    return f"data:{kind};base64,{base64.b64encode(content).decode('ascii')}"
 
 
 def address(picture: np.ndarray) -> str:
     """Return a picture as an address that holds it."""
-    content, kind = encoded(picture)
-    return f"data:{kind};base64,{base64.b64encode(content).decode('ascii')}"
+    return in_address(*encoded(picture))
 
 
-def fitting_side(pictures: Pictures, indices: Sequence[int], room: int, sides: Any) -> int:
+def fitting_side(
+    pictures: Pictures, indices: Sequence[int], room: int, sides: Any, whole: bool = False
+) -> int:
     """Return the longest side at which pictures of these samples take `room` bytes."""
     low, high = sides
     some = [indices[place] for place in even_subsample(len(indices), 12)]
-    mean = np.mean([len(address(picture)) for picture in pictures.drawn(some, high)])
+    mean = np.mean([len(address(picture)) for picture in pictures.drawn(some, high, whole)])
     return int(np.clip(high * math.sqrt(room / (mean * len(indices))), low, high))
+
+
+CURVE_BYTES = 2**18
+"""The bytes that drawing a curve takes, of however few numbers."""
 
 
 def is_tiny(picture: np.ndarray) -> bool:
@@ -192,11 +221,11 @@ def is_tiny(picture: np.ndarray) -> bool:
     return max(picture.shape[:2]) <= PageSettings.current().tiny
 
 
-def thumbnail(picture: np.ndarray) -> Any:
-    """Return a picture as an image for the sheet."""
+def thumbnail(picture: np.ndarray, side: int) -> Any:
+    """Return a picture as an image with no side longer than `side`."""
     from PIL import Image
 
-    image, side = Image.fromarray(picture), PageSettings.current().sheet_side
+    image = Image.fromarray(picture)
     image.thumbnail((side, side))
     return image
 
@@ -219,19 +248,11 @@ def sprite_sheet(images: Sequence[Any]) -> Sheet:
         sheet = Image.new("RGB" if colour else "L", (columns * width, rows * height))
         for place, image in enumerate(images):
             sheet.paste(image, (place % columns * width, place // columns * height))
-        content, kind = _encoded_sheet(sheet, side)
+        exact = side <= use.tiny / 2  # then sixteen greys or 64 colours do
+        file = sheet.quantize(64 if colour else 16) if exact else sheet
+        content, kind = as_file(file, exact, use.sheet_quality)
         if len(content) <= use.sheet_bytes or side <= 8:
             break
         side = max(8, int(0.95 * side * math.sqrt(use.sheet_bytes / len(content))))
-    text = f"data:{kind};base64,{base64.b64encode(content).decode('ascii')}"
+    text = in_address(content, kind)
     return Sheet(text, (width, height), columns, rows, [image.size for image in images])
-
-
-def _encoded_sheet(sheet: Any, side: int) -> tuple[bytes, str]:
-    """Encode a sheet; where each pixel of a picture counts, with sixteen greys or 64 colours."""
-    stream = io.BytesIO()
-    if side <= PageSettings.current().tiny / 2:
-        sheet.quantize(16 if sheet.mode == "L" else 64).save(stream, "PNG", optimize=True)
-        return stream.getvalue(), "image/png"
-    sheet.save(stream, "WEBP", quality=70, method=2)
-    return stream.getvalue(), "image/webp"

@@ -5,8 +5,9 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +19,11 @@ from sklearn.neighbors import NearestNeighbors
 
 from tuckermix._array_api import is_dask, to_numpy
 from tuckermix._records import Record
-from tuckermix.plots.fitted import as_fitted, even_subsample, rows_of, subspace_of
+from tuckermix.plots.fitted import as_fitted, even_subsample, typical_members
 from tuckermix.plots.layout import neighbor_map
-from tuckermix.plots.pictures import picture_kind, views
+from tuckermix.plots.pictures import picture_kind
 from tuckermix.report._images import (
+    FILMS,
     PageSettings,
     Pictures,
     address,
@@ -41,6 +43,8 @@ class Subject(Record):
     labels: np.ndarray
     proba: np.ndarray
     names: list[str]
+    places: Any
+    """Where the samples lie in the learned subspace."""
     truth: Any = None
     kind: str = "auto"
     images: Any = None
@@ -51,8 +55,8 @@ class Subject(Record):
     """Whether the names were given; others follow from the places of the samples."""
     cluster_names: dict[int, str] = field(default_factory=dict)
     """Names of clusters."""
-    places: Any = None
-    """Where the samples lie in the learned subspace, where it is known."""
+    unlike: Callable[[], Any] | None = None
+    """Returns the outlier scores of the samples, see `Placed`."""
 
     @property
     def told_apart(self) -> bool:
@@ -68,26 +72,6 @@ class Subject(Record):
     def shown_kind(self) -> str:
         """How samples are drawn: one of the kinds of `picture_kind`, and never "auto"."""
         return picture_kind(tuple(self.shown.shape[1:]), self.kind)
-
-
-def points_of(model: Any, X: Any) -> np.ndarray:
-    """Return the points by which a model compares samples, as rows; the samples if it has none."""
-    if hasattr(model, "estimators_"):  # several views
-        views_of = [
-            (view[:-1], view[-1]) if hasattr(view, "steps") else (None, view)
-            for _, view in model.estimators_
-        ]
-        seen = [
-            (
-                X if before is None or not before.steps else before.transform(as_fitted(model, X)),
-                last,
-            )
-            for before, last in views_of
-        ]
-        return np.concatenate([subspace_of(last, part) for part, last in seen], axis=1)
-    if hasattr(model, "place") or hasattr(model, "transform"):
-        return subspace_of(model, X)
-    return to_numpy(X).reshape(X.shape[0], -1)
 
 
 def embedding(Z: np.ndarray) -> np.ndarray:
@@ -213,14 +197,10 @@ def unusual(subject: Subject) -> list[int]:
     """Return the samples that fit no cluster well, the strangest first."""
     told = np.flatnonzero(subject.outliers) if subject.told_apart else np.array([], int)
     n = len(subject.labels)
-    if (
-        len(told)
-        or n > PageSettings.current().placed
-        or not hasattr(subject.model, "outlier_scores")
-    ):
+    if len(told) or n > PageSettings.current().placed or subject.unlike is None:
         return [int(place) for place in told]
     try:
-        scores = to_numpy(subject.model.outlier_scores(as_fitted(subject.model, subject.X)))
+        scores = to_numpy(subject.unlike())
     except (ValueError, AttributeError):  # without landmarks there are no scores
         return []
     order = np.argsort(-scores, kind="stable")[: max(3, n // 50)]
@@ -240,30 +220,33 @@ def content(subject: Subject, files: Sequence[Path | None] = ()) -> dict[str, An
     Returns
     -------
     content : dict
-        "data": what the script knows of each listed sample, in few bytes. "clusters": the first
-        pictures of each cluster. "pictures": those of other samples. "sheet": thumbnails.
+        "data": what the script knows of each listed sample, in few bytes. "first": the first
+        pictures of each cluster. "pictures": those of other samples. "films": frames and slices.
+        "sheet": thumbnails.
     """
     use = PageSettings.current()
     kind, labels = subject.shown_kind, subject.labels
     listed = even_subsample(len(labels), use.listed)
-    proba = subject.proba
-    sure = proba[np.arange(len(labels)), labels]
-    Z = points_of(subject.model, subject.X) if subject.places is None else to_numpy(subject.places)
+    sure = subject.proba[np.arange(len(labels)), labels]
+    Z = to_numpy(subject.places)
     few = embedding(Z)
     tree = levels_of(subject.model, subject.X, labels, few)
     first = _first_seen(few, labels, sure)
     marked = even_subsample(len(listed), use.placed)
     pictures = Pictures(subject.shown, kind, files if len(labels) <= use.originals else ())
-    shown = [int(place) for _, typical, doubtful in first for place in (*typical, *doubtful)]
-    held, thumbs, films, left = _drawn(pictures, shown, listed[marked], is_dask(subject.shown))
+    # The first of all clusters come before the second of any: there may not be room for all.
+    ranks = zip_longest(*([*typical, *doubtful] for _, typical, doubtful in first))
+    shown = [place for rank in ranks for place in rank if place is not None]
+    films = _films(pictures, shown)
+    room = use.picture_bytes - sum(map(len, films.values()))
+    held, thumbs, left = _drawn(pictures, shown, listed[marked], room, is_dask(subject.shown))
+    views = pictures.views(np.arange(1), use.frames, whole=True)[0]
     sheet = sprite_sheet([thumbs[int(place)] for place in listed[marked]])
     ratios = [round(100 * thumb.width / thumb.height) for thumb in thumbs.values()]
     where = np.full(len(labels), -1)
     where[listed] = np.arange(len(listed))
-    second = np.argsort(-proba, axis=1, kind="stable")[:, 1] if proba.shape[1] > 1 else labels
-    classes, kinds = (None, None)
-    if subject.truth is not None:
-        classes, kinds = np.unique(subject.truth, return_inverse=True)
+    truth = subject.truth
+    classes, kinds = (None, None) if truth is None else np.unique(truth, return_inverse=True)
     spread = positions(Z, labels)[listed]
     outside = [] if subject.outliers is None else np.flatnonzero(subject.outliers[listed]).tolist()
     data = {
@@ -276,7 +259,6 @@ def content(subject: Subject, files: Sequence[Path | None] = ()) -> dict[str, An
         "steady": tree["marked"],
         "called": {str(key): name for key, name in subject.cluster_names.items()},
         "sure": np.rint(1000 * sure[listed]).astype(int).tolist(),
-        "second": np.where(second == labels, proba.argmax(axis=1), second)[listed].tolist(),
         "near": base64.b64encode(np.ascontiguousarray(few[listed]).tobytes()).decode(),
         "at": spread.reshape(-1).tolist(),
         "twins": [[int(where[one]) for one in group] for group in near_duplicates(Z)],
@@ -290,7 +272,8 @@ def content(subject: Subject, files: Sequence[Path | None] = ()) -> dict[str, An
         "sizes": sheet.sizes if len(set(sheet.sizes)) > 1 else sheet.sizes[:1],
         "ratios": ratios if len(set(ratios)) > 1 else ratios[:1],
         "kind": kind,
-        "frames": _frames(subject) if kind == "video" else 0,
+        "frames": len(views) if kind in FILMS else 0,
+        "fine": not pictures.still and max(views.shape[1:3]) <= use.tiny,
     }
     on_page = set(shown)
     data["id"] = hashlib.sha256(json.dumps([data["names"], data["leaf"]]).encode()).hexdigest()[:16]
@@ -309,7 +292,7 @@ def content(subject: Subject, files: Sequence[Path | None] = ()) -> dict[str, An
                         "doubtful": place in doubtful,
                     }
                     for place in (*typical, *doubtful)
-                    if place in held and where[place] >= 0
+                    if place in held
                 ],
             }
             for cluster, typical, doubtful in first
@@ -317,10 +300,11 @@ def content(subject: Subject, files: Sequence[Path | None] = ()) -> dict[str, An
         "pictures": {
             int(where[place]): text for place, text in held.items() if place not in on_page
         },
-        "films": {int(where[place]): text for place, text in films.items() if where[place] >= 0},
+        "films": {int(where[place]): text for place, text in films.items()},
         "sheet": sheet.address,
         "n_listed": len(listed),
-        "left": left + len(labels) - len(marked),
+        # The others can be shown from their files, if these are pictures.
+        "left": left + len(labels) - len(marked) if pictures.still and any(files) else 0,
     }
 
 
@@ -333,24 +317,25 @@ def _first_seen(
     middle, then by the number.
     """
     use, found = PageSettings.current(), []
-    listed = np.isin(np.arange(len(labels)), even_subsample(len(labels), use.listed))
-    points = few.astype(float)
-    for cluster in np.argsort(-np.bincount(labels), kind="stable").tolist():
-        members = np.flatnonzero((labels == cluster) & listed)
-        if not len(members):
-            continue
-        away = np.linalg.norm(points[members] - points[members].mean(axis=0), axis=1)
-        share = np.rint(1000 * sure[members])
-        order = members[np.lexsort((members, np.round(away, 3), -share))].tolist()
-        rest = [place for place in order[use.first_seen :] if sure[place] < 0.6]
-        doubtful = rest[::-1][: use.first_doubtful]
-        found.append((cluster, order[: use.first_seen - len(doubtful)], doubtful))
+    listed = even_subsample(len(labels), use.listed)
+    points, own, sizes = few[listed].astype(float), labels[listed], np.bincount(labels)
+    middles = np.zeros((len(sizes), points.shape[1]))
+    np.add.at(middles, own, points)
+    middles /= np.maximum(np.bincount(own, minlength=len(sizes)), 1)[:, None]
+    away = np.linalg.norm(points - middles[own], axis=1).round(3)
+    shares = np.rint(1000 * sure[listed])
+    sides = typical_members(own, shares, away, len(sizes), use.first_seen)
+    for cluster in np.argsort(-sizes, kind="stable").tolist():
+        typical, rest = (listed[side[cluster]].tolist() for side in sides)
+        doubtful = [place for place in rest if sure[place] < 0.6][: use.first_doubtful]
+        if typical:
+            found.append((cluster, typical[: use.first_seen - len(doubtful)], doubtful))
     return found
 
 
 def _drawn(
-    pictures: Pictures, first: list[int], marked: np.ndarray, slow: bool
-) -> tuple[dict[int, str], dict[int, Any], dict[int, str], int]:
+    pictures: Pictures, first: list[int], marked: np.ndarray, room: int, slow: bool
+) -> tuple[dict[int, str], dict[int, Any], int]:
     """Draw samples, each of them once.
 
     Returns
@@ -359,23 +344,20 @@ def _drawn(
         Pictures as addresses, those of `first` in front.
     thumbs : dict of int to image
         Small pictures of those of the map, in their order.
-    films : dict of int to str
-        All frames of the first videos.
     left : int
         Pictures for which there was no room.
     """
-    use, left = PageSettings.current(), 0
+    use, left, whole = PageSettings.current(), 0, room
     held: dict[int, str] = {}
-    films: dict[int, str] = {}
     thumbs: dict[int, Any] = dict.fromkeys(marked.tolist())
     others = np.random.default_rng(0).permutation(np.setdiff1d(marked, first)).tolist()
-    room = int(use.first_share * use.picture_bytes)
+    room = int(use.first_share * whole)
     for indices, sides in ((first, use.first_sides), (others, use.other_sides)):
         if not indices:
             continue
         side = fitting_side(pictures, indices, room, sides)
         for index, picture in zip(indices, pictures.drawn(indices, side), strict=True):
-            thumbs[index] = thumbnail(picture) if index in thumbs else None
+            thumbs[index] = thumbnail(picture, use.sheet_side) if index in thumbs else None
             if sides is use.other_sides and is_tiny(picture):
                 continue  # the sheet has each of its pixels
             if room <= 0 or (sides is use.other_sides and slow):
@@ -383,15 +365,21 @@ def _drawn(
                 continue
             held[index] = address(picture)
             room -= len(held[index])
-        room = use.picture_bytes - sum(map(len, held.values()))
-    if pictures.kind == "video":
-        drawn = pictures.drawn(first, use.other_sides[1], whole=True)
-        for index, picture in zip(first, drawn, strict=True):
-            films[index] = address(picture)
-    return held, {place: thumbs[place] for place in marked.tolist()}, films, left
+        room = whole - sum(map(len, held.values()))
+    return held, {place: thumbs[place] for place in marked.tolist()}, left
 
 
-def _frames(subject: Subject) -> int:
-    """Return the number of frames in the film of a video."""
-    first = rows_of(subject.shown, np.arange(1))
-    return int(views(first, "video", n_frames=PageSettings.current().frames).shape[1])
+def _films(pictures: Pictures, indices: list[int]) -> dict[int, str]:
+    """Return the frames of videos and the slices of volumes, of as many as there is room for."""
+    use, films = PageSettings.current(), dict[int, str]()
+    if pictures.kind not in FILMS:
+        return films
+    room = int(use.film_share * use.picture_bytes)
+    side = fitting_side(pictures, indices, room, use.film_sides, whole=True)
+    for index, picture in zip(indices, pictures.drawn(indices, side, whole=True), strict=True):
+        film = address(picture)
+        room -= len(film)
+        if room < 0:
+            break
+        films[index] = film
+    return films

@@ -19,8 +19,7 @@ from tuckermix._optional import require
 from tuckermix.features.registry import last_step
 from tuckermix.plots import fitted
 from tuckermix.plots.fitted import Placed, labels_of
-from tuckermix.plots.style import COLOURS
-from tuckermix.report import _content, _svg
+from tuckermix.report import _content
 from tuckermix.report._samples import Subject, content
 from tuckermix.summary import (
     FitSummary,
@@ -41,9 +40,6 @@ SCRIPTS = "base state picture tiles clusters all tray map viewer choose main"
 NOUNS = {"image": "picture", "colour": "picture", "signal": "sample", "channels": "sample"}
 """Words for a sample; others are called by their kind."""
 
-DARK_COLOURS = {"#555555": "#bbbbbb", "#882255": "#e06c9f", "#332288": "#a89cf0"}
-"""Stand-ins for the dark tones of the palette on a dark ground."""
-
 
 def require_packages() -> None:
     """Say what to install where a package that the report needs is missing."""
@@ -53,16 +49,7 @@ def require_packages() -> None:
 
 def style() -> str:
     """Return the style of every page that this version writes."""
-    dark = [DARK_COLOURS.get(colour, colour) for colour in COLOURS]
-    palettes = [
-        " ".join(f"--c{place}: {colour};" for place, colour in enumerate(palette))
-        for palette in (COLOURS, dark)
-    ]
-    text = (TEMPLATES / "report.css").read_text(encoding="utf-8")
-    return (
-        f":root {{ {palettes[0]} }}\n"
-        f"@media screen and (prefers-color-scheme: dark) {{ :root {{ {palettes[1]} }} }}\n{text}"
-    )
+    return (TEMPLATES / "report.css").read_text(encoding="utf-8")
 
 
 def script() -> str:
@@ -168,12 +155,11 @@ def render_report(
         HTML that needs no other file and no network.
     """
     require_packages()
-    import jinja2
     from markupsafe import Markup
 
     final, reading = last_step(model), getattr(model, "reading_", None)
     transformers = () if final is model else tuple(step for _, step in model.steps[:-1])
-    found = labels_of(final if final is model else model, X, "The report")
+    found = labels_of(model, X, "The report")
     if placed is None:
         placed = fitted.placed(model, X)
     proba = to_numpy(placed.proba if proba is None else proba)
@@ -182,7 +168,7 @@ def render_report(
     X = X if placed.seen is None else placed.seen
     # Outliers are shown with the cluster that they resemble most, and counted.
     labels = np.where(found < 0, proba.argmax(axis=1), found)
-    base, missing = linked(names, folder, page_folder)
+    files, base = linked(names, folder, page_folder)
     named = sample_names(names, X.shape[0])
     if truth is not None:
         truth = np.asarray(to_numpy(truth) if hasattr(truth, "shape") else truth)
@@ -194,20 +180,15 @@ def render_report(
         if truth.dtype.kind not in "biuf":
             truth = np.array([printable(name) for name in truth.tolist()])
     subject = Subject(
-        inner, X, labels, proba, named, truth, kind, images, found < 0, names is not None,
-        cluster_names(model), placed.places,
+        inner, X, labels, proba, named, placed.places, truth, kind, images, found < 0,
+        names is not None, cluster_names(model), placed.unlike,
     )  # fmt: skip
-    files: list[Path | None] = []
-    if base is not None and folder is not None:
-        gone, root = set(missing), _roots(folder)[0]
-        files = [None if place in gone else root / str(name) for place, name in enumerate(names)]
     shown = content(subject, files)
-    data = shown.pop("data")
-    kinds, unlinked = subject.shown_kind, set(missing)
+    data, kinds = shown.pop("data"), subject.shown_kind
     listed = range(X.shape[0]) if data["samples"] is None else data["samples"]
     data |= {
         "base": base,
-        "unlinked": [place for place, sample in enumerate(listed) if sample in unlinked],
+        "unlinked": [at for at, sample in enumerate(listed) if files and files[sample] is None],
         "caption": _caption(subject),
         "noun": NOUNS.get(kinds, kinds),
     }
@@ -215,6 +196,43 @@ def render_report(
         summary = summarize_fit(
             final, samples, proba, labels=found, truth=truth, seconds=seconds, seen=placed.seen
         )
+    lines = _content.reading_lines(source, reading, bool(skipped), scene)
+    css, js = style(), script()
+    return _rendered(
+        "report.html.j2",
+        title=title,
+        source=source,
+        n_samples=X.shape[0],
+        n_outliers=int((found < 0).sum()),
+        noun=data["noun"],
+        data=data,
+        **shown,
+        facts=_content.facts(summary),
+        surety=surety(summary.settings)[0],
+        skipped=skipped,
+        confusion=_content.confusion(truth, labels),
+        charts=_content.charts(inner),
+        selection=_content.selection(getattr(final, "selection_", None)),
+        scene_maps=_content.scene_maps(inner, labels, scene),
+        settings={name: _plain(value) for name, value in summary.settings.items()},
+        versions=summary.versions,
+        snippet=_content.snippet(final, transformers, lines),
+        command=command,
+        policy=policy(css, js),
+        style=Markup(css),
+        script=Markup(js),
+    )
+
+
+def contact_sheet(clusters: dict[str, list[tuple[str, str | None]]]) -> str:
+    """Return a page for paper: of each cluster the names, with small pictures as addresses."""
+    return _rendered("contact-sheet.html.j2", clusters=clusters)
+
+
+def _rendered(template: str, **values: Any) -> str:
+    """Fill in a template, in which all texts are escaped and can be stored."""
+    import jinja2
+
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(TEMPLATES),
         autoescape=True,
@@ -222,33 +240,7 @@ def render_report(
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    lines = _content.reading_lines(source, reading, bool(skipped), scene)
-    css, js = style(), script()
-    settings = summary.settings
-    return environment.get_template("report.html.j2").render(
-        title=printable(title),
-        source=None if source is None else printable(source),
-        n_samples=X.shape[0],
-        n_outliers=int((found < 0).sum()),
-        noun=data["noun"],
-        data=data,
-        **shown,
-        facts=_content.facts(summary),
-        surety=surety(settings)[0],
-        skipped=[(printable(name), _sentence(printable(reason))) for name, reason in skipped],
-        confusion=_content.confusion(truth, labels),
-        charts=_content.charts(inner),
-        selection=_content.selection(getattr(final, "selection_", None)),
-        scene_maps=_content.scene_maps(inner, labels, scene),
-        settings=[(name, _plain(value)) for name, value in settings.items()],
-        versions=list(summary.versions.items()),
-        snippet=_content.snippet(final, transformers, lines),
-        command=None if command is None else printable(command),
-        size=_svg,
-        policy=policy(css, js),
-        style=Markup(css),
-        script=Markup(js),
-    )
+    return printable(environment.get_template(template).render(values))
 
 
 def _plain(value: Any) -> str:
@@ -273,7 +265,7 @@ def _caption(subject: Subject) -> str:
 
 def linked(
     names: Any, folder: Any, page: str | os.PathLike[str] | None
-) -> tuple[str | None, list[int]]:
+) -> tuple[list[Path | None], str | None]:
     """Find the files that names stand for, as seen from the page.
 
     Parameters
@@ -288,45 +280,43 @@ def linked(
 
     Returns
     -------
+    files : list of (Path or None)
+        The file of each sample, None where its name is no file there; empty where none is one.
     base : str or None
         The address of the folder, with a slash at its end; None where no name is a file.
-    missing : list of int
-        The samples whose name is no file there, or one that no address can hold.
     """
     if folder is None or names is None:
-        return None, []
-    roots = _roots(folder)
-    root = roots[0]
-    missing = [index for index, name in enumerate(names) if not is_file(roots, str(name))]
-    if len(missing) == len(names):
-        return None, []
-    base = root.resolve().as_uri().rstrip("/")
+        return [], None
+    roots = [Path(one) for one in (folder if isinstance(folder, list) else [folder])]
+    files = files_below(roots, names)
+    if not any(files):
+        return [], None
+    base = roots[0].resolve().as_uri().rstrip("/")
     if page is not None:
         with suppress(ValueError):  # another drive
-            relative = os.path.relpath(root.resolve(), Path(page).resolve())
+            relative = os.path.relpath(roots[0].resolve(), Path(page).resolve())
             base = quote(os.fsencode(relative.replace(os.sep, "/")))
-    return f"{base}/", missing
+    return files, f"{base}/"
 
 
-def _roots(folder: Any) -> list[Path]:
-    """Return folders as a list of paths."""
-    return [Path(one) for one in (folder if isinstance(folder, list) else [folder])]
+def files_below(roots: list[Path], names: Any) -> list[Path | None]:
+    """Return the file of each name, None where no file below `roots` has it.
 
+    Names start from the first root and may lead into the others. A name that an address of plain
+    text cannot hold has no file.
+    """
+    places = [root.resolve() for root in roots]
 
-def is_file(roots: list[Path], name: str) -> bool:
-    """Say whether a name is a file below one of `roots` that an address of plain text can name."""
-    try:
-        name.encode()
-        path = roots[0] / name
-        inside = (path.resolve().is_relative_to(root.resolve()) for root in roots)
-        return path.is_file() and any(inside)
-    except (OSError, ValueError):
-        return False
+    def found(name: str) -> Path | None:
+        try:
+            name.encode()
+            path = roots[0] / name
+            inside = any(path.resolve().is_relative_to(place) for place in places)
+            return path if inside and path.is_file() else None
+        except (OSError, ValueError):
+            return None
 
-
-def _sentence(text: str) -> str:
-    """Begin a text with a capital letter, and with nothing else changed."""
-    return text[:1].upper() + text[1:]
+    return [found(str(name)) for name in names]
 
 
 def write_report(path: str | os.PathLike[str], model: Any, X: Any, **options: Any) -> None:

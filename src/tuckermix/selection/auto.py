@@ -31,7 +31,7 @@ from tuckermix._validation import (
 )
 from tuckermix.clustering import TuckerClustering
 from tuckermix.features import Network
-from tuckermix.features.registry import BUILT_IN, require_network
+from tuckermix.features.registry import BUILT_IN, first_steps, last_step, require_network
 from tuckermix.labels.outliers import check_outliers
 from tuckermix.labels.tree import Tree, TreeMixin
 from tuckermix.selection.candidates import (
@@ -170,7 +170,7 @@ class AutoClustering(CallbackSupportMixin, ClusterMixin, BaseEstimator):
     Notes
     -----
     There is one cluster where the best number scores no more than it would in one normal cloud
-    with the same directions: of clouds and white noise, at most one in twenty is taken for
+    with the same directions: of clouds and white noise, about one in twenty is taken for
     clusters. Stability says that a partition comes back, not that it is the one you had in mind;
     look at `selection_` for others that are nearly as good.
 
@@ -237,10 +237,10 @@ class AutoClustering(CallbackSupportMixin, ClusterMixin, BaseEstimator):
         features = Features(X) if features is None else features
         features.check_embeddings(type(self).__name__)
         best, self.selection_ = self._choose(X, progress, features, remember)
-        progress(1.0, f"fitting {self.selection_.view}")
+        progress(0.97, f"fitting {self.selection_.view}")
         self.n_clusters_ = self.selection_.n_clusters
         self.best_estimator_ = fit_with(best, X, features)
-        final = _final(best)
+        final = last_step(best)
         ours = isinstance(final, TuckerClustering | MultiViewClustering)
         if ours or not hasattr(best, "predict"):
             self.labels_ = final.labels_
@@ -277,7 +277,7 @@ class AutoClustering(CallbackSupportMixin, ClusterMixin, BaseEstimator):
             return self.best_estimator_.predict(X)
         return self.best_estimator_.predict(X, n_clusters=n_clusters)
 
-    @available_if(lambda self: hasattr(_final(self._fitted()), "labels_at"))
+    @available_if(lambda self: hasattr(last_step(self._fitted()), "labels_at"))
     def labels_at(self, n_clusters: int) -> Array:
         """Return the labels of the fitted samples at another level of the tree.
 
@@ -291,12 +291,12 @@ class AutoClustering(CallbackSupportMixin, ClusterMixin, BaseEstimator):
         labels : array of shape (n_samples,)
             See `TuckerClustering.labels_at`.
         """
-        return _final(self.best_estimator_).labels_at(n_clusters)
+        return last_step(self.best_estimator_).labels_at(n_clusters)
 
     @property
     def tree_(self) -> Tree:
         """The tree of partitions that passes through `labels_`; see :doc:`/tree`."""
-        return _final(self._fitted()).tree_
+        return last_step(self._fitted()).tree_
 
     report = TreeMixin.report
 
@@ -340,7 +340,7 @@ class AutoClustering(CallbackSupportMixin, ClusterMixin, BaseEstimator):
         X = self._samples(X, "transform", embeddings)
         return self.best_estimator_.transform(X)
 
-    @available_if(lambda self: hasattr(_final(self._fitted()), "outlier_scores"))
+    @available_if(lambda self: hasattr(last_step(self._fitted()), "outlier_scores"))
     @one_blas_thread
     def outlier_scores(self, X: Any, *, embeddings: Any = None) -> Array:
         """Say how unlike the fitted samples others are, as the chosen estimator does.
@@ -366,7 +366,7 @@ class AutoClustering(CallbackSupportMixin, ClusterMixin, BaseEstimator):
     @property
     def memberships_(self) -> Array:
         """Mixing weights of the fitted samples, of shape (n_samples, n_components)."""
-        return _final(self._fitted()).memberships_
+        return last_step(self._fitted()).memberships_
 
     @property
     def centroids_(self) -> Array:
@@ -401,7 +401,7 @@ class AutoClustering(CallbackSupportMixin, ClusterMixin, BaseEstimator):
         if len(set(names)) < len(names):
             raise ValueError(f"The names of candidates must differ. Got {names!r} instead.")
         for name, estimator in pairs:
-            final = _final(estimator)
+            final = last_step(estimator)
             params = final.get_params(deep=False) if hasattr(final, "get_params") else {}
             if "n_clusters" not in params or not hasattr(final, "fit_predict"):
                 raise ValueError(
@@ -481,7 +481,7 @@ class AutoClustering(CallbackSupportMixin, ClusterMixin, BaseEstimator):
 
         selection, seed = remember(decide)
         best = set_clusters(clone(dict(candidates)[selection.view]), selection.n_clusters, seed)
-        _final(best).set_params(**self._asked())
+        last_step(best).set_params(**self._asked())
         return best, selection
 
     def _asked(self) -> dict[str, Any]:
@@ -547,7 +547,7 @@ class AutoClustering(CallbackSupportMixin, ClusterMixin, BaseEstimator):
         if not isinstance(self.selection_, Selection):
             raise ValueError("its selection_ is none")
         n_clusters = check_integer(self.n_clusters_, "n_clusters_", type(self).__name__)
-        best = _final(self.best_estimator_)
+        best = last_step(self.best_estimator_)
         if best.n_clusters != n_clusters:  # edits may have made it another than was chosen
             raise ValueError("n_clusters_ is not that of its best estimator")
         shape = getattr(self, "sample_shape_", None)
@@ -571,19 +571,13 @@ def _log(share: float, doing: str) -> None:
     LOGGER.info(doing, extra={"share": share})
 
 
-def _final(estimator: Any) -> Any:
-    """Return the last step of a pipeline, or the estimator itself."""
-    return estimator[-1] if isinstance(estimator, Pipeline) else estimator
-
-
 def fit_with(estimator: Any, X: Array, features: Features) -> Any:
     """Fit a candidate to samples, some of whose features may be known."""
     if type(estimator) is MultiViewClustering:
         return estimator._fit(X, features)
     if looks_of(estimator) is None or not isinstance(estimator, Pipeline):
         return estimator.fit(X)
-    before = estimator[:-1] if len(estimator.steps) > 1 else None
-    estimator[-1].fit(features.fit_transform(before))
+    estimator[-1].fit(features.fit_transform(first_steps(estimator)))
     return estimator
 
 

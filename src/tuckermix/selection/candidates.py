@@ -5,34 +5,23 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from sklearn.base import clone
-from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.pipeline import make_pipeline
 
 from tuckermix._array_api import Array, get_namespace
 from tuckermix._estimators import Settings
-from tuckermix._names import LOG_SCATTERING, PIXELS, SCATTERING
 from tuckermix.clustering import TuckerClustering
-from tuckermix.features import Scale, Scattering
-from tuckermix.features.registry import BUILT_IN, TEXTURE, View, network_views
+from tuckermix.features import registry
+from tuckermix.features.registry import BUILT_IN, NORM_ONE, PIXELS, SCATTERING, TEXTURE, View
 from tuckermix.labels import GraphLabels
 from tuckermix.selection.multiview import MultiViewClustering
 from tuckermix.selection.views import spectrum_of
 
 AUTO, NETWORK, ALL = "auto", "network", "all"
-FEATURES = (AUTO, PIXELS, SCATTERING, NETWORK, ALL)
+FEATURES = (AUTO, PIXELS.name, SCATTERING.name, NETWORK, ALL)
 """Which views are compared."""
 
 VIDEO_AXES = 3
 """Height, width and frames; colour is a fourth."""
-
-NORM_ONE = "pixels of norm 1"
-"""A view of tables, volumes and videos of amounts."""
-
-NEAREST = "few neighbours"
-"""The end of the names of views that have `CandidateSettings.near`."""
-
-RELATIVE_SCATTERING = "relative scattering"
-"""The name of the view of relative coefficients."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +50,8 @@ class CandidateSettings(Settings):
     video_side, video_frames : int
         Frames that a network sees of a video or volume: 50 of them at 128 pixels take a fifth of a
         second and tell no more.
+    waves_side : int
+        The shorter side of images whose wavelets are compared. The time grows with its square.
     colour_side, grey_side : int
         The shorter side of images that a network sees. Photographs are understood better at 176
         pixels than at 128, grey drawings and faces of 32 pixels a side are not.
@@ -77,16 +68,20 @@ class CandidateSettings(Settings):
     noisy: float = 0.1
     video_side: int = 64
     video_frames: int = 10
+    waves_side: int = 64
     colour_side: int = 176
     grey_side: int = 128
 
-    @property
-    def near(self) -> dict[str, Any]:
-        """Parameters of a model of many directions and few neighbours."""
-        graph = GraphLabels(
-            n_neighbors=self.near_neighbors, ridge_edge=self.near_edge, ridge_power=self.near_power
-        )
-        return {"assign_labels": graph, "ranks": self.near_ranks}
+    def weighting(self, name: str) -> dict[str, Any]:
+        """Return the parameters of a model that weighs directions "even", "soft" and so on."""
+        if name == "even":
+            return {}
+        if name == "near":
+            edge, power, width = self.near_edge, self.near_power, self.near_neighbors
+            graph = GraphLabels(n_neighbors=width, ridge_edge=edge, ridge_power=power)
+            return {"assign_labels": graph, "ranks": self.near_ranks}
+        edge, power = self.soft if name == "soft" else self.sharp
+        return {"assign_labels": GraphLabels(ridge_edge=edge, ridge_power=power)}
 
 
 def is_image(sample_shape: tuple[int, ...]) -> bool:
@@ -157,102 +152,93 @@ def built_in_candidates(
         Views of the samples themselves only, where they are no images, videos or volumes of at
         least 16 × 16. Tables, volumes and videos of amounts are also compared at norm 1.
     """
-    settings = CandidateSettings.current()
-    edge, power = settings.soft
-    soft = {"assign_labels": GraphLabels(ridge_edge=edge, ridge_power=power)}
-    of_pixels: list[tuple[str, Any]] = [
-        (PIXELS, TuckerClustering()),
-        (f"{PIXELS}, soft edge", TuckerClustering(**soft)),
+    rows: list[Row] = [
+        (PIXELS.name, [(PIXELS, "even")]),
+        (f"{PIXELS.name}, soft edge", [(PIXELS, "soft")]),
     ]
-    if not is_image(sample_shape):
+    if is_image(sample_shape):
+        rows += _of_images(sample_shape, network)
+    else:
         if noisy and len(sample_shape) <= 2:
-            edge, power = settings.sharp
-            graph = GraphLabels(ridge_edge=edge, ridge_power=power)
-            sharp = TuckerClustering(assign_labels=graph)
-            of_pixels.append((f"{PIXELS}, sharp edge", sharp))
+            rows.append((f"{PIXELS.name}, sharp edge", [(PIXELS, "sharp")]))
         if norms:
-            of_pixels += [
-                (name.replace(PIXELS, NORM_ONE), make_pipeline(Scale("unit"), clone(model)))
-                for name, model in of_pixels[:2]
-            ]
-        if features == PIXELS or not is_video(sample_shape):
-            return of_pixels
-        coloured = len(sample_shape) > VIDEO_AXES
-        return _of_videos(of_pixels, features, network, coloured=coloured)
-    near = make_pipeline(Scale("unit"), TuckerClustering(**settings.near))
-    of_pixels.append((f"{NORM_ONE}, {NEAREST}", near))
-    if features == PIXELS:
-        return of_pixels
+            rows.append((NORM_ONE.name, [(NORM_ONE, "even")]))
+            rows.append((f"{NORM_ONE.name}, soft edge", [(NORM_ONE, "soft")]))
+        if is_video(sample_shape):
+            rows += _of_videos(sample_shape, features, network)
+    wanted = [row for row in rows if _is_wanted(row, features)]
+    if not wanted:
+        wanted = [row for row in rows if _is_wanted(row, PIXELS.name)]
+    return [_candidate(*row) for row in wanted]
+
+
+Row = tuple[str, list[tuple[View, str]]]
+"""A candidate: its name, and the views that it sums, each with its weighting."""
+
+
+def _of_images(sample_shape: tuple[int, ...], network: Any) -> list[Row]:
+    """Return the candidates for images beside pixels."""
+    settings = CandidateSettings.current()
+    small = min(sample_shape[:2]) <= settings.waves_side
+    size = {} if small else {"size": settings.waves_side}
+    plain, log, relative = (
+        View(view.name, view.words, (("Scattering", {**view.steps[0][1], **size}),))
+        for view in (SCATTERING, registry.LOG_SCATTERING, registry.RELATIVE_SCATTERING)
+    )
     colour = len(sample_shape) > 2 and sample_shape[2] > 1
     side = settings.colour_side if colour else settings.grey_side
-    of_network = [(view.name, _under(view)) for view in network_views(network, size=side)]
-    if features == NETWORK:
-        return of_network
-    of_waves = _of_waves(soft, settings.near)
-    if features == SCATTERING:
-        return of_waves
-    both = [(PIXELS, TuckerClustering()), (LOG_SCATTERING, _strokes({}, log=True))]
-    of_waves.insert(3, (f"{PIXELS} + {LOG_SCATTERING}", MultiViewClustering(both)))
-    if features == AUTO:
-        return [*of_pixels, *of_waves]
-    for parts, model in [each for each in of_network if each[0].endswith("block 14")]:
-        sums = [(parts, model), (LOG_SCATTERING, _strokes({}, log=True))]
-        of_network.append((f"{parts} + {LOG_SCATTERING}", MultiViewClustering(sums)))
-    return [*of_pixels, *of_waves, *of_network]
+    layers = registry.network_views(network, size=side)
+    both = f"{relative.name} + {log.name}"
+    return [
+        (registry.NORM_ONE_NEAREST.name, [(NORM_ONE, "near")]),
+        (plain.name, [(plain, "even")]),
+        (log.name, [(log, "even")]),
+        (relative.name, [(relative, "soft")]),
+        (f"{PIXELS.name} + {log.name}", [(PIXELS, "even"), (log, "even")]),
+        (both, [(relative, "soft"), (log, "soft")]),
+        (f"{both}, few neighbours", [(relative, "near"), (log, "near")]),
+        *((layer.name, [(layer, "even")]) for layer in layers),
+        *(
+            (f"{layer.name} + {log.name}", [(layer, "even"), (log, "even")])
+            for layer in layers
+            if layer.name.endswith("block 14")
+        ),
+    ]
 
 
-def _of_videos(
-    of_pixels: list[tuple[str, Any]], features: str, network: Any, *, coloured: bool
-) -> list[tuple[str, Any]]:
-    """Return the candidates for videos and volumes, given those of pixels."""
+def _of_videos(sample_shape: tuple[int, ...], features: str, network: Any) -> list[Row]:
+    """Return the candidates for videos and volumes beside pixels."""
     settings = CandidateSettings.current()
-    size = {"size": settings.video_side, "frames": settings.video_frames}
-    of_network = [
-        (view.name, _under(view))
-        for view in network_views(network, **size)
-        if not view.name.endswith(("block 15", "pooled"))
-    ]
-    of_waves = [] if coloured else [(TEXTURE.name, _under(TEXTURE))]  # it knows no colours
-    if features == NETWORK:
-        return of_network
-    if features == SCATTERING:
-        return of_waves or of_pixels
-    # Alone, a layer is chosen too often where texture is what differs.
-    sums = [
-        (f"{texture[0]} + {view[0]}", MultiViewClustering([(texture[0], clone(texture[1])), view]))
-        for texture in of_waves
-        for view in of_network
-    ]
-    return [*of_pixels, *of_waves, *((sums or of_network) if features == ALL else [])]
+    seen = {"size": settings.video_side, "frames": settings.video_frames}
+    layers = registry.network_views(network, **seen)
+    layers = [view for view in layers if not view.name.endswith(("block 15", "pooled"))]
+    rows: list[Row] = [(layer.name, [(layer, "even")]) for layer in layers]
+    if len(sample_shape) > VIDEO_AXES:  # texture knows no colours
+        return rows
+    texture: Row = (TEXTURE.name, [(TEXTURE, "even")])
+    if features == ALL:  # alone, a layer is chosen too often where texture is what differs
+        rows = [(f"{TEXTURE.name} + {name}", [*texture[1], *parts]) for name, parts in rows]
+    return [texture, *rows]
 
 
-def _of_waves(soft: dict[str, Any], near: dict[str, Any]) -> list[tuple[str, Any]]:
-    """Return views of the scattering transform, single ones first."""
-    single: list[tuple[str, Any]] = [
-        (SCATTERING, _strokes({})),
-        (LOG_SCATTERING, _strokes({}, log=True)),
-        (RELATIVE_SCATTERING, _strokes(soft, relative=True)),
-    ]
-    sums = [
-        (
-            f"{RELATIVE_SCATTERING} + {LOG_SCATTERING}{ending}",
-            MultiViewClustering(
-                [
-                    (RELATIVE_SCATTERING, _strokes(options, relative=True)),
-                    (LOG_SCATTERING, _strokes(options, log=True)),
-                ]
-            ),
-        )
-        for ending, options in (("", soft), (f", {NEAREST}", near))
-    ]
-    return single + sums
+def _is_wanted(row: Row, features: str) -> bool:
+    """Tell whether `features` asks for a candidate, by what its views look at."""
+    kinds = {view.steps[0][0] if view.steps else "" for view, _ in row[1]}
+    return {
+        PIXELS.name: kinds <= {"", "Scale"},
+        SCATTERING.name: kinds == {"Scattering"},
+        NETWORK: kinds == {"Network"},
+        AUTO: "Network" not in kinds,
+        ALL: True,
+    }[features]
 
 
-def _strokes(options: dict[str, Any], **kind: Any) -> Pipeline:
-    """Return a model of the scattering transform."""
-    return make_pipeline(Scattering(**kind), TuckerClustering(**options))
-
-
-def _under(view: View) -> Pipeline:
-    """Return a model of a view."""
-    return make_pipeline(*view.transformers(), TuckerClustering())
+def _candidate(name: str, parts: list[tuple[View, str]]) -> tuple[str, Any]:
+    """Return the name and the estimator of a candidate."""
+    models: list[tuple[str, Any]] = []
+    for view, weighting in parts:
+        model: Any = TuckerClustering(**CandidateSettings.current().weighting(weighting))
+        if view.steps:
+            model = make_pipeline(*view.transformers(), model)
+        models.append((view.name, model))
+    return name, models[0][1] if len(models) == 1 else MultiViewClustering(models)

@@ -8,9 +8,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from scipy.sparse.csgraph import connected_components
 from sklearn.base import BaseEstimator, ClusterMixin, clone
-from sklearn.pipeline import Pipeline
 
 from tuckermix._array_api import (
     Array,
@@ -32,9 +30,10 @@ from tuckermix._validation import (
     check_tensor,
 )
 from tuckermix.clustering import TuckerClustering, most_landmarks
+from tuckermix.features.registry import first_steps, last_step
 from tuckermix.labels import VoteLabels
 from tuckermix.labels.calibration import learn_agreement
-from tuckermix.labels.graph import MAX_EDGES, adjacency, cut_graph, distinct_rows, join_parts
+from tuckermix.labels.graph import distinct_rows, graph_partition
 from tuckermix.labels.labellers import (
     calibrated,
     check_knots,
@@ -157,10 +156,10 @@ class MultiViewClustering(TreeMixin, ClusterMixin, BaseEstimator):
         self.estimators_, every, scores = [], [], []
         for name, given in self._given():
             view = clone(given)
-            final = _final(view)
+            final = last_step(view)
             own = {"n_clusters": self.n_clusters, "random_state": seed}
             final.set_params(**own, outliers="keep", calibrate=False)
-            seen = features.fit_transform(_before(view))
+            seen = features.fit_transform(first_steps(view))
             final.fit(seen)
             every.append(final.place(seen))
             if self.outliers == "label":
@@ -173,7 +172,7 @@ class MultiViewClustering(TreeMixin, ClusterMixin, BaseEstimator):
         elif samples.lazy:
             some = np.arange(samples.n_samples)
             places = [as_blocks(Z).take(some) for Z in every]
-        widths = [_final(view).labelling.graph.n_neighbors for _, view in self.estimators_]
+        widths = [last_step(view).labelling.graph.n_neighbors for _, view in self.estimators_]
         self._voters_ = _learn(places, widths, self.n_clusters, self.n_init, rng)
         for left in ("_threshold_", "_knots_"):  # of an earlier fit
             self.__dict__.pop(left, None)
@@ -221,7 +220,7 @@ class MultiViewClustering(TreeMixin, ClusterMixin, BaseEstimator):
 
     def _grow(self) -> Tree:
         """Grow the tree through the fitted labels, see `TreeMixin`."""
-        widths = [_final(view).labelling.graph.n_neighbors for _, view in self.estimators_]
+        widths = [last_step(view).labelling.graph.n_neighbors for _, view in self.estimators_]
         assign = partial(_assign, voters=self._voters_, threshold=None)
         nearest = self._nearest_landmarks(self._voters_, lambda *landmarks: assign(*landmarks).T)
         return grow_tree(self._voters_, widths, nearest)
@@ -289,25 +288,20 @@ class MultiViewClustering(TreeMixin, ClusterMixin, BaseEstimator):
 
     def _scores(self, X: Features) -> Array:
         """Return the mean over the views of the outlier scores."""
-        total = None
-        for _, view in self.estimators_:
-            scores = _final(view).outlier_scores(X.transform(_before(view)))
-            total = scores if total is None else total + scores
-        assert total is not None
-        return total / len(self.estimators_)
+        views = [view for _, view in self.estimators_]
+        scores = (last_step(view).outlier_scores(X.transform(first_steps(view))) for view in views)
+        return sum(scores) / len(views)
 
     def _places(self, X: Features) -> list[Array]:
         """Return where the views place samples."""
-        return [_final(view).place(X.transform(_before(view))) for _, view in self.estimators_]
+        return [
+            last_step(view).place(X.transform(first_steps(view))) for _, view in self.estimators_
+        ]
 
     def _votes(self, places: list[Array]) -> Array:
         """Return the mean over the views of the shares of votes."""
-        total = None
-        for Z, voter in zip(places, self._voters_, strict=True):
-            shares = as_blocks(Z).map(voter.predict_proba)
-            total = shares if total is None else total + shares
-        assert total is not None
-        return total / len(self._voters_)
+        pairs = zip(places, self._voters_, strict=True)
+        return sum(as_blocks(Z).map(voter.predict_proba) for Z, voter in pairs) / len(places)
 
     def check_params(self) -> None:
         """Raise where a parameter is none that `fit` takes, before any data are read."""
@@ -316,7 +310,7 @@ class MultiViewClustering(TreeMixin, ClusterMixin, BaseEstimator):
         check_integer(self.n_init, "n_init", name)
         check_outliers(self.outliers, self.false_alarms, name)
         for label, view in self._given():
-            final = view[-1] if isinstance(view, Pipeline) else view
+            final = last_step(view)
             if not isinstance(final, TuckerClustering) or final.labelling.name != "graph":
                 raise ValueError(
                     f"The view {label!r} of {name} must be a TuckerClustering with "
@@ -361,9 +355,9 @@ class MultiViewClustering(TreeMixin, ClusterMixin, BaseEstimator):
         if not isinstance(shape, tuple) or self.n_features_in_ != shape[0]:
             raise ValueError(f"sample_shape_ is {shape!r}")
         for (_, view), voter in zip(fitted, voters, strict=True):
-            model = _final(view)
-            seen = view[0].sample_shape_ if isinstance(view, Pipeline) else model.sample_shape_
-            if tuple(seen) != shape:
+            model = last_step(view)
+            first = first_steps(view)
+            if tuple((model if first is None else first[0]).sample_shape_) != shape:
                 raise ValueError("its views take samples of another shape")
             voter.check(int(model._model_.view.shape[1]) + 1, self.n_clusters)
         labels = check_stored(self.labels_, "labels_", (None,), kind="i")
@@ -396,15 +390,6 @@ def _assign(*rows: Array, voters: list[VoteLabels], threshold: float | None) -> 
     return pairs if threshold is None else xp.where((rows[-1] > threshold)[:, None], -1, pairs)
 
 
-def _final(view: Any) -> Any:
-    return view[-1] if isinstance(view, Pipeline) else view
-
-
-def _before(view: Any) -> Pipeline | None:
-    """Return the steps of a pipeline before the last, which it shares with it; None for none."""
-    return view[:-1] if isinstance(view, Pipeline) and len(view.steps) > 1 else None
-
-
 def _attainable(voters: list[VoteLabels]) -> np.ndarray:
     """Return the largest mean vote that each cluster can get."""
     return np.mean([voter.attainable() for voter in voters], axis=0)
@@ -418,12 +403,16 @@ def _learn(
     # Copies are the same samples in every view; those of the first view are left out of all.
     while True:
         size = int(places[0].shape[0])
-        lists = [_lists(Z, min(width, size - 1)) for Z, width in zip(places, widths, strict=True)]
-        first, _ = distinct_rows(*lists[0], epsilon(places[0]))
+        lists = [
+            nearest_neighbors(Z, Z, min(width, size - 1), exclude_self=True)
+            for Z, width in zip(places, widths, strict=True)
+        ]
+        indices, squares = lists[0]
+        first, _ = distinct_rows(to_numpy(indices), to_numpy(squares), epsilon(places[0]))
         if len(first) == size:
             break
         places = [xp.take(Z, asarray_like(first, Z, dtype=xp.int64), axis=0) for Z in places]
-    labels = _cut_sum(places, lists, n_clusters, n_init, rng)
+    labels = graph_partition(places, lists, n_clusters, n_init=n_init, rng=rng)
     voters = [
         voting_labeller(Z, labels, indices, n_clusters)[0]
         for Z, (indices, _) in zip(places, lists, strict=True)
@@ -439,36 +428,6 @@ def _learn(
             for v in voters
         ]
     return voters
-
-
-def _lists(Z: Array, width: int) -> tuple[np.ndarray, np.ndarray]:
-    indices, squares = nearest_neighbors(Z, Z, width, exclude_self=True)
-    return to_numpy(indices), to_numpy(squares)
-
-
-def _cut_sum(
-    places: list[Array],
-    lists: list[tuple[np.ndarray, np.ndarray]],
-    n_clusters: int,
-    n_init: int,
-    rng: np.random.Generator,
-) -> np.ndarray:
-    """Partition the sum of graphs, neighbourhoods widened until it hangs together."""
-    size = int(places[0].shape[0])
-    if size <= n_clusters:
-        return np.arange(size)
-    while True:
-        A = sum(
-            adjacency(*pair, int(Z.shape[1]) - 1) for Z, pair in zip(places, lists, strict=True)
-        )
-        labels = cut_graph(A, n_clusters, n_init=n_init, rng=rng)
-        if labels is not None:
-            return labels
-        width = min(2 * max(indices.shape[1] for indices, _ in lists), size - 1)
-        if width * size > MAX_EDGES:
-            Z = get_namespace(*places).concat(places, axis=1)
-            return join_parts(Z, connected_components(A, directed=False)[1], n_clusters)
-        lists = [_lists(Z, width) for Z in places]
 
 
 def cluster_means(X: Array, labels: Array, n_clusters: int) -> Array:

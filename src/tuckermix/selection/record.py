@@ -40,7 +40,7 @@ clear and have 0.59 to 0.7, and the persons, with 0.76 and more, are clusters al
 
 MODULARITY_POWER = 4.0
 """How much modularity counts beside stability where views of images are compared, for many
-clusters. Chosen on the tuning part (``python -m benchmarks.view_ranking``)."""
+clusters. Chosen on the tuning part (page of decisions, "By what are views ranked?")."""
 
 
 def weight_of(modularity: float, n_clusters: int) -> float:

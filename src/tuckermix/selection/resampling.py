@@ -26,12 +26,13 @@ from tuckermix._threads import in_threads
 from tuckermix.labels.graph import (
     GraphSettings,
     adjacency,
+    cut_connected,
     cut_graph,
     graph_vectors,
     modularity,
     normalized,
 )
-from tuckermix.numerics.graph_eigen import graph_eigenvectors
+from tuckermix.numerics.graph_eigen import graph_eigenvectors, improved_eigenvectors
 from tuckermix.numerics.points import nearest_neighbors
 from tuckermix.selection.record import Trial, weight_of
 from tuckermix.selection.shared import Features
@@ -76,6 +77,9 @@ class ResamplingSettings(Settings):
     dense : int
         Where more than one in this number of eigenvectors is wanted, LAPACK in float32 takes less
         time than an iteration.
+    guessed : int
+        Where at most one in this number of eigenvectors of a part is wanted, those of all samples
+        are improved instead.
     at_once : int
         Up to this number of samples all distances are computed at once.
     single : int
@@ -92,6 +96,7 @@ class ResamplingSettings(Settings):
     neighbors: int = 15
     fewest: int = 8
     dense: int = 36
+    guessed: int = 5
     at_once: int = 4096
     single: int = 64
 
@@ -242,13 +247,19 @@ class Resampler:
         keeps = [self.subsample(place) for place in range(n_subsamples)]
 
         def scan_view(name: str) -> list[tuple[Trial, np.ndarray]]:
-            A, parts, pair = self._vectors(name, rung, None, numbers[-1])
+            looks = self.looks[name]
+            A = self._graph(looks, rung, None)
+            parts, pair = _parts_and_vectors(A, numbers[-1])
             J = self._judging(name, rung, A)
-            weighing = self._graph(self.looks[name], rung, None, few=True) if self.weigh else None
+            weighing = self._graph(looks, rung, None, few=True) if self.weigh else None
             labels = {n: pivoted_cut(pair, n) for n in numbers if n >= parts}
 
             def agreements() -> list[float]:
-                cuts = [self._vectors(name, rung, keep, numbers[-1])[1:] for keep in keeps]
+                graphs = [self._graph(looks, rung, keep) for keep in keeps]
+                cuts = [
+                    _parts_and_vectors(graph, numbers[-1], pair[1][keep])
+                    for graph, keep in zip(graphs, keeps, strict=True)
+                ]
                 each = [
                     [
                         agreement(whole[keep], pivoted_cut(part, n)) if pieces <= n else 0.0
@@ -383,14 +394,9 @@ class Resampler:
         rng = np.random.default_rng([self.seed, place, n_clusters])
         pair = graph_vectors(A, n_clusters, guess)
         starts = use.starts_given if self.given else use.starts if place else use.whole
-        labels = cut_graph(A, n_clusters, n_init=starts, rng=rng, pair=pair)
-        return labels, None if pair is None else pair[1]
-
-    def _vectors(
-        self, name: str, n_clusters: int, keep: np.ndarray | None, count: int
-    ) -> tuple[sparse.csr_array, int, tuple[np.ndarray, np.ndarray]]:
-        A = self._graph(self.looks[name], n_clusters, keep)
-        return A, *_parts_and_vectors(A, min(count, A.shape[0]))
+        if pair is None:
+            return cut_graph(A, n_clusters, n_init=starts, rng=rng), None
+        return cut_connected(A, pair, n_clusters, n_init=starts, rng=rng), pair[1]
 
     def _judging(self, name: str, n_clusters: int, own: sparse.csr_array | None) -> Any:
         """Return the graph on which the modularity of a candidate's labels is measured."""
@@ -495,12 +501,18 @@ def neighbor_lists(Z: np.ndarray, width: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _parts_and_vectors(
-    A: sparse.csr_array, count: int
+    A: sparse.csr_array, count: int, guess: np.ndarray | None = None
 ) -> tuple[int, tuple[np.ndarray, np.ndarray]]:
-    """Return the number of parts of a graph, and the leading eigenpairs of its random walk."""
+    """Return the number of parts of a graph, and the leading eigenpairs of its random walk.
+
+    `guess` has the vectors of all samples, of which those of the graph are a part.
+    """
     parts, N = connected_components(A, directed=False)[0], normalized(A)
-    size = A.shape[0]
-    if count * ResamplingSettings.current().dense <= size:
+    use, size = ResamplingSettings.current(), A.shape[0]
+    count = min(count, size)
+    if guess is not None and count * use.guessed <= size:
+        return parts, improved_eigenvectors(N, guess)
+    if count * use.dense <= size:
         return parts, graph_eigenvectors(N, count)
     values, vectors = scipy.linalg.eigh(
         N.astype(np.float32).toarray(),

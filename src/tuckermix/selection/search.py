@@ -26,7 +26,7 @@ class SearchSettings(Settings):
         The ratio of neighbouring numbers in the scan.
     wide : int
         Each graph for more clusters than this is cut only in the better half of the views that were
-        cut for half as many.
+        cut for half as many, and on one subsample: the mean over many clusters varies little.
     first, few, many : int
         Subsamples for a first look, for a comparison, and at most for those that lead. The
         stability of one subsample varies by some hundredths, as much as neighbouring numbers
@@ -34,7 +34,7 @@ class SearchSettings(Settings):
     close : float
         Numbers, and views of a given number, whose first score is at least this part of the best
         are compared.
-    lead, lead_views : float
+    lead : float
         Numbers with this part of the best score, and views of one number with this part of its best
         worth, race after a comparison.
     fine : float
@@ -45,13 +45,12 @@ class SearchSettings(Settings):
     doubt : float
         Standard errors of the difference, over the same subsamples, at which one is behind for
         good.
-    same : float
-        Smaller differences make no difference: another seed moves scores by as much.
-    clouds : int
-        Normal clouds in the test for noise.
+    clouds : tuple of (int, float)
+        Normal clouds in the rounds of the test for noise, and by how many times `apart` a score
+        must exceed theirs for a round to be the last: of a few the spread is not well known.
     apart : float
-        Standard deviations by which a score exceeds those of clouds where there are clusters: in
-        one cloud the best of many numbers and views is some three above the mean.
+        Standard deviations by which a score exceeds those of clouds where there are clusters. The
+        best of many numbers and views is more than that above in one of twenty clouds.
     """
 
     per_cluster: int = 4
@@ -62,14 +61,12 @@ class SearchSettings(Settings):
     many: int = 12
     close: float = 0.85
     lead: float = 0.95
-    lead_views: float = 0.93
     fine: float = 1.15
     numbers: int = 6
     views: int = 3
     doubt: float = 3.0
-    same: float = SAME
-    clouds: int = 8
-    apart: float = 5.0
+    clouds: tuple[tuple[int, float], ...] = ((4, 6.0), (8, 2.0), (32, 0.0))
+    apart: float = 3.0
 
 
 Progress = Callable[[float, str], None]
@@ -96,7 +93,7 @@ def choose(resampler: Resampler, n_clusters: int | None, progress: Progress) -> 
     """Choose the view and, where it is open, the number of clusters.
 
     1. *Scan.* The numbers 2, 3, 4, … in steps of 1.4 to a quarter of the samples, in all views, by
-       cuts without any chance, on two subsamples.
+       cuts without any chance, on two subsamples; for many clusters in the better views, on one.
     2. *Compare.* Numbers with at least 0.85 of the best score, each in its three best views, by the
        cuts of a fit on four subsamples; then numbers beside those that lead, each time halfway to
        the next one tried.
@@ -132,12 +129,15 @@ class _Search:
         self.use = SearchSettings.current()
         self.resampler, self._told, self._share = resampler, progress, 0.0
         self.names = list(resampler.candidates)
+        # Features of images take most of the time, and the samples themselves none.
+        looks = [look for some in resampler.looks.values() for look in some or []]
+        self._ready = 0.6 if any(look.transformers is not None for look in looks) else 0.1
         self.scanned: dict[tuple[int, str], Trial] = {}
         self.trials: dict[tuple[int, str], Trial] = {}
 
     def progress(self, share: float, doing: str) -> None:
         """Tell what is going on; another pass does not turn back the share that is done."""
-        self._share = max(share, self._share)
+        self._share = max(self._ready + (1 - self._ready) * share, self._share)
         self._told(self._share, doing)
 
     def run(self, n_clusters: int | None) -> Selection:
@@ -147,12 +147,12 @@ class _Search:
             number = numbers[-1] if numbers else 1
             return Selection([Trial(number, first, 0.0, 0.0, 0)], number, first)
         for place, name in enumerate(self.resampler.prepare()):
-            self.progress(0.2 * place / len(self.names), f"features of {name}")
+            self._told(self._ready * place / len(self.names), f"features of {name}")
         if n_clusters is None:
             self._scan(numbers)
             self._compare_those_that_lead()
         else:
-            self.progress(0.3, f"{n_clusters} clusters")
+            self.progress(0.1, f"{n_clusters} clusters")
             self._compare_views({n_clusters: self.names})
         if not self.trials:  # a graph of more parts than clusters
             return Selection([Trial(numbers[-1], first, 0.0, 0.0, 0)], numbers[-1], first)
@@ -170,14 +170,15 @@ class _Search:
             rungs.setdefault(2 ** round(math.log2(number)), []).append(number)
         names, found = self.names, list[Trial]()
         for place, (rung, some) in enumerate(rungs.items()):
-            self.progress(0.2 + 0.4 * place / len(rungs), f"{some[0]} to {some[-1]} clusters")
+            self.progress(0.5 * place / len(rungs), f"{some[0]} to {some[-1]} clusters")
             if rung > self.use.wide and found:
                 worths = dict.fromkeys(names, 0.0)
                 for trial in found:
                     worths[trial.view] = max(worths[trial.view], trial.worth)
                 some_views = max(self.use.views, (len(names) + 1) // 2)
                 names = sorted(names, key=lambda name: -worths[name])[:some_views]
-            found = self.resampler.scan(rung, some, names, self.use.first)
+            count = self.use.first if rung <= self.use.wide else 1
+            found = self.resampler.scan(rung, some, names, count)
             self.scanned.update({(trial.n_clusters, trial.view): trial for trial in found})
 
     def _every(self) -> list[Trial]:
@@ -206,7 +207,7 @@ class _Search:
     def _compare_numbers(self, numbers: Iterable[int]) -> None:
         compared = {number for number, _ in self.trials}
         new = [number for number in sorted(numbers) if number not in compared]
-        self.progress(0.6, f"{', '.join(str(number) for number in new)} clusters again")
+        self.progress(0.5, f"{', '.join(str(number) for number in new)} clusters again")
         self._compare_views({number: self._views(number) for number in new})
 
     def _compare_views(self, views: dict[int, list[str]]) -> None:
@@ -239,7 +240,7 @@ class _Search:
         order = by_merit(curve)
         use, first, wanted = self.use, order[0].score, set[int]()
         for trial in [some for some in order[: use.numbers] if some.score >= use.lead * first]:
-            best = trial.score >= (1 - 2 * use.same) * first
+            best = trial.score >= (1 - 2 * SAME) * first
             place = tried.index(trial.n_clusters)
             for other in tried[max(0, place - 1) : place + 2]:
                 low, high = sorted((trial.n_clusters, other))
@@ -264,12 +265,12 @@ class _Search:
             number = trial.n_clusters
             views = [other for other in self.trials.values() if other.n_clusters == number]
             views = sorted(views, key=lambda other: -other.worth)[: use.views]
-            race[number] = [one.view for one in views if one.worth >= use.lead_views * trial.worth]
+            race[number] = [one.view for one in views if one.worth >= use.lead * trial.worth]
         for count in range(2 * use.few, use.many + 1, use.few):
             if sum(len(views) for views in race.values()) <= 1:
                 return
             self.progress(
-                0.7 + 0.25 * count / use.many,
+                0.6 + 0.3 * count / use.many,
                 f"{', '.join(str(number) for number in race)} clusters again",
             )
             self._compare([(number, view) for number in race for view in race[number]], count)
@@ -313,7 +314,7 @@ class _Search:
         if self.resampler.looks[name] is None or best.score <= 0:
             return []
         names = list(dict.fromkeys((name, self.resampler.judge or name)))
-        self.progress(0.95, "noise")
+        self.progress(0.9, "noise")
 
         def score(place: int) -> float:
             noise = self.resampler.of_noise(names, place)
@@ -321,9 +322,11 @@ class _Search:
             return found[0].score if found else 0.0
 
         scores: list[float] = []
-        in_threads(score, range(use.clouds), np.empty(0), scores.append)
-        if use.apart < 2 * _above(best, scores) < 4 * use.apart:  # the spread must be known better
-            in_threads(score, range(use.clouds, 4 * use.clouds), np.empty(0), scores.append)
+        for count, clear in use.clouds:
+            in_threads(score, range(len(scores), count), np.empty(0), scores.append)
+            above = _above(best, scores) / use.apart
+            if above >= clear or above * clear <= 1.0:
+                break
         return scores
 
     def _summary(self, noise: list[float]) -> Selection:
@@ -350,7 +353,7 @@ def is_behind(values: np.ndarray, lead: np.ndarray) -> bool:
     """
     use = SearchSettings.current()
     gap, error = _gap(values, lead)
-    return gap >= use.doubt * error or gap + use.doubt * error <= use.same
+    return gap >= use.doubt * error or gap + use.doubt * error <= SAME
 
 
 def _above(trial: Trial, noise: list[float]) -> float:

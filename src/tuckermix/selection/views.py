@@ -26,6 +26,7 @@ from tuckermix._records import Record
 from tuckermix._validation import check_ranks, check_tensor
 from tuckermix.clustering import TuckerClustering
 from tuckermix.decomposition.fit import hosvd
+from tuckermix.features.registry import first_steps, last_step
 from tuckermix.model import FLAT_BELOW, NEGLIGIBLE
 from tuckermix.selection.multiview import MultiViewClustering
 from tuckermix.selection.shared import Features
@@ -33,6 +34,9 @@ from tuckermix.sources import Source
 
 RELATIVE_RANK = 1e-6
 """Directions whose singular value is below this part of the largest are rounding."""
+
+SINGLE_BEYOND = 4096
+"""Columns of features of images, whose weak directions drown in noise anyway."""
 
 
 @dataclass(frozen=True)
@@ -102,12 +106,10 @@ def looks_of(estimator: Any) -> list[Look] | None:
         if any(look is None for look in inner):
             return None
         return [look for looks in inner for look in looks or []]
-    steps = [step for _, step in estimator.steps] if isinstance(estimator, Pipeline) else []
-    model = steps[-1] if steps else estimator
+    model = last_step(estimator)
     if type(model) is not TuckerClustering or model.labelling.name != "graph":
         return None
-    before = estimator[:-1] if len(steps) > 1 else None
-    return [Look(before, model)]
+    return [Look(first_steps(estimator), model)]
 
 
 def spectrum_of(X: Array, ranks: Any) -> Spectrum:
@@ -145,11 +147,15 @@ def _projected(X: Array, ranks: Any) -> np.ndarray:
 
 
 def decomposed(B: np.ndarray) -> Spectrum:
-    """Find the directions that tell projected samples apart, in float64."""
-    B = B.astype(np.float64)
-    B -= B.mean(axis=0)
+    """Find the directions that tell projected samples apart, in float64.
+
+    Products of very many columns are taken in the type that these have.
+    """
+    if B.shape[1] <= SINGLE_BEYOND:
+        B = B.astype(np.float64)
+    B = B - B.mean(axis=0)
     tall = B.shape[0] > B.shape[1]
-    energies, vectors = np.linalg.eigh(B.T @ B if tall else B @ B.T)
+    energies, vectors = np.linalg.eigh((B.T @ B if tall else B @ B.T).astype(np.float64))
     values = np.sqrt(np.clip(energies[::-1], 0.0, None))
     vectors = vectors[:, ::-1]
     keep = min(int(np.sum(values > RELATIVE_RANK * values[0])), len(B) - 1)

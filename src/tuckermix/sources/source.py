@@ -262,11 +262,12 @@ class ScaledBlocks(Blocks):
 
     def take(self, indices: np.ndarray, function: Callable[[Array], Array] | None = None) -> Array:
         """Return chosen samples, scaled; see `Blocks.take`."""
-        scaled = partial(_on_scaled, function=function or _unchanged, scale=self._scale)
+        scaled = partial(_on_scaled, function=function or unchanged, scale=self._scale)
         return self._samples.take(indices, scaled)
 
 
-def _unchanged(block: Array) -> Array:
+def unchanged(block: Array) -> Array:
+    """Return a block of samples as it is."""
     return block
 
 
@@ -367,22 +368,6 @@ class SpanSettings(Settings):
     wider: float = 1.5
     further: int = 32
     most_directions: int = 192
-
-
-@dataclass(frozen=True)
-class Spans(Record):
-    """Bases of long modes.
-
-    Attributes
-    ----------
-    bases : list of arrays of shape (d_n, w_n) or None
-        Orthonormal columns in the type of the samples, ``w_n < d_n``; None for other modes.
-    exact : bool
-        Whether all samples lie within them.
-    """
-
-    bases: list[Array | None]
-    exact: bool
 
 
 class Source:
@@ -594,7 +579,7 @@ class Source:
         function = partial(_measure, projection=projection, exact=exact, gram=gram)
         return Measure(*self._samples.reduce(function, add_parts, Q))
 
-    def spans(self, ranks: Sequence[int] | None = None) -> Spans:
+    def spans(self, ranks: Sequence[int] | None = None) -> tuple[list[Array | None], bool]:
         """Find bases of long modes in which the solvers work, see `SpanSettings`.
 
         A table of 300 samples with 6,000 columns has at most 300 directions. Found in a basis of
@@ -609,8 +594,10 @@ class Source:
 
         Returns
         -------
-        spans : Spans
-            The bases.
+        bases : list of arrays of shape (d_n, w_n) or None
+            Orthonormal columns in the type of the samples, ``w_n < d_n``; None for other modes.
+        exact : bool
+            Whether all samples lie within them.
         """
         settings, shape = SpanSettings.current(), self.sample_shape
         whole = math.prod(shape)
@@ -625,7 +612,7 @@ class Source:
             elif max(rank, min(n_fibres, settings.width)) < size:
                 bases[mode] = self._span(mode, settings.width, rank)
                 exact = exact and n_fibres <= settings.width
-        return Spans(bases, exact)
+        return bases, exact
 
     def _span(self, mode: int, width: int, rank: int) -> Array:
         """Return a basis of the fibres of a mode, or of `width` of them where there are more."""
@@ -793,9 +780,9 @@ def _type_name(like: Array) -> str:
 
 
 def peak_of(block: Array) -> float:
-    """Return the largest absolute entry."""
+    """Return the largest absolute entry, or NaN where there is one."""
     xp = get_namespace(block)
-    return float(xp.max(xp.abs(block)))
+    return max(float(xp.max(block)), -float(xp.min(block)))
 
 
 def _larger(left: float, right: float) -> float:

@@ -56,7 +56,6 @@ function middle(places) {
   }
   return mean;
 }
-const pointOf = (place) => bytes.subarray(place * width, (place + 1) * width);
 function similar(places, count) {
   const asked = new Set(places), away = distances(middle(places));
   const order = every.filter((place) => !asked.has(place)).sort((a, b) => away[a] - away[b] || a - b);

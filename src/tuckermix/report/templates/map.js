@@ -100,7 +100,7 @@ function drawPicture(place) {
   const times = PICTURE * Math.min(1.6, zoom ** 0.25) / Math.max(wide, high), w = wide * times, h = high * times;
   context.fillStyle = colourAt(lookOf(place)[0]);
   context.fillRect(x - w / 2 - 2, y - h / 2 - 2, w + 4, h + 4);
-  context.imageSmoothingEnabled = !tiny;
+  context.imageSmoothingEnabled = !exact;
   drawThumb(context, mark, x - w / 2, y - h / 2, w, h);
 }
 function ring(place, colour, thick) {
@@ -113,18 +113,22 @@ function ring(place, colour, thick) {
 }
 function names(ink, halo) {
   if (get("paint").value === "truth") return;
-  context.font = "600 " + (groups.length > 30 ? 11 : 13) + "px system-ui, sans-serif";
+  const high = groups.length > 30 ? 11 : 13;
+  context.font = "600 " + high + "px system-ui, sans-serif";
   context.textAlign = "center";
-  context.lineWidth = 4;
-  context.lineJoin = "round";
   for (const group of groups) {
     if (!group.members.length || alone !== null && group.key !== alone) continue;
     const heart = group.heart ??= group.members[Math.floor(Math.min(group.members.length - 1, 3))];
     const [x, y] = onScreen(heart);
     const text = group.name || String(group.number);
-    context.strokeStyle = halo;
+    const wide = context.measureText(text).width + 12;
+    context.fillStyle = halo;
+    context.globalAlpha = 0.9;
+    context.beginPath();
+    context.roundRect(x - wide / 2, y - 35 - high, wide, high + 9, 6);
+    context.fill();
+    context.globalAlpha = 1;
     context.fillStyle = ink;
-    context.strokeText(text, x, y - 32);
     context.fillText(text, x, y - 32);
   }
 }
@@ -156,9 +160,11 @@ function zoomAt(x, y, factor) {
   look(times, centre[0] + dx, centre[1] - dy);
 }
 function zoomBy(factor) {
-  const [x, y] = current >= 0 ? onScreen(current) : [size[0] / 2, size[1] / 2];
-  const inside = x > 0 && y > 0 && x < size[0] && y < size[1];
-  zoomAt(inside ? x : size[0] / 2, inside ? y : size[1] / 2, factor);
+  // Around the sample that is pointed at, or the one nearest to the middle: never into emptiness.
+  const inside = ([x, y]) => x > 0 && y > 0 && x < size[0] && y < size[1], half = [size[0] / 2, size[1] / 2];
+  const place = current >= 0 && inside(onScreen(current)) ? current : nearest(...half, Infinity);
+  const point = place < 0 ? half : onScreen(place);
+  zoomAt(...(inside(point) ? point : half), factor);
 }
 function nearest(x, y, most, accept) {
   let best = -1, least = most ** 2;

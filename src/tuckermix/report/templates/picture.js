@@ -8,6 +8,7 @@ sheet.src = read("sheet");
 const marked = new Map((data.marks ?? every).map((place, mark) => [place, mark]));
 const sizeOf = (mark) => data.sizes.length > 1 ? data.sizes[mark] : data.sizes[0];
 const tiny = Math.max(TILE_WIDTH, TILE_HEIGHT) < 48;
+const exact = tiny || data.fine;  // enlarged, each of their pixels stays a square
 function ratio(place) {
   const mark = marked.get(place);
   const found = mark === undefined ? 100 : data.ratios.length > 1 ? data.ratios[mark] : data.ratios[0];
@@ -19,25 +20,26 @@ function drawThumb(context, mark, x, y, w, h) {
 }
 const address = (place, side) => served ? "p/" + sampleOf(place) + "/" + side : pictures.get(place);
 
-// Small pictures come from the sheet, so that thousands of them cost one file.
+// Small pictures come from the sheet, so that thousands of them cost one file. They become images:
+// a canvas for each would be a layer of its own for the browser, and scrolling slow.
+const cut = make("canvas");
+function thumb(mark) {
+  [cut.width, cut.height] = sizeOf(mark);
+  drawThumb(cut.getContext("2d", { willReadFrequently: true }), mark, 0, 0, cut.width, cut.height);
+  return cut.toDataURL();
+}
 function picture(place, side = 400) {
-  const mark = marked.get(place);
-  if (pictures.has(place) || served && data.base !== null && !unlinked.has(place)) {
-    const image = make("img");
-    image.alt = "";
-    image.draggable = false;
-    image.decoding = "async";
-    image.loading = "lazy";
-    image.src = pictures.get(place) ?? address(place, side);
-    if (tiny) image.classList.add("pixels");
-    return image;
-  }
-  if (mark === undefined) return make("span", "nothing", name(place));
-  const canvas = make("canvas", tiny ? "pixels" : "");
-  [canvas.width, canvas.height] = sizeOf(mark);
-  const draw = () => drawThumb(canvas.getContext("2d"), mark, 0, 0, canvas.width, canvas.height);
-  if (sheet.complete) draw(); else sheet.addEventListener("load", draw);
-  return canvas;
+  const mark = marked.get(place), fromFile = served && data.base !== null && !unlinked.has(place);
+  if (!pictures.has(place) && !fromFile && mark === undefined) return make("span", "nothing", name(place));
+  const image = make("img", exact ? "pixels" : "");
+  image.alt = "";
+  image.draggable = false;
+  image.decoding = "async";
+  image.loading = "lazy";
+  if (pictures.has(place) || fromFile) image.src = pictures.get(place) ?? address(place, side);
+  else if (sheet.complete) image.src = thumb(mark);
+  else sheet.addEventListener("load", () => { image.src = thumb(mark); });
+  return image;
 }
 
 // ---- marks differ by shape as well as by colour

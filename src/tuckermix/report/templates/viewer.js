@@ -18,27 +18,28 @@ function play() {
   get("v-play").setAttribute("aria-pressed", "true");
 }
 // A video is one row of frames, of which a window shows one; time or the slider moves it.
+// Videos play; the slices of a volume, which lie below its three middle ones, wait for the slider.
 function film(image, box) {
-  const count = data.frames, gap = 2, slider = get("v-frame");
+  const count = data.frames, gap = 2, slider = get("v-frame"), plays = data.kind === "video";
   const wide = (image.naturalWidth - (count - 1) * gap) / count;
-  const room = Math.min(box.clientWidth / wide, 420 / image.naturalHeight);
+  const room = Math.min(box.clientWidth / wide, (plays ? 420 : 260) / image.naturalHeight);
   const times = room >= 2 ? Math.floor(room) : Math.min(1, room);
   const frame = make("div", "film");
   frame.style.width = wide * times + "px";
   frame.style.height = image.naturalHeight * times + "px";
   image.style.width = image.naturalWidth * times + "px";
   frame.append(image);
-  box.replaceChildren(frame);
+  if (plays) box.replaceChildren(frame); else box.append(frame);
   slider.max = count;
   showFrame = (number) => {
     slider.value = number;
     get("v-number").textContent = number + " of " + count;
     image.style.transform = "translateX(" + -(number - 1) * (wide + gap) * times + "px)";
   };
-  showFrame(1);
-  get("v-size").textContent = wide + " × " + image.naturalHeight + " pixels";
+  showFrame(plays ? 1 : Math.ceil(count / 2));
+  get("v-size").textContent = !plays ? data.caption + ". The slider goes along the first." : wide + " × " + image.naturalHeight + " pixels";
   get("v-player").hidden = count < 2;
-  if (count > 1 && !still.matches) play();
+  if (plays && count > 1 && !still.matches) play();
 }
 get("v-play").addEventListener("click", () => turning ? halt() : play());
 get("v-frame").addEventListener("input", () => { halt(); showFrame(Number(get("v-frame").value)); });
@@ -49,20 +50,23 @@ function large(place) {
   halt();
   get("v-player").hidden = true;
   note.textContent = data.caption;
-  const shown = films[place] ? make("img") : picture(place, 1600);
-  if (films[place]) shown.src = films[place];
-  else if (served && shown.tagName === "IMG" && data.base !== null) shown.src = address(place, 1600);
+  const moving = films[place] && make("img"), shown = moving && data.kind === "video" ? moving : picture(place, 1600);
+  if (served && shown.tagName === "IMG" && data.base !== null && !moving) shown.src = address(place, 1600);
   box.replaceChildren(shown);
-  if (shown.tagName === "CANVAS") shown.style.width = Math.min(box.clientWidth, 420 * Math.min(1, ratio(place))) + "px";
+  if (moving) {
+    moving.addEventListener("load", () => { if (viewed === place && viewer.open) film(moving, box); });
+    moving.alt = (data.kind === "video" ? "Frames of " : "Slices of ") + name(place);
+    moving.src = films[place];
+    if (shown === moving) return;
+  }
   if (shown.tagName !== "IMG") return;
   shown.alt = "Picture of " + name(place);
   shown.loading = "eager";
   const fit = () => {
     if (viewed !== place || !viewer.open) return;
-    if (films[place]) { film(shown, box); return; }
     // Small ones are enlarged by whole numbers, so that each pixel stays a square.
     const room = Math.min(box.clientWidth / shown.naturalWidth, 0.62 * innerHeight / shown.naturalHeight);
-    const small = Math.max(shown.naturalWidth, shown.naturalHeight) < 128;
+    const small = exact || Math.max(shown.naturalWidth, shown.naturalHeight) < 64;
     shown.style.width = Math.round(shown.naturalWidth * (small ? Math.max(1, Math.floor(room)) : room)) + "px";
     shown.classList.toggle("pixels", small);
   };
