@@ -12,6 +12,7 @@ from sklearn.linear_model import ElasticNet, Ridge, orthogonal_mp
 from sklearn.metrics.pairwise import euclidean_distances, rbf_kernel
 from tests.cases import each
 
+from tuckermix._array_api import get_namespace, to_numpy
 from tuckermix._records import StopReason
 from tuckermix.baselines import ADSSC, LSR, SSCOMP, TAGCSC, AutoSC, EnSC
 from tuckermix.baselines.self_expression import (
@@ -533,6 +534,16 @@ def test_rounds_solve_the_least_squares_problems_of_the_objective(seed, alpha, b
     np.testing.assert_allclose(C, expected, atol=1e-5)
     np.testing.assert_allclose(F, aggregated, atol=1e-5)
     assert 150 < n_rounds < 400
+
+
+def test_rounds_follow_the_library_of_the_samples(xp, seed):
+    X = unit(seed, size=20, width=25)
+    expected = graph_convolution(X, 0.1, 0.5)
+    C, F, n_rounds = graph_convolution(xp.asarray(X), 0.1, 0.5)
+    assert get_namespace(C, F) is xp
+    np.testing.assert_allclose(to_numpy(C), expected[0], atol=1e-9)
+    np.testing.assert_allclose(to_numpy(F), expected[1], atol=1e-9)
+    assert n_rounds == expected[2]
 
 
 def test_coefficients_are_symmetric_shares_without_a_diagonal(seed):

@@ -16,7 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import enet_path
 from sklearn.neighbors import kneighbors_graph
 
-from tuckermix._array_api import to_numpy
+from tuckermix._array_api import Array, asarray_like, get_namespace, is_numpy, to_numpy
 from tuckermix._estimators import declare
 from tuckermix._records import Record, StopReason
 from tuckermix._validation import (
@@ -1191,9 +1191,7 @@ class ConvolutionSettings:
 CONVOLUTION = ConvolutionSettings()
 
 
-def graph_convolution(
-    X: np.ndarray, alpha: float, beta: float
-) -> tuple[np.ndarray, np.ndarray, int]:
+def graph_convolution(X: Array, alpha: float, beta: float) -> tuple[Array, Array, int]:
     r"""Express samples by aggregated ones, which the coefficients themselves aggregate.
 
     .. math::
@@ -1207,8 +1205,8 @@ def graph_convolution(
 
     Parameters
     ----------
-    X : ndarray of shape (n, d)
-        The samples.
+    X : array of shape (n, d)
+        The samples, of any library.
     alpha : float
         The weight of the expressions.
     beta : float
@@ -1216,33 +1214,39 @@ def graph_convolution(
 
     Returns
     -------
-    Z : ndarray of shape (n, n)
-        The coefficients.
-    F : ndarray of shape (n, d)
+    Z : array of shape (n, n)
+        The coefficients, of the library of X.
+    F : array of shape (n, d)
         The aggregated samples.
     n_rounds : int
         The rounds that it took.
     """
-    size = len(X)
-    eye, G, F = np.eye(size), X @ X.T, X
-    Z, Y, y = np.zeros((size, size)), np.zeros((size, size)), np.zeros((size, 1))
+    xp, size = get_namespace(X), X.shape[0]
+    eye, G, F = asarray_like(np.eye(size), X), X @ X.T, X
+    Z, Y, y, others = 0 * eye, 0 * eye, 0 * eye[:, :1], 1 - eye
     mu, n_rounds = CONVOLUTION.first_weight, 0
     while n_rounds < CONVOLUTION.max_rounds:
         n_rounds += 1
         H, cross = eye - Z, F @ X.T
         left = 2 * (G + alpha * F @ F.T + beta * H @ H.T) + mu * (eye + 1)
         right = 4 * cross - 2 * G + 2 * alpha * cross.T + mu * (Z + 1) - Y - y
-        C = cho_solve(cho_factor(left), right.T).T
+        C = _solve_definite(left, right.T).T
         CC = C.T @ C
-        F = cho_solve(cho_factor(4 * eye + alpha * CC), 2 * (X + C @ X) + alpha * C.T @ X)
-        Z = cho_solve(cho_factor(2 * beta * CC + mu * eye), 2 * beta * CC + Y + mu * C)
-        np.fill_diagonal(Z, 0.0)
-        Z = np.maximum(0.5 * (Z + Z.T), 0.0)
-        missed, sums = C - Z, C.sum(axis=1, keepdims=True) - 1
-        if max(np.abs(missed).max(), np.abs(sums).max()) < CONVOLUTION.tol:
+        F = _solve_definite(4 * eye + alpha * CC, 2 * (X + C @ X) + alpha * C.T @ X)
+        Z = _solve_definite(2 * beta * CC + mu * eye, 2 * beta * CC + Y + mu * C)
+        Z = xp.clip(0.5 * (Z + Z.T) * others, 0.0, None)
+        missed, sums = C - Z, xp.sum(C, axis=1, keepdims=True) - 1
+        if max(xp.max(xp.abs(missed)), xp.max(xp.abs(sums))) < CONVOLUTION.tol:
             break
         Y, y, mu = Y + mu * missed, y + mu * sums, mu * CONVOLUTION.growth
     return Z, F, n_rounds
+
+
+def _solve_definite(A: Array, B: Array) -> Array:
+    """Solve A Z = B for a positive definite A; the array API has no Cholesky solver."""
+    if is_numpy(A):
+        return cho_solve(cho_factor(A), B)
+    return get_namespace(A).linalg.solve(A, B)
 
 
 @declare
