@@ -165,11 +165,10 @@ def test_those_ahead_are_named():
 
 def test_many_kinds_of_failures_are_summed_up(monkeypatch):
     from tuckermix_bench import RunRecord
-    from tuckermix_bench.places import Benchmark
 
-    failures = tuple(
+    failures = [
         RunRecord("paper", "t", "r", "m", run, "d", "failed", error=f"E{run}") for run in range(8)
-    )
-    texts = list(command._failures(Benchmark((), failures, 0, None)))
+    ]
+    texts = list(command._failures(failures))
     assert texts[0] == "m failed in 1 run (t · r · run 0): E0"
     assert texts[-1] == "and in 5 other ways, see the file of records."

@@ -11,6 +11,7 @@ from tuckermix_bench.summaries import (
     agreements,
     paired_difference,
     place,
+    scores_of,
     share_of,
     standings,
     summarize,
@@ -349,14 +350,9 @@ def test_a_place_is_that_of_the_paired_differences():
         "behind": mine - rng.uniform(0.2, 0.3, 8),
         "equal": mine,
     }
-    found = place(
-        [one_record(run, score, seconds=2.0, cpu_seconds=1.0) for run, score in enumerate(mine)],
-        {
-            name: [one_record(run, score, method=name) for run, score in enumerate(scores)]
-            for name, scores in others.items()
-        },
-        "AC",
-    )
+    records = [one_record(run, ac, seconds=2.0, cpu_seconds=1.0) for run, ac in enumerate(mine)]
+    theirs = {name: dict(enumerate(scores)) for name, scores in others.items()}
+    found = place(records, scores_of(records, "AC"), theirs, "AC")
     assert found.mean == pytest.approx(mine.mean())
     assert found.error == pytest.approx(sem(mine))
     assert found.rival == "far ahead"
@@ -383,14 +379,11 @@ def test_a_place_is_that_of_the_paired_differences():
 )
 def test_verdicts(others, verdict, rank):
     mine = [one_record(run, score) for run, score in enumerate((0.5, 0.6, 0.7))]
-    theirs = {
-        name: [one_record(run, score, method=name) for run, score in scores.items()]
-        for name, scores in others.items()
-    }
-    found = place(mine, theirs, "AC")
+    found = place(mine, scores_of(mine, "AC"), others, "AC")
     assert (found.verdict, found.rank) == (verdict, rank)
 
 
 def test_no_scores_no_place():
-    assert place([], {}, "AC") is None
-    assert place([replace(one_record(0, None), status="failed")], {}, "AC") is None
+    failed = [replace(one_record(0, None), status="failed")]
+    assert scores_of(failed, "AC") == {}
+    assert place(failed, {}, {}, "AC") is None

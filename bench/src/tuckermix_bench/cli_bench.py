@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable
-from itertools import zip_longest
 from pathlib import Path
 from statistics import median
 from timeit import repeat
@@ -19,7 +18,9 @@ from tuckermix.cli import _options as options
 from tuckermix.cli._console import EXIT_DONE, EXIT_FAILED, EXIT_INTERRUPTED, Console, UsageError
 
 if TYPE_CHECKING:
-    from tuckermix_bench.places import Benchmark, Place
+    from tuckermix_bench.places import Benchmark
+    from tuckermix_bench.store import RunRecord
+    from tuckermix_bench.summaries import Place
 
 MOST_NAMED = 3
 """The most columns ahead, and kinds of failures, that are named; CSV and records have all."""
@@ -32,68 +33,71 @@ Examples:
 """
 
 _method, _tables = options.within("A method of your own"), options.within("Running the tables")
-"""What goes with --method, and how rows of the tables are computed."""
 
 
 class Running(options.Group):
-    """How rows of the tables are computed: what `reproduce` and `bench` both take."""
+    """How rows of the tables are computed: what `reproduce` and `bench` both take.
 
-    data: Annotated[
-        Path | None, _tables(help="Folder of the datasets; else what TUCKERMIX_DATA names.")
-    ]
-    runs: Annotated[int | None, _tables(min=1, help="Draws of a row; else as many as it has.")]
-    quick: Annotated[
-        bool, _tables("--quick", help="Miniature tables on open data, in little time.")
-    ] = False
-    jobs: Annotated[
-        int | None, _tables(min=0, help="Processes; else one per core. 0: no further process.")
-    ]
-    time_limit: Annotated[float | None, _tables(help="Seconds after which a run is given up.")]
-    retry_failed: Annotated[
-        bool, _tables("--retry-failed", help="Try runs again that failed before.")
-    ] = False
+    Attributes
+    ----------
+    data
+        Folder of the datasets; else what TUCKERMIX_DATA names.
+    runs
+        Draws of a row; else as many as it has.
+    quick
+        Miniature tables on open data, in little time.
+    jobs
+        Processes; else one per core. 0: no further process.
+    time_limit
+        Seconds after which a run is given up.
+    retry_failed
+        Try runs again that failed before.
+    """
+
+    panel = "Running the tables"
+    data: Path | None
+    runs: Annotated[int | None, _tables(min=1)]
+    quick: bool = False
+    jobs: Annotated[int | None, _tables(min=0)]
+    time_limit: float | None
+    retry_failed: bool = False
 
 
 class Own(options.Group):
-    """Which methods are run on which rows, and what is written of it."""
+    """Which methods are run on which rows, and what is written of it.
 
-    method: Annotated[
-        list[str] | None,
-        _method(
-            metavar="MODULE:OBJECT",
-            help="Your method, from a module or file here or an installed one; repeatable.",
-        ),
-    ]
-    name: Annotated[
-        list[str] | None, _method(metavar="NAME", help="What to call it; once for each --method.")
-    ]
-    rows: Annotated[
-        list[str] | None,
-        _method(
-            metavar="ROWS",
-            help="A table (table5), a row (table5:ORL) or a dataset (mnist); repeatable.",
-        ),
-    ]
-    view: Annotated[
-        str,
-        _method(
-            "--as",
-            metavar="VIEW",
-            help="What it is given: tensors, pixels, scattering; auto asks its tags.",
-            words=VIEWS,
-        ),
-    ] = "auto"
-    beside: Annotated[
-        str | None,
-        _method(help="Published columns to compute here too, separated by commas."),
-    ]
-    db: Annotated[
-        Path | None,
-        _method(help="File with the records, to continue later; else tuckermix-bench.jsonl."),
-    ]
-    records: Annotated[Path | None, _method(help="Published records; else those of this version.")]
-    refresh: Annotated[bool, _method("--refresh", help="Compute everything again.")] = False
-    csv: Annotated[Path | None, _method(help="Write the places as CSV.")]
+    Attributes
+    ----------
+    method : MODULE:OBJECT
+        Your method, from a module or file here or an installed one; repeatable.
+    name : NAME
+        What to call it; once for each --method.
+    rows : ROWS
+        A table (table5), a row (table5:ORL) or a dataset (mnist); repeatable.
+    view : VIEW
+        What it is given: tensors, pixels, scattering; auto asks its tags.
+    beside
+        Published columns to compute here too, separated by commas.
+    db
+        File with the records, to continue later; else tuckermix-bench.jsonl.
+    records
+        Published records; else those of this version.
+    refresh
+        Compute everything again.
+    csv
+        Write the places as CSV.
+    """
+
+    panel = "A method of your own"
+    method: list[str] | None
+    name: list[str] | None
+    rows: list[str] | None
+    view: Annotated[str, _method("--as", words=VIEWS)] = "auto"
+    beside: str | None
+    db: Path | None
+    records: Path | None
+    refresh: bool = False
+    csv: Path | None
 
 
 def add_to(program: typer.Typer) -> None:
@@ -103,8 +107,8 @@ def add_to(program: typer.Typer) -> None:
 
 @options.grouped
 def bench(
-    n_samples: Annotated[int, typer.Option(min=10, help="Samples of 32 × 32.")] = 1000,
-    n_clusters: Annotated[int, typer.Option("--n-clusters", "-k", min=2, help="Clusters.")] = 10,
+    n_samples: Annotated[int, typer.Option(min=10)] = 1000,
+    n_clusters: Annotated[int, typer.Option("--n-clusters", "-k", min=2)] = 10,
     *,
     own: Own,
     running: Running,
@@ -119,6 +123,13 @@ def bench(
     With --method MODULE:OBJECT: your method on the draws of the published tables, and its place
     among their columns, draw by draw. OBJECT is a function (X, n_clusters) that returns labels,
     an estimator, or a class or function that takes n_clusters and returns one.
+
+    Parameters
+    ----------
+    n_samples
+        Samples of 32 × 32.
+    n_clusters
+        Clusters.
     """
     if own["view"] not in VIEWS:
         raise UsageError(f"--as must be one of {', '.join(VIEWS)}. Got {own['view']!r}.")
@@ -177,18 +188,18 @@ def _places(given: Own, running: Running, *, as_json: bool, quiet: bool) -> int:
     from tuckermix_bench.cli_reproduce import show_progress, split_methods, summary_line
     from tuckermix_bench.places import PLACES_DB, benchmark, own_method, places_csv
 
-    console, paths, names = Console(quiet), given["method"], given["name"] or []
-    if names and len(names) != len(paths):
+    console, paths, names = Console(quiet), given["method"], given["name"] or given["method"]
+    if len(names) != len(paths):
         raise UsageError(
             f"--name must be given once for each --method. Got {len(names)} for {len(paths)}."
         )
     own = [
-        own_method(path, name=one, view=given["view"]) for path, one in zip_longest(paths, names)
+        own_method(path, name=name, view=given["view"])
+        for path, name in zip(paths, names, strict=True)
     ]
-    named = [one.name for one in own]
-    twice = {one for one in named if named.count(one) > 1}
-    if twice:
-        raise UsageError(f"Two methods are called {min(twice)!r}: tell them apart with --name.")
+    if len(set(names)) < len(names):
+        twice = max(names, key=names.count)
+        raise UsageError(f"Two methods are called {twice!r}: tell them apart with --name.")
     try:
         result = benchmark(
             own,
@@ -208,27 +219,35 @@ def _places(given: Own, running: Running, *, as_json: bool, quiet: bool) -> int:
         console.note(f"Wrote {given['csv']}")
     if running["quick"]:
         console.note("The miniature tables show that everything runs; their places mean little.")
-    if as_json:
-        console.result(_values(result, named), [], True)
-    else:
-        _print(console, result, named)
+    tallies = {
+        name: {one.metric: result.tally(name, one.metric) for one in result.places}
+        for name in names
+    }
+    if as_json or result.places:
+        console.result(_values(result, tallies), map(_line, result.places), as_json, HEAD)
+    if not as_json:
+        for name, by_metric in tallies.items():
+            for metric, tally in by_metric.items():
+                if tally["rows"]:
+                    sys.stdout.write(f"{name}, {metric}: {_sentence(tally)}\n")
+        for text in (*_failures(result.failures), *_gaps(result)):
+            console.note(text)
     if result.report.interrupted:
         return EXIT_INTERRUPTED
     return EXIT_DONE if result.places else EXIT_FAILED
 
 
-def _values(result: Benchmark, names: list[str]) -> dict[str, object]:
+def _values(result: Benchmark, tallies: dict[str, Any]) -> dict[str, object]:
     """Return everything as the JSON has it."""
     from tuckermix_bench.places import PLACES_VERSION, place_line
 
-    metrics = dict.fromkeys(one.metric for one in result.places)
     facts = {name: name for name in ("method", "table", "row", "run", "status", "error")}
     facts["table"] = "experiment"
     return {
         "schema_version": PLACES_VERSION,
         "tuckermix": __version__,
         "places": [place_line(one) for one in result.places],
-        "summary": {name: {one: result.tally(name, one) for one in metrics} for name in names},
+        "summary": tallies,
         "failures": [{fact: one[name] for fact, name in facts.items()} for one in result.failures],
         "missing": list(result.report.absent),
         "older": result.older,
@@ -260,26 +279,6 @@ def _line(one: Place) -> tuple[str, ...]:
     )
 
 
-def _print(console: Console, result: Benchmark, names: list[str]) -> None:
-    """Write the table of places, a summary, and what is missing or failed."""
-    if result.places:
-        console.table(HEAD, map(_line, result.places))
-    for name in names:
-        for metric in dict.fromkeys(one.metric for one in result.places if one.method == name):
-            sys.stdout.write(f"{name}, {metric}: {_sentence(result.tally(name, metric))}\n")
-    for text in _failures(result):
-        console.note(text)
-    if absent := ", ".join(result.report.absent):
-        console.note(
-            f"Rows on {absent} were left out: `tuckermix datasets NAME` says where to get the data."
-        )
-    if result.older:
-        console.note(
-            f"{result.older} published records of these rows belong to other draws or settings "
-            "and do not count."
-        )
-
-
 def _sentence(tally: dict[str, Any]) -> str:
     """Put the counts of a method into words."""
     from tuckermix_bench.summaries import VERDICTS
@@ -292,10 +291,10 @@ def _sentence(tally: dict[str, Any]) -> str:
     return text + (f"; ahead of it most often: {', '.join(ahead)}" if ahead else "")
 
 
-def _failures(result: Benchmark) -> Iterable[str]:
+def _failures(failures: Iterable[RunRecord]) -> Iterable[str]:
     """Tell the failures, equal ones together."""
     kinds: dict[tuple[str, str], list[str]] = {}
-    for one in result.failures:
+    for one in failures:
         where = f"{one.experiment} · {one.row} · run {one.run}"
         kinds.setdefault((one.method, one.error or one.status), []).append(where)
     for (method, error), places in list(kinds.items())[:MOST_NAMED]:
@@ -303,3 +302,16 @@ def _failures(result: Benchmark) -> Iterable[str]:
         yield f"{method} failed in {runs}{places[0]}): {error}"
     if len(kinds) > MOST_NAMED:
         yield f"and in {len(kinds) - MOST_NAMED} other ways, see the file of records."
+
+
+def _gaps(result: Benchmark) -> Iterable[str]:
+    """Tell which rows and records do not count."""
+    if absent := ", ".join(result.report.absent):
+        yield (
+            f"Rows on {absent} were left out: `tuckermix datasets NAME` says where to get the data."
+        )
+    if result.older:
+        yield (
+            f"{result.older} published records of these rows belong to other draws or settings "
+            "and do not count."
+        )

@@ -87,43 +87,15 @@ def reproduce(
             show_default=False,
         ),
     ],
-    methods: Annotated[
-        str | None,
-        typer.Option(
-            help=f"Only these, separated by commas: {', '.join(METHODS)}.",
-            autocompletion=options.one_of(*METHODS),
-        ),
-    ] = None,
-    row: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME", help="Only this row of the targets; may be given several times."
-        ),
-    ] = None,
-    db: Annotated[Path, typer.Option(help="File with the records.")] = Path(DEFAULT_DB),
-    refresh: Annotated[
-        bool, typer.Option("--refresh", help="Compute cells again that are stored.")
-    ] = False,
-    stop_after: Annotated[
-        float | None, typer.Option(help="Seconds after which it ends; run it again to continue.")
-    ] = None,
-    longest_first: Annotated[
-        bool,
-        typer.Option(
-            "--longest-first", help="Begin with cells that take long, to keep all processors busy."
-        ),
-    ] = False,
-    plan: Annotated[
-        bool, typer.Option("--plan", help="Print what is left to compute and its cost, and stop.")
-    ] = False,
-    records: Annotated[
-        Path | None,
-        typer.Option(help="Take the records of a records.csv or another --db into --db first."),
-    ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option(help="Folder for the tables in Markdown and as CSV, and for figures."),
-    ] = None,
+    methods: Annotated[str | None, options.within("Options")(words=list(METHODS))] = None,
+    row: list[str] | None = None,
+    db: Path = Path(DEFAULT_DB),
+    refresh: bool = False,
+    stop_after: float | None = None,
+    longest_first: bool = False,
+    plan: bool = False,
+    records: Path | None = None,
+    out: Path | None = None,
     *,
     running: Running,
 ) -> None:
@@ -132,6 +104,27 @@ def reproduce(
     Each cell and run is saved to --db as soon as it is done. Stop it when you like and start it
     again: it continues. Datasets that are missing are named first; the exit code is 3 then, and 2
     where nothing could be computed.
+
+    Parameters
+    ----------
+    methods
+        Only these, separated by commas:
+    row : NAME
+        Only this row of the targets; may be given several times.
+    db
+        File with the records.
+    refresh
+        Compute cells again that are stored.
+    stop_after
+        Seconds after which it ends; run it again to continue.
+    longest_first
+        Begin with cells that take long, to keep all processors busy.
+    plan
+        Print what is left to compute and its cost, and stop.
+    records
+        Take the records of a records.csv or another --db into --db first.
+    out
+        Folder for the tables in Markdown and as CSV, and for figures.
     """
     if records is not None:
         count = runner.import_records(records, db)

@@ -48,7 +48,7 @@ from tuckermix_bench.methods import (
 )
 from tuckermix_bench.runner import RunReport, published_records, run_cells
 from tuckermix_bench.store import RunRecord, Store, read_records
-from tuckermix_bench.summaries import SHOWN, VERDICTS, Place, is_rival, outdated, place
+from tuckermix_bench.summaries import VERDICTS, Place, is_rival, outdated, summarize
 from tuckermix_bench.tables import LIBRARIES, PAPER, QUICK, Experiment, cells_of, source_of
 
 NUMBERS = ("n_clusters", "n_components", "k")
@@ -126,13 +126,10 @@ def _source(module: str, folder: Path) -> Path | None:
             f"There is no module {top!r} in {str(folder)!r} nor among the installed packages: "
             "check its name, or go to its folder."
         )
-    files = [Path(spec.origin or "")]
-    if inner:
-        bases = [Path(at).joinpath(*inner) for at in spec.submodule_search_locations or ()]
-        files = [
-            file for base in bases for file in (base.with_suffix(PYTHON), base / "__init__.py")
-        ]
-    return next((file for file in files if file.suffix == PYTHON and file.is_file()), None)
+    for name in inner:
+        spec = spec and PathFinder.find_spec(name, spec.submodule_search_locations or [])
+    file = Path((spec and spec.origin) or "")
+    return file if file.suffix == PYTHON and file.is_file() else None
 
 
 @dataclass(frozen=True)
@@ -218,51 +215,29 @@ def checked_labels(found: Any, n_samples: int) -> np.ndarray:
     return labels.astype(int)
 
 
+def _told(function: Any, n_clusters: int, seed: int, *, after: int = 0) -> dict[str, int]:
+    """Return what a function or class is told by name: the seed and the number of clusters.
+
+    The number has a name of its own, or goes to the first parameter behind `after` others that has
+    no default. A function without either finds the number itself.
+    """
+    parameters = _parameters(function)
+    told = {name: seed for name in SEEDS if name in parameters}
+    wanted = [name for name in NUMBERS if name in parameters]
+    for name, one in [*parameters.items()][after:]:
+        if one.kind is one.VAR_KEYWORD:
+            wanted.append(NUMBERS[0])
+        elif one.default is one.empty and one.kind is not one.VAR_POSITIONAL and name not in told:
+            wanted.append(name)
+    return told | dict.fromkeys(wanted[:1], n_clusters)
+
+
 def _parameters(function: Any) -> dict[str, inspect.Parameter]:
     """Return the parameters of a function or class; none where Python cannot tell."""
     try:
         return dict(inspect.signature(function).parameters)
     except (TypeError, ValueError):
         return {}
-
-
-def _arguments(
-    function: Any, n_clusters: int, seed: int, *, before: int = 0
-) -> tuple[list[int], dict[str, int]]:
-    """Choose how a function is told the number of clusters and the seed.
-
-    Parameters
-    ----------
-    function : callable
-        A function or class.
-    n_clusters, seed : int
-        What to hand over.
-    before : int, default=0
-        How many arguments come first.
-
-    Returns
-    -------
-    positional : list of int
-        The number, where it has a name of its own but no default.
-    named : dict of str to int
-        What is handed over by name.
-    """
-    parameters = _parameters(function)
-    named = {name: seed for name in SEEDS if name in parameters}
-    name = next((name for name in NUMBERS if name in parameters), None)
-    if name is not None:
-        return [], {name: n_clusters, **named}
-    by_place = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    required = [
-        one
-        for one in parameters.values()
-        if one.default is inspect.Parameter.empty and one.kind in by_place
-    ]
-    if len(required) > before or (before and not parameters):
-        return [n_clusters], named
-    if any(one.kind is inspect.Parameter.VAR_KEYWORD for one in parameters.values()):
-        return [], {NUMBERS[0]: n_clusters, **named}
-    return [], named  # it finds the number itself
 
 
 def _is_model(found: Any) -> bool:
@@ -331,16 +306,14 @@ def clusterer(found: Any, n_clusters: int, seed: int) -> tuple[Cluster, bool]:
             f"{type(found).__name__} instead."
         )
     elif inspect.isclass(found) or next(iter(_parameters(found)), "") in NUMBERS:
-        positional, named = _arguments(found, n_clusters, seed)
-        model = found(*positional, **named)
+        model = found(**_told(found, n_clusters, seed))
         if not _is_model(model):
             raise TypeError(
                 f"{found.__name__} must make an object with fit_predict or fit. Got a "
                 f"{type(model).__name__} instead."
             )
     else:
-        positional, named = _arguments(found, n_clusters, seed, before=1)
-        return lambda X: found(X, *positional, **named), False
+        return partial(found, **_told(found, n_clusters, seed, after=1)), False
     return partial(_labels_of, model), _takes_rows(model)
 
 
@@ -391,12 +364,11 @@ def places_csv(places: Iterable[Place]) -> str:
     text : str
         With a heading. The first column is the version of the schema.
     """
-    lines = [place_line(one).values() for one in places]
-    rows = [
-        [PLACES_VERSION, *("|".join(value) if isinstance(value, list) else value for value in line)]
-        for line in lines
-    ]
-    return csv_text([["schema_version", *PLACE_FIELDS], *rows])
+    lines: list[list[Any]] = [["schema_version", *PLACE_FIELDS]]
+    for one in places:
+        joined = {"winners": "|".join(one.winners), "ties": "|".join(one.ties)}
+        lines.append([PLACES_VERSION, *(place_line(one) | joined).values()])
+    return csv_text(lines)
 
 
 @dataclass(frozen=True)
@@ -558,16 +530,12 @@ def benchmark(
         if one.profile == profile and (one.experiment, one.row) in where and is_rival(one.method)
     ]
     older = outdated(columns, tables, profile=profile)
-    by_row: dict[tuple[str, str], dict[str, list[RunRecord]]]
-    by_row = defaultdict(lambda: defaultdict(list))
     kept = [one for one in columns if one.key not in older and one.method not in together]
-    for record in (*kept, *here):
-        by_row[record.experiment, record.row][record.method].append(record)
-    places = []
-    for found in (by_row[table.name, row.name] for table in tables for row in table.rows):
-        rivals = {name: theirs for name, theirs in found.items() if name not in names}
-        for name, metric in ((name, metric) for name in names for metric in SHOWN):
-            one = place(found.get(name, []), rivals, metric)
-            places += [] if one is None else [one]
+    places: list[Place] = []
+    for name in names:  # guests are no rivals of each other
+        seen = [one for one in (*kept, *here) if one.method == name or one.method not in names]
+        for table in tables:
+            for row in summarize(table, seen, profile=profile).rows:
+                places += row.cells[name].places.values() if name in row.cells else ()
     failures = [one for one in here if one.method in names and one.status != "ok"]
     return Benchmark(tuple(places), tuple(failures), len(older), report)

@@ -207,36 +207,26 @@ def scores_of(records: Iterable[RunRecord], metric: str, older: Collection[Key] 
 
 
 def place(
-    mine: Collection[RunRecord],
-    others: Mapping[str, Collection[RunRecord]],
-    metric: str,
-    older: Collection[Key] = (),
+    records: Collection[RunRecord], scores: Scores, others: Mapping[str, Scores], metric: str
 ) -> Place | None:
     """Compare the runs of a method in a row with those of other columns.
 
     Parameters
     ----------
-    mine : collection of RunRecord
+    records : collection of RunRecord
         The runs of the method in one row.
-    others : mapping of str to collection of RunRecord
-        Those of the other columns in the same row, by name.
+    scores : dict of int to float
+        Their scores.
+    others : mapping of str to dict
+        The scores of the other columns in the same row, by name.
     metric : str
         The measure.
-    older : collection of tuple, default=()
-        The keys of records of other draws.
 
     Returns
     -------
     place : Place or None
         None if no run has a score.
     """
-    theirs = {name: scores_of(records, metric, older) for name, records in others.items()}
-    return _place(mine, scores_of(mine, metric, older), theirs, metric)
-
-
-def _place(
-    records: Collection[RunRecord], scores: Scores, others: Mapping[str, Scores], metric: str
-) -> Place | None:
     if not scores:
         return None
     good = [record for record in records if record.status == "ok"]
@@ -439,7 +429,7 @@ def _cell(
             for name, theirs in scores[metric].items()
             if name != method and is_rival(name) and not {name, method} <= mine
         }
-        found = _place(records, scores[metric][method], rivals, metric)
+        found = place(records, scores[metric][method], rivals, metric)
         if found is not None and is_rival(method):
             places[metric] = found
     return CellSummary(
