@@ -54,12 +54,17 @@ class Journal:
     ------
     JournalError
         If there is something at `path` that this user's program has not written.
+
+    Attributes
+    ----------
+    size : int
+        How many bytes the journal has.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._places: dict[bytes, tuple[int, int]] = {}
-        self._key, self._end = b"", 0
+        self._key, self.size = b"", 0
         self._stream: BinaryIO | None = None
         try:
             kind = _why_foreign(os.lstat(path))
@@ -73,11 +78,6 @@ class Journal:
         except BaseException:
             self.close()
             raise
-
-    @property
-    def size(self) -> int:
-        """How many bytes the journal has."""
-        return self._end
 
     def read(self, head: list[Any]) -> bytes | None:
         """Return the values of the last record with this head, or None where it is damaged."""
@@ -104,7 +104,7 @@ class Journal:
         if self._stream is None:
             self._stream = self._opened(os.O_CREAT | os.O_EXCL)
         record = LENGTHS.pack(len(text), len(values)) + text
-        begin = self._end
+        begin = self.size
         if not begin:
             self._key = _secret()
             record = MAGIC + self._signature(MAGIC) + record
@@ -121,7 +121,7 @@ class Journal:
             raise
         start = begin + len(record)
         self._places[text] = (start, len(values))
-        self._end = start + len(values) + SIGNATURE_BYTES
+        self.size = start + len(values) + SIGNATURE_BYTES
 
     def remove(self) -> None:
         """Delete the file, if it is the one that was opened."""
@@ -136,7 +136,7 @@ class Journal:
 
     def close(self) -> None:
         """Close the file and leave it."""
-        stream, self._stream, self._places, self._end = self._stream, None, {}, 0
+        stream, self._stream, self._places, self.size = self._stream, None, {}, 0
         if stream is not None:
             stream.close()
 
@@ -164,24 +164,21 @@ class Journal:
         self._key = _secret()
         if not hmac.compare_digest(self._signature(MAGIC), stream.read(SIGNATURE_BYTES)):
             raise JournalError("it was not written by you on this machine")
-        self._end = stream.tell()
+        self.size = stream.tell()
         while len(lengths := stream.read(LENGTHS.size)) == LENGTHS.size:
             of_head, of_values = LENGTHS.unpack(lengths)
             start = stream.tell() + of_head
             if start + of_values + SIGNATURE_BYTES > size:
                 return
             self._places[stream.read(of_head)] = (start, of_values)
-            self._end = stream.seek(start + of_values + SIGNATURE_BYTES)
+            self.size = stream.seek(start + of_values + SIGNATURE_BYTES)
 
 
 def _why_foreign(state: os.stat_result) -> str:
     """Return why a file cannot be a journal of this user, or an empty text."""
-    if stat.S_ISLNK(state.st_mode):
-        return "it is a link"
-    if stat.S_ISDIR(state.st_mode):
-        return "it is a folder"
     if not stat.S_ISREG(state.st_mode):
-        return "it is not a plain file"
+        what = {stat.S_IFLNK: "it is a link", stat.S_IFDIR: "it is a folder"}
+        return what.get(stat.S_IFMT(state.st_mode), "it is not a plain file")
     if hasattr(os, "geteuid"):
         if state.st_uid != os.geteuid():
             return "it belongs to another user"

@@ -8,7 +8,6 @@ and left alone, see `tuckermix.cli._journal`.
 
 from __future__ import annotations
 
-import hashlib
 import io
 import json
 import os
@@ -18,23 +17,25 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
+import joblib
 import numpy as np
 
 from tuckermix._archives import NUMERIC_KINDS
-from tuckermix._array_api import blocks, is_dask
+from tuckermix._array_api import is_dask
 from tuckermix.cli._console import Console
 from tuckermix.cli._journal import Journal, JournalError
 from tuckermix.datasets import Dataset
+from tuckermix.persistence import load, write_model
 from tuckermix.selection import Selection, Trial
 from tuckermix.selection.resampling import Recall
 from tuckermix.summary import versions
 
-DAMAGED = (ValueError, TypeError, KeyError, RecursionError)
+DAMAGED = (OSError, ValueError, TypeError, KeyError, RecursionError)
 """Errors of records that an older version wrote; they are then computed again."""
 
 READING = (
@@ -91,20 +92,11 @@ def key_of(data: Dataset, source: str, **options: Any) -> str:
     key : str
         A hexadecimal digest.
     """
-    X = data.X
-    found = hashlib.blake2b(digest_size=16)
-    about = [list(X.shape), str(X.dtype), options, versions()]
-    found.update(json.dumps(about, sort_keys=True, default=repr).encode())
+    X: Any = data.X
     if is_dask(X):
-        for path in sorted((Path(source), *Path(source).rglob("*"))):
-            if not path.is_file():
-                continue
-            state = path.stat()
-            found.update(f"{path}|{state.st_size}|{state.st_mtime_ns}\n".encode())
-    else:
-        for part in blocks(len(X), max(1, X.nbytes // max(1, len(X)))):
-            found.update(np.ascontiguousarray(X[part]).data.cast("B"))
-    return found.hexdigest()
+        files = filter(Path.is_file, sorted((Path(source), *Path(source).rglob("*"))))
+        X = [(str(path), path.stat().st_size, path.stat().st_mtime_ns) for path in files]
+    return str(joblib.hash((X, data.X.shape, str(data.X.dtype), options, versions())))
 
 
 class Unfinished:
@@ -165,22 +157,26 @@ class Unfinished:
             "for a restart."
         )
 
-    def _found(self, head: Callable[[], list[Any]]) -> bytes | None:
-        """Return the values of a record, and say once that the run continues.
+    def _head(self, kind: str, *about: Any) -> list[Any]:
+        """Return the head of a record: files speak for themselves, the others have the key."""
+        return [kind, *about] if kind == "sample" else [kind, *about, self._key()]
 
-        The head is asked for only where there is any record: its key may be costly.
-        """
+    def _found(self, decode: Callable[[bytes], Any], *head: Any) -> Any:
+        """Return what a record holds, or None, and say once that the run continues."""
         with self._turn:
-            known = self._journal is not None and self._journal.size
-            values = self._journal.read(head()) if self._journal and known else None
-            if values is not None and not self._told:
+            if self._journal is None or not self._journal.size:
+                return None
+            values = self._journal.read(self._head(*head))
+            if values is None:
+                return None
+            if not self._told:
                 self._told = True
                 self.console.note(f"Continuing an earlier run, from {self.path}.")
-            return values
+        with suppress(*DAMAGED):
+            return decode(values)
+        return None
 
-    def _keep(
-        self, seconds: float, head: Callable[[], list[Any]], values: Callable[[], bytes]
-    ) -> None:
+    def _keep(self, seconds: float, values: Callable[[], bytes], *head: Any) -> None:
         """Add a record of work that took that long, where there is room."""
         if self._journal is None or seconds < self.keeping.seconds:
             return
@@ -188,7 +184,7 @@ class Unfinished:
             try:
                 content = values()
                 if shutil.disk_usage(self.path.parent).free >= self.keeping.room * len(content):
-                    self._journal.append(head(), content)
+                    self._journal.append(self._head(*head), content)
             except (JournalError, OSError) as error:  # a disk that fails stops nothing
                 self._ignore(error)
 
@@ -211,20 +207,16 @@ class Unfinished:
         def read(path: Path, options: Any) -> tuple[np.ndarray, str]:
             state = path.stat()
             asked = {name: getattr(options, name) for name in READING}
-            about = [str(path.absolute()), state.st_size, state.st_mtime_ns, repr(asked)]
-            found = self._found(lambda: ["sample", *about])
+            head = ("sample", str(path.absolute()), state.st_size, state.st_mtime_ns, repr(asked))
+            found = self._found(_sample, *head)
             if found is not None:
-                with suppress(*DAMAGED):
-                    kind, _, values = found.partition(b"\n")
-                    sample = np.lib.format.read_array(io.BytesIO(values), allow_pickle=False)
-                    return sample, kind.decode()
+                return found
             start = time.monotonic()
             sample, kind = read_one(path, options)
             now = time.monotonic()
             slow = now - start > sample.nbytes / self.keeping.rate
             if slow and sample.dtype.kind in NUMERIC_KINDS:
-                content = partial(_sample_bytes, sample, kind)
-                self._keep(now - begin, lambda: ["sample", *about], content)
+                self._keep(now - begin, partial(_sample_bytes, sample, kind), *head)
             return sample, kind
 
         return read
@@ -244,54 +236,36 @@ class Unfinished:
         seed : int
             The seed of the fit that follows.
         """
-        found = self._found(lambda: ["choice", self._key()])
+        found = self._found(_choice, "choice")
         if found is not None:
-            with suppress(*DAMAGED):
-                return _choice(found.decode())
+            return found
         start = time.monotonic()
 
         def recall(name: str, compute: Callable[[], list[float]]) -> list[float]:
-            known = self._found(lambda: ["compared", name, self._key()])
-            if known is not None:
-                with suppress(*DAMAGED):
-                    return [float(value) for value in json.loads(known)]
-            values = compute()
-            taken = time.monotonic() - start
-            self._keep(taken, lambda: ["compared", name, self._key()], json.dumps(values).encode)
+            values = self._found(_numbers, "compared", name)
+            if values is None:
+                values = compute()
+                seconds = time.monotonic() - start
+                self._keep(seconds, json.dumps(values).encode, "compared", name)
             return values
 
         chosen, seed = choose(recall)
-        values = chosen.to_dict() | {"trials": [trial.to_dict() for trial in chosen.trials]}
-        text = json.dumps({**values, "seed": seed}, default=lambda value: value.item())
-        taken = time.monotonic() - start
-        self._keep(taken, lambda: ["choice", self._key()], text.encode)
+        text = json.dumps({**asdict(chosen), "seed": seed}, default=lambda value: value.item())
+        self._keep(time.monotonic() - start, text.encode, "choice")
         return chosen, seed
 
     def fitted(self) -> tuple[Any, float] | None:
         """Return the model that an earlier run fitted, and how many seconds that took."""
-        from tuckermix.persistence import load
-
-        found = self._found(lambda: ["model", self._key()])
-        if found is None:
-            return None
-        with suppress(OSError, *DAMAGED), tempfile.TemporaryDirectory() as folder:
-            taken, _, content = found.partition(b"\n")
-            path = Path(folder, "model.tuckermix")
-            path.write_bytes(content)
-            return load(path), float(taken)
-        return None
+        return self._found(_fitted, "model")
 
     def keep_fitted(self, model: Any, seconds: float) -> None:
         """Keep a fitted model, and how many seconds the fit took."""
-        from tuckermix.persistence import write_model
+        self._keep(seconds, partial(_fitted_bytes, model, seconds), "model")
 
-        def content() -> bytes:
-            stream = io.BytesIO()
-            stream.write(f"{seconds!r}\n".encode())
-            write_model(model, stream)
-            return stream.getvalue()
 
-        self._keep(seconds, lambda: ["model", self._key()], content)
+def _sample(values: bytes) -> tuple[np.ndarray, str]:
+    kind, _, content = values.partition(b"\n")
+    return np.lib.format.read_array(io.BytesIO(content), allow_pickle=False), kind.decode()
 
 
 def _sample_bytes(sample: np.ndarray, kind: str) -> bytes:
@@ -301,8 +275,26 @@ def _sample_bytes(sample: np.ndarray, kind: str) -> bytes:
     return target.getvalue()
 
 
-def _choice(text: str) -> tuple[Selection, int]:
-    """Return a choice that this user's program kept, or raise where another version did."""
-    values = json.loads(text)
-    seed, trials = values.pop("seed"), [Trial(**trial) for trial in values.pop("trials")]
-    return Selection(trials, **values), seed
+def _numbers(values: bytes) -> list[float]:
+    return [float(value) for value in json.loads(values)]
+
+
+def _choice(values: bytes) -> tuple[Selection, int]:
+    found = json.loads(values)
+    seed, trials = found.pop("seed"), [Trial(**trial) for trial in found.pop("trials")]
+    return Selection(trials, **found), seed
+
+
+def _fitted(values: bytes) -> tuple[Any, float]:
+    seconds, _, content = values.partition(b"\n")
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "model.tuckermix")
+        path.write_bytes(content)
+        return load(path), float(seconds)
+
+
+def _fitted_bytes(model: Any, seconds: float) -> bytes:
+    target = io.BytesIO()
+    target.write(f"{seconds!r}\n".encode())
+    write_model(model, target)
+    return target.getvalue()
