@@ -1,6 +1,7 @@
 import logging
 import os
 import sys
+import threading
 import warnings
 
 import pytest
@@ -51,12 +52,13 @@ def test_the_remaining_time_is_told_where_it_is_known():
     assert [left(share, seconds) for share, seconds in ((0.5, 1), (0.01, 30), (1, 30))] == [""] * 3
 
 
-def test_what_begins_is_shown_at_once_and_once(capsys):
+def test_what_begins_is_shown_at_once_and_once(capsys, monkeypatch):
+    monkeypatch.setattr("tuckermix.cli._console.FIRST_LINE", 0.0)
     console = Console()
     console.begin("Reading")
     assert capsys.readouterr().err == "Reading ...\n"
     with console.stage("Reading"):
-        assert not console._stage.timer.is_alive()
+        assert not any(isinstance(one, threading.Timer) for one in threading.enumerate())
     assert capsys.readouterr().err.startswith("Reading: 0.0")
 
 

@@ -55,7 +55,7 @@ class Console:
     def __init__(self, quiet: bool = False) -> None:
         self.quiet = quiet
         self.live = not quiet and sys.stderr is not None and sys.stderr.isatty()
-        self._stage = _Stage(self, "")
+        self._begun = ""
 
     def note(self, text: str) -> None:
         """Say something on stderr."""
@@ -71,7 +71,7 @@ class Console:
 
     def begin(self, doing: str) -> None:
         """Show at once that something is going on, until the next stage begins."""
-        self._stage = _Stage(self, doing)
+        self._begun = doing
         if not self.quiet:
             self.show(f"{doing} ...")
 
@@ -82,17 +82,24 @@ class Console:
         A line appears when the stage takes longer than a moment. It says how far the work has come,
         and on a terminal what the library logs at level INFO.
         """
-        begun, self._stage = self._stage.doing == doing, _Stage(self, doing)
-        if not begun:
-            self._stage.timer.start()
+        begun, self._begun = self._begun == doing, ""
+        timer = threading.Timer(FIRST_LINE, self.show, [f"{doing} ..."])
+        timer.daemon = True
+        logger, progress = logging.getLogger("tuckermix"), _Progress(self, doing)
+        level = logger.level
         start = time.perf_counter()
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
+            logger.addHandler(progress)
+            logger.setLevel(logging.INFO)
             try:
-                with logging_to(self._stage):
-                    yield
+                if not begun:
+                    timer.start()
+                yield
             finally:
-                self._stage.cancel()
+                timer.cancel()
+                logger.removeHandler(progress)
+                logger.setLevel(level)
         self.note(f"{doing}: {time.perf_counter() - start:.2f} s")
         for warning in caught:
             if issubclass(warning.category, UserWarning | RuntimeWarning):
@@ -120,31 +127,22 @@ FIRST_LINE, NEXT_LINE, REDRAWN = 0.5, 10.0, 0.1
 """Seconds after which a stage that goes on says so, says so again, and changes its line."""
 
 
-class _Stage(logging.Handler):
-    """What is going on, and how far it has come, told by what the library logs."""
+class _Progress(logging.Handler):
+    """Says how far a stage has come, by what the library logs at level INFO."""
 
     def __init__(self, console: Console, doing: str) -> None:
         super().__init__(logging.INFO)
         self.console, self.doing = console, doing
         self.start = self.said = time.monotonic()
-        self.timer = threading.Timer(FIRST_LINE, lambda: console.show(f"{doing} ..."))
-        self.timer.daemon = True
 
     def emit(self, record: logging.LogRecord) -> None:
         """Say how far the work has come, and how long it will take."""
         share, now, live = getattr(record, "share", None), time.monotonic(), self.console.live
-        if not self.doing or now - self.said < (REDRAWN if live else NEXT_LINE):
-            return
-        if share or live:
+        if (share or live) and now - self.said >= (REDRAWN if live else NEXT_LINE):
             self.said = now
             done = f": {share:.0%}{left(share, now - self.start)}" if share else ""
             said = f" · {record.getMessage()}" if live else ""
             self.console.show(f"{self.doing}{done}{said}")
-
-    def cancel(self) -> None:
-        """Say nothing more."""
-        self.timer.cancel()
-        self.doing = ""
 
 
 def left(share: float, seconds: float) -> str:
@@ -154,20 +152,6 @@ def left(share: float, seconds: float) -> str:
     more = seconds * (1 - share) / share
     words = f"{more:.0f} s" if more < 100 else f"{more / 60:.0f} min"
     return f", about {words} left"
-
-
-@contextmanager
-def logging_to(handler: logging.Handler) -> Iterator[None]:
-    """Have a handler receive what the library logs at level INFO."""
-    logger = logging.getLogger("tuckermix")
-    level = logger.level
-    logger.addHandler(handler)
-    logger.setLevel(logging.INFO)
-    try:
-        yield
-    finally:
-        logger.removeHandler(handler)
-        logger.setLevel(level)
 
 
 def visible(text: str) -> str:
