@@ -12,7 +12,6 @@ import pytest
 import tuckermix
 from tuckermix import AutoClustering, TuckerClustering
 from tuckermix.cli import _features
-from tuckermix.cli._console import UsageError
 from tuckermix.cli.cluster import Model
 from tuckermix.datasets import Dataset, make_tensor_clusters, read
 from tuckermix.features import Scale, Scattering
@@ -144,9 +143,9 @@ def test_log_scattering_is_a_step_before_the_model():
 
 
 @pytest.mark.parametrize(("features", "scale"), [("edges", "none"), ("pixels", "both")])
-def test_unknown_words_are_refused(features, scale):
-    with pytest.raises(UsageError, match=r"must be .* or .*\. Got"):
-        _features.estimator(2, features, scale, given(), 0)
+def test_unknown_words_are_refused(fails, features, scale):
+    words = ("cluster", "none.npy", "--features", features, "--scale", scale)
+    assert re.search(r"must be .* or .*\. Got", fails(*words))
 
 
 def test_wrong_values_are_told_before_anything_is_read(fails, tmp_path):

@@ -107,7 +107,7 @@ def _inputs(folder: Path, summary: dict[str, Any]) -> list[Path]:
 
 def read_as_before(model: Any, source: str, given: options.Reading) -> Dataset:
     """Read INPUT as that of the model was read, as far as nothing else is asked for."""
-    reading = _features.reading_as_before(model, source, options.reading(given))
+    reading = _features.reading_as_before(model, source, {"scale": None, **given})
     data = _input.read_input(source, **reading)
     known = getattr(model, "reading_", None) or {}
     if known.get("pixels") and data.X.ndim != 2:  # else spectra as rows

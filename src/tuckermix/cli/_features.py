@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from tuckermix import _names
 from tuckermix.cli._console import UsageError
-from tuckermix.cli._options import AUTO, NONE, Group, check, listed
+from tuckermix.cli._options import AUTO, NONE, Group, listed
+from tuckermix.features import registry
 
 if TYPE_CHECKING:
     from tuckermix.datasets import Dataset
@@ -74,80 +75,58 @@ def estimator(
 
     from tuckermix.clustering import TuckerClustering, in_new_spelling
     from tuckermix.features import Scale
-    from tuckermix.features.registry import VIEWS
     from tuckermix.selection import AutoClustering
+
+    def chain(steps: list[Any], model: Any) -> Any:
+        return make_pipeline(*steps, model) if steps else model
 
     network, embeddings = (elsewhere.get(name) for name in ("network", "embeddings"))
     if features is None:
-        features = ALL if network is not None else usual_features()
-    check("--features", features, WORDS)
-    own: dict[str, Any] = {} if network is None else {"network": str(network)}
-    if own and features not in (NETWORK, ALL):
+        features = ALL if network is not None or registry.has_network() else AUTO
+    if network is not None and features not in (NETWORK, ALL):
         raise UsageError(f"--network needs --features {NETWORK} or {ALL}. Got {features!r}.")
-    check("--scale", scale, SCALES)
     usual = settings.usual()
     given = {name: value for name, value in settings.items() if value != usual[name]}
     shared = {name: given.pop(name) for name in OF_ANY if name in given}
-    number: Any = AUTO if n_clusters is None else n_clusters
-    note = ""
-    if given or features == _names.LOG_SCATTERING:
-        why = listed(
-            [f"--{name.replace('_', '-')}" for name in given] or [f"--features {features}"]
-        )
-        if embeddings is not None or network is not None:
-            option = "--network" if embeddings is None else "--embeddings"
-            raise UsageError(f"{option} adds views to compare, and {why} has one: leave one out.")
-        view = VIEWS.get(features, VIEWS[_names.PIXELS])
-        settled = in_new_spelling(given)
-        model = TuckerClustering(n_clusters or 8, random_state=seed, **settled, **shared)
+    shared["random_state"] = seed
+    first = [Scale(scale)] if scale in _names.SCALES else []
+    model: Any
+    if not given and features != _names.LOG_SCATTERING:
+        own: dict[str, Any] = {} if network is None else {"network": str(network)}
+        number = AUTO if n_clusters is None else n_clusters
+        model = AutoClustering(number, features=features, **own, **shared)
         model.check_params()
-        note = f"Only the view '{view.name}' is used, because of {why}: none are compared."
-        steps = view.transformers()
-        if n_clusters is None:
-            model = TuckerClustering(**settled)
-            candidates = [(view.name, make_pipeline(*steps, model) if steps else model)]
-            steps = []
-            model = AutoClustering(candidates=candidates, random_state=seed, **shared)
-    else:
-        steps = []
-        model = AutoClustering(number, features=features, random_state=seed, **own, **shared)
-        model.check_params()
-    if scale in _names.SCALES:
-        steps = [Scale(scale), *steps]
-    return (make_pipeline(*steps, model) if steps else model), note
-
-
-def usual_features() -> str:
-    """Return the default of --features: all views, with those of a network where it is there."""
-    from tuckermix.features.registry import has_network
-
-    return ALL if has_network() else AUTO
+        return chain(first, model), ""
+    why = listed([f"--{name.replace('_', '-')}" for name in given] or [f"--features {features}"])
+    if embeddings is not None or network is not None:
+        option = "--network" if embeddings is None else "--embeddings"
+        raise UsageError(f"{option} adds views to compare, and {why} has one: leave one out.")
+    view = registry.VIEWS.get(features, registry.PIXELS)
+    note = f"Only the view '{view.name}' is used, because of {why}: none are compared."
+    settled = in_new_spelling(given)
+    model = TuckerClustering(n_clusters or 8, **settled, **shared)
+    model.check_params()
+    if n_clusters is not None:
+        return chain([*first, *view.transformers()], model), note
+    one = chain(view.transformers(), TuckerClustering(**settled))
+    return chain(first, AutoClustering(candidates=[(view.name, one)], **shared)), note
 
 
 def use_network(model: Any, path: Path | None) -> Any:
     """Give a loaded model its network, which no model file holds or names, and return it."""
-    for one in networks_of(model):
-        if path is not None and one.model is None:
-            one.use(str(path))
+    if path is not None and hasattr(model, "digest_") and model.model is None:
+        model.use(str(path))
+    parts = [*getattr(model, "steps", []), *getattr(model, "estimators_", [])]
+    for part in [*(step for _, step in parts), getattr(model, "best_estimator_", None)]:
+        if part is not None:
+            use_network(part, path)
     return model
-
-
-def networks_of(model: Any) -> Iterator[Any]:
-    """Yield the networks through which a fitted model looks."""
-    if hasattr(model, "digest_"):
-        yield model
-    parts = [step for _, step in [*getattr(model, "steps", []), *getattr(model, "estimators_", [])]]
-    for part in [*parts, *filter(None, [getattr(model, "best_estimator_", None)])]:
-        yield from networks_of(part)
 
 
 def would_gain(data: Dataset) -> bool:
     """Tell whether samples are pictures in colour, and the network for them is not installed."""
-    from tuckermix.features.registry import has_network
-
-    shape = data.sample_shape
-    colours = 3
-    return len(shape) == colours and shape[-1] == colours and not has_network()
+    shape, colours = data.sample_shape, 3
+    return len(shape) == colours and shape[-1] == colours and not registry.has_network()
 
 
 def reading_of(

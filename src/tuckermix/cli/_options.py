@@ -32,23 +32,29 @@ def listed(values: Sequence[str]) -> str:
     return f"{', '.join(first)} or {last}" if first else last
 
 
-def check(option: str, value: str, values: Sequence[str]) -> None:
-    """Raise where an option has a value that it does not take."""
+def check(value: str, option: str, values: Sequence[str]) -> str:
+    """Return the value of an option, or raise where it does not take that."""
     if value not in values:
         raise UsageError(f"{option} must be {listed(values)}. Got {value!r}.")
+    return value
 
 
 def within(panel: str) -> Callable[..., Any]:
     """Return a function that declares an option under a heading of the help.
 
-    Its `words` are completed by Tab, and listed where the help ends in a colon or is left out. The
-    help may be in a docstring, see `described`.
+    Its `words` are completed by Tab, and listed where the help ends in a colon or is left out. With
+    `strict` there are no others. The help may be in a docstring, see `described`. A `callback`
+    turns the text of the option, its first argument, into a value; its second is the name.
     """
 
-    def option(*names: str, words: Sequence[str] = (), help: str = "", **facts: Any) -> Any:
+    def option(
+        *names: str, words: Sequence[str] = (), strict: bool = False, help: str = "", **facts: Any
+    ) -> Any:
         if words:
             facts["autocompletion"] = one_of(*words)
             help = help if help.endswith(".") else f"{help} {listed(words)}.".lstrip()
+        if strict:
+            facts["callback"] = functools.partial(check, values=words)
         return typer.Option(*names, rich_help_panel=panel, help=help, **facts)
 
     return option
@@ -102,8 +108,11 @@ def grouped(command: Callable[..., Any]) -> Callable[..., Any]:
             kind, info = kind.__origin__, copy(kind.__metadata__[0])
         else:
             info = typer.Option(rich_help_panel=getattr(owner, "panel", None))
+        option, convert = f"--{parameter.name.replace('_', '-')}", info.callback
         if kind is bool and info.default is ...:  # typer has the first name there
-            info.param_decls = (f"--{parameter.name.replace('_', '-')}",)
+            info.param_decls = (option,)
+        if convert is not None:
+            info.callback = lambda value: None if value is None else convert(value, option)
         word, text = described(owner).get(parameter.name, ("", ""))
         info.metavar = info.metavar or word or None
         info.help = text if text.endswith(".") else f"{text} {info.help or ''}".strip()
@@ -131,6 +140,37 @@ def grouped(command: Callable[..., Any]) -> Callable[..., Any]:
     call.__annotations__ = {one.name: one.annotation for one in parameters}
     call.__doc__ = (inspect.getdoc(command) or "").partition("\nParameters\n---")[0]
     return call
+
+
+def parse_channels(text: str, option: str) -> tuple[int | str, ...]:
+    """Read --channels: numbers and names, separated by commas."""
+    words = [word.strip() for word in text.split(",")]
+    return tuple(int(word) if word.isascii() and word.isdigit() else word for word in words)
+
+
+def sizes(text: str, option: str) -> int | tuple[int, ...]:
+    """Read "64", "48x64" or "48,64" as an int or a tuple of ints."""
+    parts = text.lower().replace("x", ",").replace("×", ",").split(",")
+    try:
+        values = tuple(int(part) for part in parts)
+    except ValueError:
+        raise UsageError(
+            f"{option} must be one or more whole numbers such as 32 or 32x24. Got {text!r}."
+        ) from None
+    return values[0] if len(values) == 1 else values
+
+
+def size(text: str, option: str) -> Any:
+    """Read --size: "original", or sizes."""
+    return text if text == "original" else sizes(text, option)
+
+
+def parse_ranks(text: str, option: str) -> Any:
+    """Read --ranks: "12", "12x12", or a share of the energy such as "0.95"."""
+    with suppress(ValueError):
+        if 0 < float(text) < 1:
+            return float(text)
+    return sizes(text, option)
 
 
 ARGUMENT = typer.Argument(show_default=False)
@@ -184,15 +224,15 @@ class Reading(Group):
     panel = "Reading"
     key: str | None
     sample_axis: int | None
-    sample_shape: str | None
-    size: str | None
-    fit: Annotated[str | None, reads(words=FITS)]
+    sample_shape: Annotated[str | None, reads(callback=sizes)]
+    size: Annotated[str | None, reads(callback=size)]
+    fit: Annotated[str | None, reads(words=FITS, strict=True)]
     grey: Annotated[bool | None, reads("--grey/--colour")]
     frames: int | None
-    channels: str | None
+    channels: Annotated[str | None, reads(callback=parse_channels)]
     axes: str | None
     drop: str | None
-    on_error: Annotated[str, reads(words=ON_ERROR)] = "skip"
+    on_error: Annotated[str, reads(words=ON_ERROR, strict=True)] = "skip"
 
 
 class Elsewhere(Group):
@@ -210,12 +250,6 @@ class Elsewhere(Group):
     panel = "Reading"
     network: Annotated[Path | None, within("The model")()]
     embeddings: Path | None
-
-    @property
-    def states(self) -> list[tuple[str, int, int]]:
-        """The files as they are now: their paths, sizes and times."""
-        files = [path for path in self.values() if path is not None]
-        return [(str(path), path.stat().st_size, path.stat().st_mtime_ns) for path in files]
 
 
 AsJson = Annotated[bool, writes("--json", help="Write the result as JSON.")]
@@ -268,45 +302,3 @@ class Grouped:
 
 class GroupedCommand(Grouped, TyperCommand):
     """A command with grouped help."""
-
-
-def reading(given: Reading) -> dict[str, Any]:
-    """Return the options for reading as arguments of `tuckermix.datasets.read`."""
-    for option, words in (("on_error", ON_ERROR), ("fit", FITS)):
-        if given[option] is not None:
-            check(f"--{option.replace('_', '-')}", given[option], words)
-    values: dict[str, Any] = {**given, "scale": None}
-    for option, parse in (("sample_shape", sizes), ("size", sizes), ("channels", parse_channels)):
-        if values[option] is not None and values[option] != "original":
-            values[option] = parse(values[option], f"--{option.replace('_', '-')}")
-    return values
-
-
-def parse_channels(text: str, option: str = "--channels") -> tuple[int | str, ...]:
-    """Read --channels: numbers and names, separated by commas."""
-    words = [word.strip() for word in text.split(",")]
-    return tuple(int(word) if word.isascii() and word.isdigit() else word for word in words)
-
-
-def sizes(text: str | None, option: str) -> int | tuple[int, ...] | None:
-    """Read "64", "48x64" or "48,64" as an int or a tuple of ints."""
-    if text is None:
-        return None
-    parts = text.lower().replace("x", ",").replace("×", ",").split(",")
-    try:
-        values = tuple(int(part) for part in parts)
-    except ValueError:
-        raise UsageError(
-            f"{option} must be one or more whole numbers such as 32 or 32x24. Got {text!r}."
-        ) from None
-    return values[0] if len(values) == 1 else values
-
-
-def parse_ranks(text: str | None) -> Any:
-    """Read --ranks: "12", "12x12", or a share of the energy such as "0.95"."""
-    if text is None:
-        return None
-    with suppress(ValueError):
-        if 0 < float(text) < 1:
-            return float(text)
-    return sizes(text, "--ranks")

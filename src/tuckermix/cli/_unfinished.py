@@ -74,6 +74,12 @@ class Keeping:
         return cls(seconds, cls.rate if seconds > 0 else float("inf"))
 
 
+def state_of(path: Path) -> tuple[str, int, int]:
+    """Return what changes when a file does: its path, size and time."""
+    state = path.stat()
+    return str(path.absolute()), state.st_size, state.st_mtime_ns
+
+
 def key_of(data: Dataset, source: str, **options: Any) -> str:
     """Return what tells a run from others: its samples, its options and the versions in use.
 
@@ -94,8 +100,7 @@ def key_of(data: Dataset, source: str, **options: Any) -> str:
     """
     X: Any = data.X
     if is_dask(X):
-        files = filter(Path.is_file, sorted((Path(source), *Path(source).rglob("*"))))
-        X = [(str(path), path.stat().st_size, path.stat().st_mtime_ns) for path in files]
+        X = [*map(state_of, filter(Path.is_file, sorted((Path(source), *Path(source).rglob("*")))))]
     return str(joblib.hash((X, data.X.shape, str(data.X.dtype), options, versions())))
 
 
@@ -205,9 +210,8 @@ class Unfinished:
         begin = time.monotonic()
 
         def read(path: Path, options: Any) -> tuple[np.ndarray, str]:
-            state = path.stat()
             asked = {name: getattr(options, name) for name in READING}
-            head = ("sample", str(path.absolute()), state.st_size, state.st_mtime_ns, repr(asked))
+            head = ("sample", *state_of(path), repr(asked))
             found = self._found(_sample, *head)
             if found is not None:
                 return found

@@ -65,7 +65,7 @@ class Model(options.Group):
 
     panel = "The model"
     n_components: Annotated[int | None, models(min=1)]
-    ranks: str | None
+    ranks: Annotated[str | None, models(callback=options.parse_ranks)]
     solver: Annotated[str, models(words=_names.SOLVERS)] = "exact"
     init: Annotated[str, models(words=_names.INITS)] = "hosvd"
     memberships: Annotated[str, models(words=_names.SIMPLICES)] = "anchored"
@@ -90,15 +90,15 @@ def cluster(
     given: options.Reading,
     chunk: Annotated[int | None, options.reads(min=1)] = None,
     pixels: Annotated[bool, options.reads()] = False,
-    features: Annotated[str | None, models(words=WORDS)] = None,
+    features: Annotated[str | None, models(words=WORDS, strict=True)] = None,
     elsewhere: options.Elsewhere,
-    scale: Annotated[str, models(words=SCALES)] = "auto",
+    scale: Annotated[str, models(words=SCALES, strict=True)] = "auto",
     settings: Model,
     seed: Annotated[int, computes(min=0)] = 0,
     device: Annotated[str, computes(words=("cpu", "cuda", "mps"))] = "cpu",
     scheduler: Annotated[str | None, computes()] = None,
     title: Annotated[str | None, options.writes()] = None,
-    kind: Annotated[str, options.writes(words=_names.KINDS)] = "auto",
+    kind: Annotated[str, options.writes(words=_names.KINDS, strict=True)] = "auto",
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
 ) -> int:
@@ -151,17 +151,15 @@ def cluster(
     from tuckermix._array_api import is_dask
     from tuckermix._validation import as_floating
     from tuckermix.cli import _features, _input, _results
-    from tuckermix.cli._unfinished import Unfinished, key_of
+    from tuckermix.cli._unfinished import Unfinished, key_of, state_of
     from tuckermix.report import require_packages
     from tuckermix.summary import sizes_text
 
-    settings["ranks"] = options.parse_ranks(settings["ranks"])
-    reading = options.reading(given)
+    reading: dict[str, Any] = {**given, "scale": None}
     if scale != options.AUTO:
         reading["scale"] = scale if scale == _names.COLUMNS else options.NONE
     # All that can be wrong with options is said before minutes of reading.
     model, note = _features.estimator(n_clusters, features, scale, settings, seed, elsewhere)
-    options.check("--kind", kind, _names.KINDS)
     require_packages()
     name = Path(os.path.abspath(source)).name or "input"
     folder = out if out is not None else Path(f"{name}-clusters")
@@ -194,7 +192,8 @@ def cluster(
         elif features is None and _features.would_gain(data):
             console.note(_features.FOR_PHOTOS)
         about = {"model": repr(model), "device": device, "pixels": pixels}
-        unfinished.under(partial(key_of, data, source, elsewhere=elsewhere.states, **about))
+        files = [state_of(path) for path in elsewhere.values() if path is not None]
+        unfinished.under(partial(key_of, data, source, elsewhere=files, **about))
         model.reading_ = _features.reading_of(source, data, reading, pixels=pixels)
         if elsewhere["embeddings"] is not None:
             model.reading_["embeddings"] = str(elsewhere["embeddings"])
