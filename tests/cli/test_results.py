@@ -15,7 +15,7 @@ from tuckermix.plots.fitted import placed
 def test_labels_round_trip_through_csv():
     names = ['a,"b".png', "c\nd.png", "=1+1"]
     proba = np.array([[0.25, 0.75], [1.0, 0.0], [0.123456789, 0.876543211]])
-    text = _results.labels_text(names, proba, proba.argmax(axis=1))
+    text = _results.labels_text(_results.labels_values(names, proba, proba.argmax(axis=1)))
     rows = list(csv.DictReader(io.StringIO(text)))
     assert [from_csv_cell(row["name"]) for row in rows] == names
     assert rows[2]["name"] == "'=1+1"  # a spreadsheet must not take it for a formula
@@ -56,7 +56,7 @@ def test_folder_without_permission_is_told(tmp_path, monkeypatch):
 def test_names_that_are_no_text_are_still_written(tmp_path):
     names = [name.decode("utf-8", "surrogateescape") for name in (b"caf\xe9", b"caf\xe8")]
     proba = np.eye(2)
-    text = _results.labels_text(names, proba, np.array([0, 1]))
+    text = _results.labels_text(_results.labels_values(names, proba, np.array([0, 1])))
     assert b"caf\\udce9,0" in text.encode("utf-8")
     assert b"caf\\udce8,1" in text.encode("utf-8")
 

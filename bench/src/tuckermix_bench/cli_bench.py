@@ -152,7 +152,7 @@ def _times(n_samples: int, n_clusters: int, *, as_json: bool, quiet: bool) -> in
     from tuckermix.decomposition import decompose
     from tuckermix.metrics import clustering_accuracy
 
-    console, ranks = Console(quiet), (12, 12)
+    console, ranks = Console(quiet, as_json), (12, 12)
     with console.stage("Making data"):
         data = make_tensor_clusters(n_samples, (32, 32), n_clusters, noise=1.0, random_state=0)
     kmeans = KMeans(n_clusters, n_init=10, random_state=0)
@@ -179,7 +179,7 @@ def _times(n_samples: int, n_clusters: int, *, as_json: bool, quiet: bool) -> in
         for one in results
     ]
     head = ("method", "median time", "speed", "AC")
-    console.result({"n_samples": n_samples, "results": results}, rows, as_json, head)
+    console.result({"n_samples": n_samples, "results": results}, [head, *rows])
     return 0
 
 
@@ -188,7 +188,8 @@ def _places(given: Own, running: Running, *, as_json: bool, quiet: bool) -> int:
     from tuckermix_bench.cli_reproduce import show_progress, split_methods, summary_line
     from tuckermix_bench.places import PLACES_DB, benchmark, own_method, places_csv
 
-    console, paths, names = Console(quiet), given["method"], given["name"] or given["method"]
+    console, paths = Console(quiet, as_json), given["method"]
+    names = given["name"] or paths
     if len(names) != len(paths):
         raise UsageError(
             f"--name must be given once for each --method. Got {len(names)} for {len(paths)}."
@@ -224,7 +225,7 @@ def _places(given: Own, running: Running, *, as_json: bool, quiet: bool) -> int:
         for name in names
     }
     if as_json or result.places:
-        console.result(_values(result, tallies), map(_line, result.places), as_json, HEAD)
+        console.result(_values(result, tallies), [HEAD, *map(_line, result.places)])
     if not as_json:
         for name, by_metric in tallies.items():
             for metric, tally in by_metric.items():

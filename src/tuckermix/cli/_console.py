@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -50,10 +50,12 @@ class Console:
     ----------
     quiet : bool, default=False
         Whether progress and notes are left out.
+    as_json : bool, default=False
+        Whether the result is written as JSON.
     """
 
-    def __init__(self, quiet: bool = False) -> None:
-        self.quiet = quiet
+    def __init__(self, quiet: bool = False, as_json: bool = False) -> None:
+        self.quiet, self.as_json = quiet, as_json
         self.live = not quiet and sys.stderr is not None and sys.stderr.isatty()
         self._begun = ""
 
@@ -105,18 +107,16 @@ class Console:
             if issubclass(warning.category, UserWarning | RuntimeWarning):
                 self.note(f"warning: {' '.join(str(warning.message).split())}")
 
-    def result(
-        self, values: dict[str, Any], rows: Any, as_json: bool, head: tuple[str, ...] | None = None
-    ) -> None:
+    def result(self, values: dict[str, Any], rows: Iterable[tuple[str, ...]]) -> None:
         """Write the result to stdout: all `values` as JSON, or `rows` as a small table."""
-        if as_json:
+        if self.as_json:
             sys.stdout.write(json.dumps(values, indent=2) + "\n")
         else:
-            self.table(head, rows)
+            self.table(rows)
 
-    def table(self, head: tuple[str, ...] | None, rows: Any) -> None:
+    def table(self, rows: Iterable[tuple[str, ...]]) -> None:
         """Write a table of aligned words to stdout."""
-        lines = [*([] if head is None else [head]), *map(tuple, rows)]
+        lines = list(rows)
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
         for line in lines:
             cells = (cell.ljust(width) for cell, width in zip(line, widths, strict=True))

@@ -194,7 +194,6 @@ def revise(
     *,
     elsewhere: options.Elsewhere,
     console: Console,
-    as_json: bool,
     more: Path | None = None,
 ) -> int:
     """Change the model of earlier results, write them again, and say what came out.
@@ -214,8 +213,6 @@ def revise(
         Files of networks and embeddings.
     console : Console
         Where progress is shown.
-    as_json : bool
-        Whether JSON is printed.
     more : Path, default=None
         A folder whose files are new samples, if they are not in the results.
 
@@ -247,7 +244,6 @@ def revise(
             data,
             at,
             console=console,
-            as_json=as_json,
             truth=earlier.truth_of(data.n_samples),
             seconds=known.get("seconds"),
             source=str(known.get("input") or inputs[0]),

@@ -92,27 +92,16 @@ def refuse_to_replace(folder: Path, force: bool, *more: str, unless: str | None 
     )
 
 
-def labels_text(
-    names: Any,
-    proba: np.ndarray,
-    labels: np.ndarray,
-    scores: np.ndarray | None = None,
-    called: dict[int, str] | None = None,
-) -> str:
-    """Return labels and soft labels as CSV: name or index, label, confidence, one column each.
-
-    Where clusters have names, as `called`, that of the cluster is the column "name" and that of the
-    sample the column "file". Outlier scores, where there are any, are the last column.
-    """
-    rows: list[list[Any]] = []
-    for sample in labels_values(names, proba, labels, scores, called):
-        sample["confidence"] = f"{sample['confidence']:.6g}"
-        shares = enumerate(sample.pop("probabilities"))
-        score = sample.pop("outlier_score", None)
-        sample |= {f"p{cluster}": f"{share:.6g}" for cluster, share in shares}
-        sample |= {} if score is None else {"outlier_score": f"{score:.4g}"}
-        rows.append(list(sample.values()))
-    return csv_text([list(sample), *rows])
+def labels_text(samples: list[dict[str, Any]]) -> str:
+    """Return what `labels_values` does as CSV, with a column for each soft label."""
+    rows: list[dict[str, Any]] = []
+    for sample in samples:
+        rows.append({})
+        for key, value in sample.items():
+            shares = enumerate(value) if key == "probabilities" else ()
+            rows[-1] |= {f"p{cluster}": share for cluster, share in shares} or {key: value}
+    cells = ([f"{x:.6g}" if isinstance(x, float) else x for x in row.values()] for row in rows)
+    return csv_text([list(rows[0]), *cells])
 
 
 def computed(model: Any, placed: Placed) -> Placed:
@@ -143,7 +132,12 @@ def labels_values(
     scores: np.ndarray | None = None,
     called: dict[int, str] | None = None,
 ) -> list[dict[str, Any]]:
-    """Return labels and soft labels as values for JSON, with the digits that CSV has."""
+    """Return labels and soft labels as values for JSON, with the digits that CSV has.
+
+    Each sample has its name or index, label, confidence and soft labels. Where clusters have names,
+    as `called`, that of the cluster is "name" and that of the sample "file". Outlier scores come
+    last, where there are any.
+    """
     named = range(len(labels)) if names is None else sample_names(names, len(labels))
     who = "index" if names is None else "file" if called else "name"
     rounded = [[float(f"{value:.6g}") for value in row] for row in proba]
@@ -175,7 +169,6 @@ def publish(
     at: Placed,
     *,
     console: Console,
-    as_json: bool,
     **about: Any,
 ) -> FitSummary:
     """Write results, see `write_results`, print what came out, and return the figures."""
@@ -183,7 +176,7 @@ def publish(
         summary, values = write_results(folder, model, data, at, **about)
     rows = [*(fact[:2] for fact in facts(summary)), ("folder", str(folder))]
     called = ", ".join(values["cluster_names"].values())
-    console.result(values, [*rows, ("names", called)] if called else rows, as_json)
+    console.result(values, [*rows, ("names", called)] if called else rows)
     return summary
 
 
@@ -242,7 +235,7 @@ def write_results(
         kind=kind, summary=summary, placed=at, scene=data.extra.get("scene"), folder=below,
         page_folder=folder, skipped=skipped,
     )  # fmt: skip
-    labels = labels_text(data.names, at.proba, to_numpy(final.labels_), at.scores, called)
+    samples = labels_values(data.names, at.proba, to_numpy(final.labels_), at.scores, called)
     files = {"labels": LABELS, "model": MODEL, "report": REPORT, "summary": SUMMARY}
     selection = getattr(final, "selection_", None)
     texts = {"input": source, "command": command, "folder": str(folder)}
@@ -263,7 +256,7 @@ def write_results(
         "files": files,
     }
     with atomic_paths(*(folder / name for name in files.values())) as (names, saved, html, told):
-        write_text(names, labels)
+        write_text(names, labels_text(samples))
         save(model, saved)
         write_text(html, page)
         write_text(told, json.dumps(values, indent=2) + "\n")

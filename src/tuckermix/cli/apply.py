@@ -50,7 +50,7 @@ def apply(
     out
         Folder for the new results; else RESULT-edited.
     """
-    console = Console(quiet)
+    console = Console(quiet, as_json)
     console.begin(f"Reading {result}")
     from tuckermix.cli import _earlier, _results
     from tuckermix.cli._edits import Edits, apply_edits
@@ -60,7 +60,7 @@ def apply(
     _results.refuse_to_replace(out, force)
     earlier = _earlier.read_results(result)
     change = partial(apply_edits, names=earlier.names, edits=wanted)
-    run: dict[str, Any] = {"elsewhere": elsewhere, "console": console, "as_json": as_json}
+    run: dict[str, Any] = {"elsewhere": elsewhere, "console": console}
     return _earlier.revise(earlier, out, "Correcting", change, **run)
 
 
@@ -87,7 +87,7 @@ def update(
     out
         Folder for the results; else they are added to RESULT.
     """
-    console = Console(quiet)
+    console = Console(quiet, as_json)
     console.begin(f"Reading {result}")
     from tuckermix.cli import _earlier, _results
     from tuckermix.cli._edits import set_labels
@@ -99,5 +99,5 @@ def update(
     earlier = _earlier.read_results(result)
     if earlier.names is None or not earlier.inputs[0].is_dir():
         raise UsageError(f"The samples of {result} are no files of a folder: cluster them again.")
-    run: dict[str, Any] = {"elsewhere": elsewhere, "console": console, "as_json": as_json}
-    return _earlier.revise(earlier, out or result, "Labelling", set_labels, more=folder, **run)
+    run: dict[str, Any] = {"elsewhere": elsewhere, "console": console, "more": folder}
+    return _earlier.revise(earlier, out or result, "Labelling", set_labels, **run)

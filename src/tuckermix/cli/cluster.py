@@ -146,7 +146,7 @@ def cluster(
     kind
         How the report draws a sample:
     """  # noqa: D301 - typer keeps the lines behind \b apart
-    console = Console(quiet)
+    console = Console(quiet, as_json)
     console.begin(f"Reading {source}")  # before the libraries are loaded, which takes a second
     from tuckermix._array_api import is_dask
     from tuckermix._validation import as_floating
@@ -205,7 +205,6 @@ def cluster(
                 replace(data, X=as_floating(data.X)),
                 folder,
                 console=console,
-                as_json=as_json,
                 device=device,
                 unfinished=unfinished,
                 embeddings=_input.embeddings_of(elsewhere, data),
@@ -225,7 +224,6 @@ def fit_and_write(
     folder: Path,
     *,
     console: Console,
-    as_json: bool,
     device: str = "cpu",
     unfinished: Unfinished | None = None,
     embeddings: Any = None,
@@ -271,8 +269,7 @@ def fit_and_write(
         at = _results.computed(final, placed(final, moved, seen))
     if unfinished is not None and earlier is None:  # now nothing in the model is lazy
         unfinished.keep_fitted(model, seconds)
-    run: dict[str, Any] = {"console": console, "as_json": as_json, "seconds": seconds}
-    summary = _results.publish(folder, model, data, at, **run, **about)
+    summary = _results.publish(folder, model, data, at, console=console, seconds=seconds, **about)
     if not summary.converged:
         console.note(f"The solver stopped by {summary.stop_reason} before it converged.")
         return EXIT_NOT_WHOLE

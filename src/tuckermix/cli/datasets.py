@@ -39,23 +39,15 @@ def datasets(
     from tuckermix.summary import sizes_text
 
     found = list_datasets(data) if name is None else [describe(name, data)]
-    head = ("name", "state", "samples", "shape", "classes", "what it is")
-    rows: list[tuple[str, ...]] = [
-        (
-            info.name,
-            info.state,
-            str(info.n_samples),
-            sizes_text(info.sample_shape),
-            str(info.n_classes),
-            info.title,
-        )
-        for info in found
-    ]
+    values = [info.to_dict() for info in found]
+    rows: list[tuple[str, ...]] = [("name", "state", "samples", "shape", "classes", "what it is")]
+    for info in found:
+        sizes = (str(info.n_samples), sizes_text(info.sample_shape), str(info.n_classes))
+        rows.append((info.name, info.state, *sizes, info.title))
     if name is not None:
-        facts = found[0].to_dict() | {"sample_shape": sizes_text(found[0].sample_shape)}
+        facts = values[0] | {"sample_shape": sizes_text(found[0].sample_shape)}
         if found[0].state != "missing":
             del facts["remedy"]  # nothing is wrong
         rows = [(key.replace("_", " "), str(value)) for key, value in facts.items() if value]
-    values = {"datasets": [info.to_dict() for info in found]}
-    Console().result(values, rows, as_json, head if name is None else None)
+    Console(as_json=as_json).result({"datasets": values}, rows)
     return 0

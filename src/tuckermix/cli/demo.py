@@ -35,7 +35,7 @@ def demo(
     out
         Folder for the results.
     """
-    console = Console(quiet)
+    console = Console(quiet, as_json)
     console.begin("Rendering pictures")
     import numpy as np
 
@@ -67,7 +67,6 @@ def demo(
             command=COMMAND,
             kind="colour",
             console=console,
-            as_json=as_json,
         )
         with console.stage("Drawing"), atomic_path(out / PICTURE) as path:
             display = MemberDisplay.from_estimator(model, data.X, n_members=6)

@@ -74,7 +74,7 @@ def predict(
         at, labels = _earlier.label_again(model, data, _input.embeddings_of(elsewhere, data))
         proba = to_numpy(at.proba)
         scores = None if at.scores is None else to_numpy(at.scores)
-    table = (data.names, proba, labels, scores, cluster_names(model))
+        samples = _results.labels_values(data.names, proba, labels, scores, cluster_names(model))
     if as_json:
         values = {
             "schema_version": SCHEMA_VERSION,
@@ -84,11 +84,11 @@ def predict(
             "n_samples": data.n_samples,
             "n_clusters": int(proba.shape[1]),
             **_results.left_out(data),
-            "samples": _results.labels_values(*table),
+            "samples": samples,
         }
         text = json.dumps(values, indent=2) + "\n"
     else:
-        text = _results.labels_text(*table)
+        text = _results.labels_text(samples)
     if out is None:
         sys.stdout.write(text)
     else:
