@@ -16,9 +16,7 @@ def test_sizes(text, value):
     assert sizes(text, "--size") == value
 
 
-@pytest.mark.parametrize(
-    ("text", "value"), [("12", 12), ("12x10", (12, 10)), ("0.95", 0.95)]
-)
+@pytest.mark.parametrize(("text", "value"), [("12", 12), ("12x10", (12, 10)), ("0.95", 0.95)])
 def test_ranks(text, value):
     assert parse_ranks(text, "--ranks") == value
 
