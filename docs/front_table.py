@@ -16,7 +16,7 @@ from statistics import fmean
 from tuckermix_bench import EXPERIMENTS, METHODS, RunRecord
 from tuckermix_bench.places import ON_REQUEST
 from tuckermix_bench.store import read_records
-from tuckermix_bench.summaries import Place, place
+from tuckermix_bench.summaries import Place, place, scores_of
 from tuckermix_bench.tables import cells_of
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -82,6 +82,12 @@ def rivals(columns: Columns) -> Columns:
     return kept
 
 
+def _place(records: list[RunRecord], others: Columns, metric: str) -> Place | None:
+    """Compare the runs of a column with those of others."""
+    theirs = {name: scores_of(runs, metric) for name, runs in others.items()}
+    return place(records, scores_of(records, metric), theirs, metric)
+
+
 def _score(one: Place | None) -> str:
     return "–" if one is None else f"{one.mean:.3f}"
 
@@ -100,7 +106,7 @@ def _seen(records: list[RunRecord]) -> str:
 
 def _pair(columns: Columns, name: str) -> tuple[str, bool]:
     """Return AC and NMI of a column, and whether it is first or tied first in both."""
-    found = [place(columns.get(name, []), rivals(columns), metric) for metric in METRICS]
+    found = [_place(columns.get(name, []), rivals(columns), metric) for metric in METRICS]
     text = " / ".join(map(_score, found))
     return text, all(one is not None and one.verdict in GOOD for one in found)
 
@@ -108,11 +114,11 @@ def _pair(columns: Columns, name: str) -> tuple[str, bool]:
 def _best(columns: Columns) -> tuple[str, str]:
     """Return the rival with the largest mean accuracy, k-means and spectral clustering aside."""
     others = {name: found for name, found in rivals(columns).items() if name not in SHOWN}
-    scored = {name: one for name in others if (one := place(others[name], {}, "AC")) is not None}
+    scored = {name: one for name in others if (one := _place(others[name], {}, "AC")) is not None}
     if not scored:
         return "", "–"
     name = max(scored, key=lambda name: scored[name].mean)
-    return name, " / ".join(_score(place(others[name], {}, metric)) for metric in METRICS)
+    return name, " / ".join(_score(_place(others[name], {}, metric)) for metric in METRICS)
 
 
 def table(rows: dict[tuple[str, str], Columns]) -> list[str]:
@@ -121,7 +127,7 @@ def table(rows: dict[tuple[str, str], Columns]) -> list[str]:
     lines = [f"| {' | '.join(head)} |", "|" + "---|" * len(head)]
     for title, name, row in FRONT:
         columns = rows.get((name, row), {})
-        ours = place(columns.get(OURS, []), {}, "AC")
+        ours = _place(columns.get(OURS, []), {}, "AC")
         if ours is None:
             continue
         rival, score = _best(columns)
@@ -131,7 +137,7 @@ def table(rows: dict[tuple[str, str], Columns]) -> list[str]:
         for column in (OURS, AUTO):
             text, good = _pair(columns, column)
             cells.append(f"**{text}**" if good else text)
-        chosen = place(columns.get(AUTO, []), {}, "AC")
+        chosen = _place(columns.get(AUTO, []), {}, "AC")
         cells.append(f"{_seconds(ours)} / {_seconds(chosen)}")
         lines.append(f"| {' | '.join(cells)} |")
     return lines
@@ -145,7 +151,7 @@ def _standings(rows: dict[tuple[str, str], Columns], name: str) -> list[Place]:
         if experiment in ON_REQUEST or experiment not in EXPERIMENTS:
             continue
         for metric in METRICS:
-            one = place(columns.get(name, []), rivals(columns), metric)
+            one = _place(columns.get(name, []), rivals(columns), metric)
             if one is not None and one.columns > 1:
                 found.append(one)
     return found
@@ -165,7 +171,7 @@ def losses(places: list[Place], rows: dict[tuple[str, str], Columns]) -> list[st
         if one.verdict == "behind":
             columns = rows[one.table, one.row]
             # The largest mean of all may be no winner, where it hangs on a few draws.
-            found = [place(columns[name], {}, one.metric) for name in one.winners]
+            found = [_place(columns[name], {}, one.metric) for name in one.winners]
             best = max((other for other in found if other), key=lambda other: other.mean)
             more = len(one.winners) - 1
             others = f" and {more} more" if more else ""
