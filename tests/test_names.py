@@ -1,4 +1,3 @@
-import inspect
 import subprocess
 import sys
 
@@ -45,14 +44,13 @@ def test_tables_have_no_further_words_and_names_cost_nothing():
 
 def test_the_command_line_has_the_defaults_of_the_estimator():
     pytest.importorskip("typer")
-    from tuckermix.cli.cluster import cluster
+    from tuckermix.cli.cluster import Model
 
-    defaults = TuckerClustering().get_params()
-    words = {"n_clusters", "missing"}  # chosen; "none" for None
-    shared = (defaults.keys() & inspect.signature(cluster).parameters.keys()) - words
+    defaults, options = TuckerClustering().get_params(), Model.usual()
+    shared = (defaults.keys() & options.keys()) - {"missing"}  # "none" for None
     assert len(shared) > 8
     for name in shared:
-        assert inspect.signature(cluster).parameters[name].default == defaults[name], name
+        assert options[name] == defaults[name], name
 
 
 @pytest.mark.parametrize("scale", _names.SCALES)

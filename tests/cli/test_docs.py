@@ -17,8 +17,8 @@ PAGE = Path(__file__).resolve().parents[2] / "docs" / "cli.rst"
 
 def commands():
     shown = re.findall(r"^   \$ tuckermix (.*)$", PAGE.read_text(), re.MULTILINE)
-    for examples in (cluster.EXAMPLES, predict.EXAMPLES):
-        shown += re.findall(r"^  tuckermix (.*)$", examples, re.MULTILINE)
+    for command in (cluster.cluster, predict.predict):
+        shown += re.findall(r"^    tuckermix (.*)$", command.__doc__, re.MULTILINE)
     return list(dict.fromkeys(shown))
 
 

@@ -25,13 +25,6 @@ if TYPE_CHECKING:
 MOST_NAMED = 3
 """The most columns ahead, and kinds of failures, that are named; CSV and records have all."""
 
-EXAMPLES = """\b
-Examples:
-  tuckermix bench --n-samples 200 -k 3
-  tuckermix bench --method mymethod:cluster --quick
-  tuckermix bench --method mymethod:MyClustering --rows table5 --runs 5 --csv places.csv
-"""
-
 _method, _tables = options.within("A method of your own"), options.within("Running the tables")
 
 
@@ -102,10 +95,9 @@ class Own(options.Group):
 
 def add_to(program: typer.Typer) -> None:
     """Add the command to the program `tuckermix`."""
-    program.command(cls=options.GroupedCommand, epilog=EXAMPLES)(bench)
+    options.add(program, bench)
 
 
-@options.grouped
 def bench(
     n_samples: Annotated[int, typer.Option(min=10)] = 1000,
     n_clusters: Annotated[int, typer.Option("--n-clusters", "-k", min=2)] = 10,
@@ -130,6 +122,12 @@ def bench(
         Samples of 32 × 32.
     n_clusters
         Clusters.
+
+    Examples
+    --------
+    tuckermix bench --n-samples 200 -k 3
+    tuckermix bench --method mymethod:cluster --quick
+    tuckermix bench --method mymethod:MyClustering --rows table5 --runs 5 --csv places.csv
     """
     if own["view"] not in VIEWS:
         raise UsageError(f"--as must be one of {', '.join(VIEWS)}. Got {own['view']!r}.")

@@ -31,7 +31,7 @@ SECONDS_BETWEEN_LINES = 5.0
 
 def add_to(program: typer.Typer) -> None:
     """Add the command to the program `tuckermix`."""
-    program.command(cls=options.GroupedCommand)(reproduce)
+    options.add(program, reproduce)
 
 
 def show_progress(quiet: bool = False) -> Callable[[Progress], None]:
@@ -76,7 +76,6 @@ def split_methods(value: str | None) -> list[str] | None:
     return None if value is None else [name.strip() for name in value.split(",") if name.strip()]
 
 
-@options.grouped
 def reproduce(
     targets: Annotated[
         list[str],

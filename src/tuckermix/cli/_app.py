@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import sys
-from functools import partial
+from collections.abc import Callable
 from importlib.metadata import EntryPoint, entry_points
 from typing import Annotated, Any
 
@@ -25,7 +25,7 @@ from tuckermix.cli._console import (
     say,
     visible,
 )
-from tuckermix.cli._options import GroupedCommand
+from tuckermix.cli._options import add
 
 NOT_THERE = (errno.ENOENT, errno.EISDIR, errno.ENOTDIR)
 NOT_ALLOWED = (errno.EACCES, errno.EPERM, errno.EROFS)
@@ -68,6 +68,18 @@ ABOUT = (
     "unreadable input, 3 done in part, 130 interrupted."
 )
 
+COMMANDS: dict[str, Callable[..., int]] = {
+    "demo": demo.demo,
+    "cluster": cluster.cluster,
+    "predict": predict.predict,
+    "apply": apply.apply,
+    "update": apply.update,
+    "export": export.export,
+    "open": opening.open_report,
+    "datasets": datasets.datasets,
+}
+"""The commands of this distribution."""
+
 PLUGINS = "tuckermix.commands"
 """The group of entry points by which other distributions add commands."""
 
@@ -104,19 +116,11 @@ def build(wanted: str | None = "") -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback(help=ABOUT)(_callback)
-    command = partial(app.command, cls=GroupedCommand)
-    command()(demo.demo)
-    command(epilog=cluster.EXAMPLES)(cluster.cluster)
-    command(epilog=predict.EXAMPLES)(predict.predict)
-    command(epilog=apply.EXAMPLES)(apply.apply)
-    command()(apply.update)
-    command()(export.export)
-    command("open")(opening.open_report)
-    command()(datasets.datasets)
-    own = {one.name or one.callback.__name__ for one in app.registered_commands if one.callback}
-    if wanted in own:
+    for name, command in COMMANDS.items():
+        add(app, command, name)
+    if wanted in COMMANDS:
         return app
-    found = {name: entry for name, entry in plugins().items() if name not in own}
+    found = {name: entry for name, entry in plugins().items() if name not in COMMANDS}
     for name in dict.fromkeys((*FROM_BENCH, *found)):
         if name in found and wanted in (None, name):
             found[name].load()(app)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import re
+import textwrap
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from copy import copy
@@ -94,10 +95,20 @@ def described(owner: Any) -> dict[str, tuple[str, str]]:
     return {name: (word, " ".join(text.split())) for name, word, text in found}
 
 
-def grouped(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Make a command of a function whose docstring describes its arguments and options.
+def add(program: typer.Typer, command: Callable[..., Any], called: str | None = None) -> None:
+    """Add a function to the program as a command.
 
-    Where it has a parameter for a `Group`, it takes the options of that.
+    Its docstring describes its arguments and options, and its examples end the help. Where it has a
+    parameter for a `Group`, it takes the options of that.
+
+    Parameters
+    ----------
+    program : typer.Typer
+        The program.
+    command : callable
+        The function, which returns an exit code.
+    called : str, default=None
+        What the command is called; None means the name of the function.
     """
     parameters: list[inspect.Parameter] = []
     groups: dict[str, type[Group]] = {}
@@ -129,17 +140,17 @@ def grouped(command: Callable[..., Any]) -> Callable[..., Any]:
             default = getattr(group, name, None)
             declare(parameter.replace(name=name, annotation=hints[name], default=default), group)
 
-    @functools.wraps(command)
     def call(**given: Any) -> Any:
         for name, group in groups.items():
             given[name] = group({one: given.pop(one) for one in group.__annotations__})
         return command(**given)
 
-    del call.__wrapped__  # typer would read the types of its parameters from there, again
     call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     call.__annotations__ = {one.name: one.annotation for one in parameters}
-    call.__doc__ = (inspect.getdoc(command) or "").partition("\nParameters\n---")[0]
-    return call
+    about, _, rest = (inspect.getdoc(command) or "").partition("\nParameters\n---")
+    examples = rest.partition("\nExamples\n--------\n")[2]
+    epilog = f"\b\nExamples:\n{textwrap.indent(examples, '  ')}" if examples else None
+    program.command(called or command.__name__, cls=GroupedCommand, help=about, epilog=epilog)(call)
 
 
 def parse_channels(text: str, option: str) -> tuple[int | str, ...]:
@@ -275,7 +286,7 @@ def plain(record: tuple[str, str]) -> tuple[str, str]:
     return name, BOUND.sub("", text).replace("  [required]", "").replace("  []", "")
 
 
-class Grouped:
+class GroupedCommand(TyperCommand):
     """Help with a section for each group of options, in plain words.
 
     Typer draws groups as boxes, which take a third of the screen.
@@ -283,13 +294,13 @@ class Grouped:
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         """Return the words of the usage line, arguments without decoration."""
-        pieces: list[str] = super().collect_usage_pieces(ctx)  # type: ignore[misc]
+        pieces = super().collect_usage_pieces(ctx)
         return [piece.replace("{", "").replace("}", "") for piece in pieces]
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write the arguments and options by their groups, in the order of their declaration."""
         groups: dict[str, list[tuple[str, str]]] = {}
-        for parameter in self.get_params(ctx):  # type: ignore[attr-defined]
+        for parameter in self.get_params(ctx):
             record = parameter.get_help_record(ctx)
             usual = "Arguments" if parameter.param_type_name == "argument" else "Options"
             if record is not None:
@@ -298,7 +309,3 @@ class Grouped:
         for group, records in groups.items():
             with formatter.section(group):
                 formatter.write_dl(records)
-
-
-class GroupedCommand(Grouped, TyperCommand):
-    """A command with grouped help."""

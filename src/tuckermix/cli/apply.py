@@ -11,13 +11,6 @@ import typer
 from tuckermix.cli import _options as options
 from tuckermix.cli._console import Console, UsageError
 
-EXAMPLES = """\b
-Examples:
-  tuckermix apply photos-clusters edits.json
-  tuckermix apply photos-clusters edits.json -o photos-named
-  tuckermix predict photos-named new-photos/
-"""
-
 Result = Annotated[
     Path,
     typer.Argument(
@@ -26,7 +19,6 @@ Result = Annotated[
 ]
 
 
-@options.grouped
 def apply(
     result: Result,
     edits: Annotated[Path, options.ARGUMENT],
@@ -49,6 +41,12 @@ def apply(
         The file that 'Save edits' in the report wrote.
     out
         Folder for the new results; else RESULT-edited.
+
+    Examples
+    --------
+    tuckermix apply photos-clusters edits.json
+    tuckermix apply photos-clusters edits.json -o photos-named
+    tuckermix predict photos-named new-photos/
     """
     console = Console(quiet, as_json)
     console.begin(f"Reading {result}")
@@ -64,7 +62,6 @@ def apply(
     return _earlier.revise(earlier, out, "Correcting", change, **run)
 
 
-@options.grouped
 def update(
     result: Result,
     folder: Annotated[Path, options.ARGUMENT],

@@ -21,14 +21,6 @@ if TYPE_CHECKING:
     from tuckermix.cli._unfinished import Unfinished
     from tuckermix.datasets import Dataset
 
-EXAMPLES = """\b
-Examples:
-  tuckermix cluster photos/
-  tuckermix cluster photos/ -k 10 --size 64 -o ten-kinds
-  tuckermix cluster faces.mat -k 4 --sample-shape 16x16 --truth gnd -o faces
-  tuckermix cluster scans.h5 -k 3 --key volumes -o scans --json --quiet
-"""
-
 models, computes = options.within("The model"), options.within("Computing")
 """Options of the model and of the machine."""
 
@@ -79,7 +71,6 @@ class Model(options.Group):
     tol: Annotated[float, models(min=0.0)] = 1e-6
 
 
-@options.grouped
 def cluster(
     source: options.Input,
     n_clusters: Annotated[int | None, typer.Option("--n-clusters", "-k", min=1)] = None,
@@ -145,6 +136,13 @@ def cluster(
         Heading of the report.
     kind
         How the report draws a sample:
+
+    Examples
+    --------
+    tuckermix cluster photos/
+    tuckermix cluster photos/ -k 10 --size 64 -o ten-kinds
+    tuckermix cluster faces.mat -k 4 --sample-shape 16x16 --truth gnd -o faces
+    tuckermix cluster scans.h5 -k 3 --key volumes -o scans --json --quiet
     """  # noqa: D301 - typer keeps the lines behind \b apart
     console = Console(quiet, as_json)
     console.begin(f"Reading {source}")  # before the libraries are loaded, which takes a second

@@ -18,7 +18,6 @@ def _known(incomplete: str) -> list[str]:
     return [info.name for info in list_datasets() if info.name.startswith(incomplete)]
 
 
-@options.grouped
 def datasets(
     name: Annotated[str | None, typer.Argument(autocompletion=_known, show_default=False)] = None,
     data: Path | None = None,

@@ -17,7 +17,6 @@ SEED, PICTURES = 0, 30  # of each object
 DOTS_PER_INCH = 150
 
 
-@options.grouped
 def demo(
     out: Annotated[Path, typer.Option("--out", "-o")] = Path("tuckermix-demo"),
     force: options.Force = False,

@@ -37,7 +37,6 @@ RESERVED = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.IGNORECASE)
 """Names that Windows keeps for devices."""
 
 
-@options.grouped
 def export(
     result: Result,
     folder: Annotated[Path, options.ARGUMENT],

@@ -29,7 +29,6 @@ ASKED = re.compile(r"/([\w-]+)/(?:p/(\d{1,9})/(\d{2,4}))?")
 MOST_SIDE = 2048
 
 
-@options.grouped
 def open_report(
     result: Result,
     browser: Annotated[bool, typer.Option("--browser/--no-browser")] = True,

@@ -11,18 +11,10 @@ from tuckermix._version import __version__
 from tuckermix.cli import _options as options
 from tuckermix.cli._console import Console, UsageError
 
-EXAMPLES = """\b
-Examples:
-  tuckermix predict photos-clusters new-photos/
-  tuckermix predict photos-clusters/model.tuckermix new-photos/ -o new-labels.csv
-  tuckermix predict photos-clusters/model.tuckermix new-photos/ --json
-"""
-
 SCHEMA_VERSION = 1
 """Of what --json writes."""
 
 
-@options.grouped
 def predict(
     model_path: Annotated[Path, options.ARGUMENT],
     source: options.Input,
@@ -46,6 +38,12 @@ def predict(
         A model.tuckermix that 'cluster' wrote, or its folder.
     out
         File for the labels; else stdout.
+
+    Examples
+    --------
+    tuckermix predict photos-clusters new-photos/
+    tuckermix predict photos-clusters/model.tuckermix new-photos/ -o new-labels.csv
+    tuckermix predict photos-clusters/model.tuckermix new-photos/ --json
     """
     console = Console(quiet)
     if out is not None and out.exists() and not force:
