@@ -125,7 +125,7 @@ def bench_least_squares(quick: bool, repeats: int) -> list[dict[str, Any]]:
         n_components = SETS[name][0]
         W, H = random_start(X, n_components, np.random.default_rng(0))
         result = alternating_nmf(X, W, H, max_iter=5)
-        components = result.H
+        components = result.fitted["components_"]
         gram, cross = components @ components.T, X @ components.T
         # The peer gets the samples once, as it is used column by column, and once the small square
         # problem with the same solution, which is the best that can be done with it.
@@ -147,7 +147,7 @@ def bench_least_squares(quick: bool, repeats: int) -> list[dict[str, Any]]:
             return solve_components(X, components)
 
         def warm(
-            gram: np.ndarray = gram, cross: np.ndarray = cross, W: np.ndarray = result.W
+            gram: np.ndarray = gram, cross: np.ndarray = cross, W: np.ndarray = result.memberships
         ) -> np.ndarray:
             return nonnegative_least_squares(gram, cross, start=W)
 

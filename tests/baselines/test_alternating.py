@@ -33,8 +33,8 @@ def test_one_iteration_is_two_exact_least_squares(seed):
     result = alternating_nmf(X, W, H, max_iter=1)
     right = rows_by_scipy(X.T, W.T).T
     right /= np.linalg.norm(right, axis=1, keepdims=True)
-    np.testing.assert_allclose(result.H, right, atol=1e-10)
-    np.testing.assert_allclose(result.W, rows_by_scipy(X, right), atol=1e-10)
+    np.testing.assert_allclose(result.fitted["components_"], right, atol=1e-10)
+    np.testing.assert_allclose(result.memberships, rows_by_scipy(X, right), atol=1e-10)
 
 
 def test_cost_never_rises(seed):
@@ -43,15 +43,18 @@ def test_cost_never_rises(seed):
     costs = [step.cost for step in result.history]
     assert len(costs) == 201
     assert all(after <= before + 1e-12 * costs[0] for before, after in pairwise(costs))
-    assert costs[-1] == pytest.approx(0.5 * np.sum((X - result.W @ result.H) ** 2))
+    assert costs[-1] == pytest.approx(
+        0.5 * np.sum((X - result.memberships @ result.fitted["components_"]) ** 2)
+    )
 
 
 def test_ends_at_a_stationary_point(seed):
     X, W, H = problem(seed)
     result = alternating_nmf(X, W, H, max_iter=1000, tol=1e-10)
-    residual = result.W @ result.H - X
+    residual = result.memberships @ result.fitted["components_"] - X
     norm = projected_gradient_norm(
-        (result.W, residual @ result.H.T), (result.H, result.W.T @ residual)
+        (result.memberships, residual @ result.fitted["components_"].T),
+        (result.fitted["components_"], result.memberships.T @ residual),
     )
     assert norm < 1e-3 * np.linalg.norm(X)
 
@@ -61,8 +64,10 @@ def test_truncated_step_is_that_of_the_toolbox(seed):
     result = truncated_nmf(X, W, H, max_iter=1)
     right = np.maximum(np.linalg.pinv(W) @ X, 0)
     right /= right.sum(axis=1, keepdims=True)
-    np.testing.assert_allclose(result.H, right, atol=1e-10)
-    np.testing.assert_allclose(result.W, np.maximum(X @ np.linalg.pinv(right), 0), atol=1e-10)
+    np.testing.assert_allclose(result.fitted["components_"], right, atol=1e-10)
+    np.testing.assert_allclose(
+        result.memberships, np.maximum(X @ np.linalg.pinv(right), 0), atol=1e-10
+    )
 
 
 @pytest.mark.parametrize("name", ["truncated", "obs"])
@@ -71,7 +76,9 @@ def test_the_best_pair_is_returned(seed, name):
     result = VARIANTS[name](X, W, H, max_iter=60, tol=0)
     costs = [step.cost for step in result.history]
     assert costs[-1] == min(costs[1:])
-    assert costs[-1] == pytest.approx(0.5 * np.sum((X - result.W @ result.H) ** 2))
+    assert costs[-1] == pytest.approx(
+        0.5 * np.sum((X - result.memberships @ result.fitted["components_"]) ** 2)
+    )
     assert result.n_iter == 60
 
 
@@ -109,8 +116,8 @@ def test_dead_components_are_revived(seed, name):
     W[:, 1] = 0
     H[1] = 0
     result = VARIANTS[name](X, W, H, max_iter=30, tol=0)
-    assert np.all(np.any(result.H > 0, axis=1))
-    assert np.all(np.any(result.W > 0, axis=0))
+    assert np.all(np.any(result.fitted["components_"] > 0, axis=1))
+    assert np.all(np.any(result.memberships > 0, axis=0))
 
 
 def test_exact_data_are_fitted_exactly():

@@ -127,17 +127,12 @@ def test_nearest_center(scale):
     np.testing.assert_array_equal(nearest_center(scale * rows, scale * centers), expected)
 
 
-def run_run(cost, reason=StopReason.TOLERANCE):
-    return Run(np.eye(3), cost, 4, reason, [])
-
-
 def test_the_better_run_is_kept():
-    assert run_run(1.0).beats(None)
-    assert run_run(1.0).beats(run_run(2.0))
-    assert not run_run(2.0).beats(run_run(1.0))
-    assert not run_run(1.0, StopReason.FAILED).beats(run_run(2.0))
-    assert run_run(2.0).beats(run_run(1.0, StopReason.FAILED))
-    assert run_run(1.0, StopReason.FAILED).beats(run_run(2.0, StopReason.FAILED))
+    def run(cost, reason=StopReason.TOLERANCE):
+        return Run(np.eye(3), cost, 4, reason, []).order
+
+    assert run(1.0) < run(2.0)
+    assert run(2.0) < run(1.0, StopReason.FAILED) < run(2.0, StopReason.FAILED)
 
 
 def test_trace_of_zero_data():

@@ -118,7 +118,11 @@ def test_modes_climb_the_posterior(seed):
 def test_icm_ends_at_a_mode(seed):
     X, W, H = problem(seed)
     result = conditional_modes(X, W, H, **PRIOR, max_iter=5000, tol=1e-12)
-    W, H, variance = result.W, result.H, result.noise_variance
+    W, H, variance = (
+        result.memberships,
+        result.fitted["components_"],
+        result.fitted["noise_variance_"],
+    )
     best = log_posterior(X, W, H, variance, **PRIOR)
     # Stationary in the factors ...
     residual = (W @ H - X) / variance

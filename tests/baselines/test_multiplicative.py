@@ -39,8 +39,8 @@ def test_iterates_are_those_of_scikit_learn(seed, max_iter, sparse):
     X, W, H = problem(seed, sparse=sparse)
     result = multiplicative_nmf(X, W, H, max_iter=max_iter, tol=0)
     left, right, _ = scikit_learn(X, W, H, max_iter)
-    np.testing.assert_allclose(result.W, left, rtol=1e-9, atol=1e-12)
-    np.testing.assert_allclose(result.H, right, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(result.memberships, left, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(result.fitted["components_"], right, rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("tol", [1e-2, 1e-3, 1e-4])
@@ -62,7 +62,9 @@ def test_cost_never_rises_and_is_that_of_the_factors(seed):
     assert len(costs) == 201
     assert all(after <= before * (1 + 1e-12) for before, after in pairwise(costs))
     assert costs[0] == pytest.approx(0.5 * np.sum((X - W @ H) ** 2))
-    assert costs[-1] == pytest.approx(0.5 * np.sum((X - result.W @ result.H) ** 2))
+    assert costs[-1] == pytest.approx(
+        0.5 * np.sum((X - result.memberships @ result.fitted["components_"]) ** 2)
+    )
 
 
 def test_start_is_not_changed_and_zeros_stay_zero(seed):
@@ -73,9 +75,9 @@ def test_start_is_not_changed_and_zeros_stay_zero(seed):
     result = multiplicative_nmf(X, W, H, max_iter=20, tol=0)
     np.testing.assert_array_equal(W, W_before)
     np.testing.assert_array_equal(H, H_before)
-    assert result.W[3, 1] == result.H[2, 4] == 0
-    assert np.all(result.H[0] == 0)
-    assert np.all(np.isfinite(result.W))
+    assert result.memberships[3, 1] == result.fitted["components_"][2, 4] == 0
+    assert np.all(result.fitted["components_"][0] == 0)
+    assert np.all(np.isfinite(result.memberships))
 
 
 def test_exact_start_stops_at_once():

@@ -128,9 +128,10 @@ def test_stops_by_the_projected_gradient(seed, tol):
     start = W @ H - X
     first = np.sqrt(np.sum((start @ H.T) ** 2) + np.sum((W.T @ start) ** 2))
     result = projected_gradient_nmf(X, W, H, tol=tol, max_iter=5000)
-    residual = result.W @ result.H - X
+    residual = result.memberships @ result.fitted["components_"] - X
     norm = projected_gradient_norm(
-        (result.W, residual @ result.H.T), (result.H, result.W.T @ residual)
+        (result.memberships, residual @ result.fitted["components_"].T),
+        (result.fitted["components_"], result.memberships.T @ residual),
     )
     assert result.stop_reason is StopReason.GRADIENT
     assert norm < tol * first
@@ -145,7 +146,9 @@ def test_cost_never_rises_and_is_that_of_the_factors(seed):
     result = projected_gradient_nmf(X, W, H, max_iter=50, tol=0)
     costs = [step.cost for step in result.history]
     assert all(after <= before + 1e-12 * costs[0] for before, after in pairwise(costs))
-    assert costs[-1] == pytest.approx(0.5 * np.sum((X - result.W @ result.H) ** 2))
+    assert costs[-1] == pytest.approx(
+        0.5 * np.sum((X - result.memberships @ result.fitted["components_"]) ** 2)
+    )
 
 
 def test_zero_data_stop_at_once():

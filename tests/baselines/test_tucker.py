@@ -21,7 +21,6 @@ from tuckermix.baselines.tucker import (
     keep_largest,
     refine_exactly,
     solve_nonnegative_tucker,
-    start_tucker,
 )
 from tuckermix.datasets import make_tensor_clusters
 from tuckermix.decomposition import alternating
@@ -30,30 +29,34 @@ from tuckermix.metrics import clustering_accuracy
 from tuckermix.numerics.tensor import multi_mode_dot, tucker_to_tensor, unfold
 
 
+def start_tucker(X, ranks):
+    return ASIT(ranks=ranks)._prepare(X)
+
+
 def test_factors_are_the_leading_singular_vectors(seed):
     X = make_tensor_clusters(30, (6, 5, 4), 3, random_state=seed).X
-    start = start_tucker(X, (3, 2, 1), "PCAB")
-    assert start.ranks == (3, 2, 1)
-    for mode, factor in enumerate(start.factors, start=1):
+    _, ranks, factors = start_tucker(X, (3, 2, 1))
+    assert ranks == (3, 2, 1)
+    for mode, factor in enumerate(factors, start=1):
         left = np.linalg.svd(unfold(X, mode), full_matrices=False)[0][:, : factor.shape[1]]
         np.testing.assert_allclose(factor @ factor.T, left @ left.T, atol=1e-8)
 
 
 def test_default_ranks_find_the_planted_subspace():
     X = make_tensor_clusters(100, (9, 8), 4, ranks=(3, 4), noise=0.01, random_state=0).X
-    assert start_tucker(X, None, "PCAB").ranks == (3, 4)
+    assert start_tucker(X, None)[1] == (3, 4)
 
 
 def test_source_brings_the_data_to_ordinary_size():
     X = 1e-150 * np.random.default_rng(0).random((10, 4, 3))
-    source = start_tucker(X, 2, "PCAB").source
+    source = start_tucker(X, 2)[0]
     assert 1.0 < source.squared_norm < 1e3
     np.testing.assert_allclose(source.squared_norm, np.sum((X * source.scale) ** 2))
 
 
 def test_owner_is_named():
     with pytest.raises(ValueError, match="The 'ranks' parameter of PCAB must be"):
-        start_tucker(np.ones((4, 3)), -1, "PCAB")
+        PCAB(2, ranks=-1).fit(np.ones((4, 3)))
 
 
 def _noise(seed, shape=(7, 6), n_samples=40):
@@ -188,11 +191,11 @@ def _noise_pcab(seed, shape=(7, 6), n_samples=50):
 
 
 def _solve(X, ranks, n_components, seed, **options):
-    start = start_tucker(X, ranks, "PCAB")
+    source, _, factors = start_tucker(X, ranks)
     U = np.random.default_rng(seed).random((len(X), n_components))
     energies = np.sum(X.reshape(len(X), -1) ** 2, axis=1)
     options = {"max_iter": 100, "tol": 1e-9} | options
-    return solve_nonnegative_tucker(start.source, start.factors, U, energies, **options)
+    return solve_nonnegative_tucker(source, factors, U, energies, **options)
 
 
 @pytest.mark.parametrize("shape", [(12,), (7, 6), (5, 4, 3)])
@@ -263,11 +266,11 @@ def test_row_sums_added_back_never_beat_the_model(shape):
 
 def test_dead_components_are_revived(seed):
     X = _noise_pcab(seed)
-    start = start_tucker(X, 3, "PCAB")
+    source, _, factors = start_tucker(X, 3)
     U = np.random.default_rng(seed).random((50, 4))
     U[:, 2] = 0.0
     energies = np.sum(X.reshape(50, -1) ** 2, axis=1)
-    run = solve_nonnegative_tucker(start.source, start.factors, U, energies, max_iter=50, tol=0.0)
+    run = solve_nonnegative_tucker(source, factors, U, energies, max_iter=50, tol=0.0)
     assert run.memberships.any(axis=0).all()
     costs = np.array([step.cost for step in run.history])
     assert np.all(np.diff(costs) <= 1e-12 * costs[0])

@@ -6,7 +6,8 @@ import time
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from operator import attrgetter
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -79,16 +80,19 @@ class Run(Record):
     stop_reason: StopReason
     history: list[Any]
     fitted: dict[str, Any] = field(default_factory=dict)
-    measure: str = "relative change of the cost"
+    measure: str = "relative change of the error"
     residual: float = float("nan")
     failure: str = ""
 
-    def beats(self, other: Run | None) -> bool:
-        """Tell whether this run is to be kept rather than `other`."""
-        if other is None:
-            return True
-        failed, other_failed = (r.stop_reason is StopReason.FAILED for r in (self, other))
-        return self.cost < other.cost if failed == other_failed else other_failed
+    def in_units(self, scale: float) -> Run:
+        """Return the run on the data that were divided by `scale`, with costs of these data."""
+        history = [replace(step, cost=step.cost * scale * scale) for step in self.history]
+        return replace(self, cost=history[-1].cost, history=history)
+
+    @property
+    def order(self) -> tuple[bool, float]:
+        """The key by which the best run is the least: failure first, then cost."""
+        return self.stop_reason is StopReason.FAILED, self.cost
 
 
 class Trace:
@@ -130,6 +134,12 @@ class Trace:
         elapsed = time.perf_counter() - self._begin
         self.records.append(self._step(len(self.records), cost, error, elapsed, **further))
         return error
+
+    def run(self, memberships: np.ndarray, stop_reason: StopReason, **facts: Any) -> Run:
+        """Return the run whose records these are, with further facts of `Run`."""
+        usual = {"cost": self.records[-1].cost, "n_iter": len(self.records) - 1}
+        facts = usual | {"stop_reason": stop_reason, "history": self.records} | facts
+        return Run(memberships, **facts)
 
 
 def relative_change(records: list[Step]) -> float:
@@ -318,30 +328,21 @@ class BaselineClustering(ClusterMixin, BaseEstimator):
         self._check_parameters(host)
         rng = check_random_state(self.random_state)
         data = self._prepare(host)
-        best: Run | None = None
         # One generator for each start: a start does not depend on how much the last one drew.
-        for seed in rng.integers(2**63, size=(self._n_starts, 2)):
-            run = self._run(data, np.random.default_rng(seed))
-            if run.beats(best):
-                best = run
-        assert best is not None
+        seeds = rng.integers(2**63, size=(self._n_starts, 2))
+        runs = (self._run(data, np.random.default_rng(seed)) for seed in seeds)
+        best = min(runs, key=attrgetter("order"))
         self._finish(host, best)
         labels = self._label(host, best, rng)
-        self._store(best, labels, X)
-        self._warn(best)
+        for name, value in best.fitted.items():
+            setattr(self, name, follow(value, X))
+        self.labels_, self.memberships_ = follow(labels, X), follow(best.memberships, X)
+        self.cost_, self.history_ = best.cost, best.history
+        self.n_iter_ = max(1, best.n_iter)
+        self.stop_reason_, self.failure_ = best.stop_reason, best.failure
+        if complaint := self._complaint(best):
+            warnings.warn(f"{type(self).__name__} {complaint}", ConvergenceWarning, stacklevel=2)
         return self
-
-    def _store(self, run: Run, labels: np.ndarray, like: Array) -> None:
-        """Set the fitted attributes, on the library, device and floating type of `like`."""
-        self.labels_ = follow(labels, like)
-        self.memberships_ = follow(run.memberships, like)
-        for name, value in run.fitted.items():
-            setattr(self, name, follow(value, like))
-        self.cost_ = run.cost
-        self.history_ = run.history
-        self.n_iter_ = max(1, run.n_iter)
-        self.stop_reason_ = run.stop_reason
-        self.failure_ = run.failure
 
     def _check_state(self) -> None:
         """Raise where fitted attributes, which a file may have made up, do not fit together."""
@@ -359,13 +360,8 @@ class BaselineClustering(ClusterMixin, BaseEstimator):
             found = self.predict(np.ones((1, *self.sample_shape_), dtype=self.memberships_.dtype))
             check_stored(found, "what it predicts", (1,), kind="i")
 
-    def _warn(self, run: Run) -> None:
-        """Say that the best run failed or stopped early, and how far off it was."""
-        text = self._complaint(run)
-        if text:
-            warnings.warn(f"{type(self).__name__} {text}", ConvergenceWarning, stacklevel=3)
-
     def _complaint(self, run: Run) -> str:
+        """Say that the best run failed or stopped early, and how far off it was."""
         if run.stop_reason is StopReason.FAILED:
             return f"failed: {run.failure} Its labels mean nothing."
         return ""
@@ -484,10 +480,7 @@ class ComponentClustering(
     _rules: ClassVar[Rules] = {"assign_labels": one_of(LABEL_RULES)}
 
     def _finish(self, X: np.ndarray, run: Run) -> None:
-        components = run.fitted["components_"]
-        run.memberships = solve_components(
-            X.reshape(X.shape[0], -1), components.reshape(components.shape[0], -1)
-        )
+        run.memberships = solve_components(X, run.fitted["components_"])
 
     def _label(self, X: np.ndarray, run: Run, rng: np.random.Generator) -> np.ndarray:
         labels = super()._label(X, run, rng)
@@ -512,9 +505,7 @@ class ComponentClustering(
         return follow(self._weights(to_numpy(X)), X)
 
     def _weights(self, X: np.ndarray) -> np.ndarray:
-        components = to_numpy(self.components_)
-        flat = X.reshape(X.shape[0], -1)
-        return solve_components(flat, components.reshape(components.shape[0], -1))
+        return solve_components(X, to_numpy(self.components_))
 
     def fit_transform(self, X: Array, y: None = None) -> Array:
         """Fit the model and return the memberships of the samples.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -14,12 +14,7 @@ from tuckermix._estimators import declare
 from tuckermix._records import StopReason
 from tuckermix._validation import Rules, check_real, one_of, share
 from tuckermix.baselines._base import Run, Trace
-from tuckermix.baselines.nmf import (
-    Factorization,
-    NonnegativeFactorization,
-    iterate,
-    normalize_components,
-)
+from tuckermix.baselines.nmf import NonnegativeFactorization, iterate, normalize_components
 from tuckermix.baselines.nonnegative import least_squares_cost
 
 METHODS = ("gibbs", "icm", "multinomial")
@@ -212,7 +207,7 @@ def conditional_modes(
     scale: float = 0.0,
     max_iter: int = 1000,
     tol: float = 1e-6,
-) -> Factorization:
+) -> Run:
     r"""Climb to a mode of the posterior by iterated conditional modes.
 
     .. math:: W_n \leftarrow \max\Bigl(0,
@@ -233,7 +228,7 @@ def conditional_modes(
 
     Returns
     -------
-    result : Factorization
+    result : Run
         The factors and the records of the run.
     """
     modes = gibbs_samples(X, W, H, None, rate=rate, shape=shape, scale=scale)
@@ -244,8 +239,9 @@ def conditional_modes(
         W, H, variance, cost = next(modes)
         return W, H, cost
 
-    found = iterate(sweep, X, W, H, max_iter=max_iter, tol=tol)
-    return replace(found, noise_variance=variance)
+    run = iterate(sweep, X, W, H, max_iter=max_iter, tol=tol)
+    run.fitted["noise_variance_"] = variance
+    return run
 
 
 def multinomial_em(
@@ -422,7 +418,7 @@ class BayesianNMF(NonnegativeFactorization):
 
     def _factorize(
         self, X: np.ndarray, W: np.ndarray, H: np.ndarray, rng: np.random.Generator
-    ) -> Factorization:
+    ) -> Run:
         prior = {"rate": self.rate, "shape": self.noise_shape, "scale": self.noise_scale}
         if self.method == "icm":
             return conditional_modes(X, W, H, max_iter=self.max_iter, tol=self.tol, **prior)
@@ -434,7 +430,7 @@ class BayesianNMF(NonnegativeFactorization):
             states = multinomial_em(X, W, H)
             for W, H in itertools.islice(states, self.max_iter):
                 trace.add(least_squares_cost(squared_norm, weight * W, X @ H.T, H @ H.T))
-            return Factorization(weight * W, H, self.max_iter, StopReason.MAX_ITER, trace.records)
+            return trace.run(weight * W, StopReason.MAX_ITER, fitted={"components_": H})
         discarded = int(self.burn_in * self.max_iter)
         kept = self.max_iter - discarded
         mean_W, mean_H, variance = np.zeros_like(W), np.zeros_like(H), 0.0
@@ -449,11 +445,6 @@ class BayesianNMF(NonnegativeFactorization):
                 mean_H += draw_H / kept
                 variance += draw_variance / kept
         trace.add(least_squares_cost(squared_norm, mean_W, X @ mean_H.T, mean_H @ mean_H.T))
-        return Factorization(
-            mean_W,
-            mean_H,
-            self.max_iter,
-            StopReason.MAX_ITER,
-            trace.records,
-            noise_variance=variance,
-        )
+        fitted = {"components_": mean_H, "noise_variance_": variance}
+        # The record of the mean is no sweep.
+        return trace.run(mean_W, StopReason.MAX_ITER, n_iter=self.max_iter, fitted=fitted)

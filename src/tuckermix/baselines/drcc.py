@@ -189,14 +189,7 @@ def cocluster(
         if change <= max(tol, ROUNDING):
             reason = StopReason.TOLERANCE
             break
-    return Run(
-        memberships=left.Z,
-        cost=cost,
-        n_iter=len(trace.records) - 1,
-        stop_reason=reason,
-        history=trace.records,
-        fitted={"core_": core, "feature_clusters_": right.Z},
-    )
+    return trace.run(left.Z, reason, fitted={"core_": core, "feature_clusters_": right.Z})
 
 
 def _best_core(G: np.ndarray, F: np.ndarray, middle: np.ndarray) -> np.ndarray:

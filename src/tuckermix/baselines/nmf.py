@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
 from tuckermix._estimators import declare
-from tuckermix._records import Record, StopReason
+from tuckermix._records import StopReason
 from tuckermix._validation import Rules, one_of
-from tuckermix.baselines._base import ComponentClustering, Run, Step, Trace, relative_change
+from tuckermix.baselines._base import ComponentClustering, Run, Trace, relative_change
 from tuckermix.baselines.nonnegative import (
     least_squares_cost,
     nonnegative_least_squares,
@@ -20,40 +20,6 @@ from tuckermix.baselines.nonnegative import (
     random_start,
     scale_of,
 )
-
-
-@dataclass
-class Factorization(Record):
-    """Result of one of the algorithms.
-
-    Attributes
-    ----------
-    W : ndarray of shape (n_samples, n_components)
-        The coefficients.
-    H : ndarray of shape (n_components, n_features)
-        The components.
-    n_iter : int
-        Iterations done.
-    stop_reason : StopReason
-        Why the algorithm ended.
-    history : list of Step
-        One record per iteration, the start first.
-    measure : str
-        What `tol` is compared with.
-    residual : float
-        The last value of that measure.
-    noise_variance : float
-        The estimated variance of the noise, for methods that have one.
-    """
-
-    W: np.ndarray
-    H: np.ndarray
-    n_iter: int
-    stop_reason: StopReason
-    history: list[Step]
-    measure: str = "relative change of the error"
-    residual: float = float("nan")
-    noise_variance: float = float("nan")
 
 
 def normalize_components(W: np.ndarray, H: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -88,7 +54,7 @@ def iterate(
     max_iter: int,
     tol: float,
     keep_best: bool = False,
-) -> Factorization:
+) -> Run:
     """Repeat a sweep, which returns factors and cost, until the error changes less than `tol`.
 
     With `keep_best` the last record and the factors are the best met, for sweeps that may raise
@@ -111,7 +77,8 @@ def iterate(
     n_iter = len(trace.records) - 1
     if best[0] < trace.records[-1].cost:
         trace.add(best[0])
-    return Factorization(best[1], best[2], n_iter, reason, trace.records, residual=residual)
+    found = {"components_": best[2]}
+    return trace.run(best[1], reason, n_iter=n_iter, fitted=found, residual=residual)
 
 
 class NonnegativeFactorization(ComponentClustering):
@@ -122,7 +89,7 @@ class NonnegativeFactorization(ComponentClustering):
     @abstractmethod
     def _factorize(
         self, X: np.ndarray, W: np.ndarray, H: np.ndarray, rng: np.random.Generator
-    ) -> Factorization:
+    ) -> Run:
         """Run the algorithm from the start `W`, `H` on data whose largest entry is one."""
 
     def _prepare(self, X: np.ndarray) -> Any:
@@ -133,22 +100,13 @@ class NonnegativeFactorization(ComponentClustering):
     def _run(self, data: Any, rng: np.random.Generator) -> Run:
         X, scale, shape = data
         W, H = random_start(X, self.n_clusters, rng)
-        result = self._factorize(X, W, H, rng)
-        W, H = normalize_components(result.W, result.H)
-        history = [replace(step, cost=step.cost * scale * scale) for step in result.history]
-        fitted: dict[str, Any] = {"components_": H.reshape(self.n_clusters, *shape)}
-        if np.isfinite(result.noise_variance):
-            fitted["noise_variance_"] = result.noise_variance * scale * scale
-        return Run(
-            memberships=W * scale,
-            cost=history[-1].cost,
-            n_iter=result.n_iter,
-            stop_reason=result.stop_reason,
-            history=history,
-            fitted=fitted,
-            measure=result.measure,
-            residual=result.residual,
-        )
+        run = self._factorize(X, W, H, rng)
+        W, H = normalize_components(run.memberships, run.fitted["components_"])
+        run.memberships = W * scale
+        run.fitted["components_"] = H.reshape(self.n_clusters, *shape)
+        if "noise_variance_" in run.fitted:
+            run.fitted["noise_variance_"] = run.fitted["noise_variance_"] * scale * scale
+        return run.in_units(scale)
 
 
 def multiplicative_nmf(
@@ -159,7 +117,7 @@ def multiplicative_nmf(
     max_iter: int = 1000,
     tol: float = 1e-5,
     check_every: int = 10,
-) -> Factorization:
+) -> Run:
     r"""Factorise by the updates of Lee and Seung, from a given start.
 
     .. math::
@@ -186,7 +144,7 @@ def multiplicative_nmf(
 
     Returns
     -------
-    result : Factorization
+    result : Run
         The factors and the records of the run.
     """
     W, H = W.copy(), H.copy()
@@ -196,7 +154,7 @@ def multiplicative_nmf(
     cross = X @ H.T
     trace.add(least_squares_cost(squared_norm, W, cross, gram))
     first = previous = np.sqrt(2.0 * trace.records[0].cost)
-    reason, residual, n_iter = StopReason.MAX_ITER, float("inf"), 0
+    reason, residual = StopReason.MAX_ITER, float("inf")
     if first == 0:  # the start is exact: an update would divide rounding by rounding
         reason, residual, max_iter = StopReason.TOLERANCE, 0.0, 0
     for n_iter in range(1, max_iter + 1):
@@ -214,9 +172,8 @@ def multiplicative_nmf(
                 reason = StopReason.TOLERANCE
                 break
             previous = error
-    return Factorization(
-        W, H, n_iter, reason, trace.records, "relative decrease of the error", residual
-    )
+    measured = {"measure": "relative decrease of the error", "residual": residual}
+    return trace.run(W, reason, fitted={"components_": H}, **measured)
 
 
 def _update(factor: np.ndarray, numerator: np.ndarray, denominator: np.ndarray) -> None:
@@ -315,7 +272,7 @@ class MultiplicativeNMF(NonnegativeFactorization):
 
     def _factorize(
         self, X: np.ndarray, W: np.ndarray, H: np.ndarray, rng: np.random.Generator
-    ) -> Factorization:
+    ) -> Run:
         return multiplicative_nmf(X, W, H, max_iter=self.max_iter, tol=self.tol)
 
 
@@ -324,7 +281,7 @@ VARIANTS = ("anls", "truncated", "obs")
 
 def alternating_nmf(
     X: np.ndarray, W: np.ndarray, H: np.ndarray, *, max_iter: int = 1000, tol: float = 1e-5
-) -> Factorization:
+) -> Run:
     r"""Factorise by exact alternating nonnegative least squares, from a given start.
 
     .. math::
@@ -351,7 +308,7 @@ def alternating_nmf(
 
     Returns
     -------
-    result : Factorization
+    result : Run
         The factors and the records of the run.
     """
     squared_norm = float(np.vdot(X, X))
@@ -374,7 +331,7 @@ def truncated_nmf(
     max_iter: int = 1000,
     tol: float = 1e-5,
     surgeon: bool = False,
-) -> Factorization:
+) -> Run:
     r"""Factorise by unconstrained least squares with negatives set to zero.
 
     .. math::
@@ -403,7 +360,7 @@ def truncated_nmf(
 
     Returns
     -------
-    result : Factorization
+    result : Run
         The factors and the records of the run; the cost of the last record is that of the
         factors returned.
     """
@@ -566,7 +523,7 @@ class AlternatingNMF(NonnegativeFactorization):
 
     def _factorize(
         self, X: np.ndarray, W: np.ndarray, H: np.ndarray, rng: np.random.Generator
-    ) -> Factorization:
+    ) -> Run:
         if self.variant == "anls":
             return alternating_nmf(X, W, H, max_iter=self.max_iter, tol=self.tol)
         return truncated_nmf(
@@ -670,7 +627,7 @@ def projected_gradient_nnls(
 
 def projected_gradient_nmf(
     X: np.ndarray, W: np.ndarray, H: np.ndarray, *, max_iter: int = 1000, tol: float = 1e-3
-) -> Factorization:
+) -> Run:
     r"""Factorise by alternating projected gradients with Lin's tolerances, from a given start.
 
     Stops when the norm of the projected gradient of both factors falls below `tol` times the norm
@@ -692,7 +649,7 @@ def projected_gradient_nmf(
 
     Returns
     -------
-    result : Factorization
+    result : Run
         The factors and the records of the run.
     """
     squared_norm = float(np.vdot(X, X))
@@ -704,9 +661,8 @@ def projected_gradient_nmf(
     trace.add(least_squares_cost(squared_norm, W, cross, gram))
     first = float(np.sqrt(np.vdot(grad_W, grad_W) + np.vdot(grad_B, grad_B)))
     tol_W = tol_B = max(LIN.subproblem_tol, tol) * first
-    reason, residual, n_iter = StopReason.MAX_ITER, float("inf"), 0
+    reason, residual = StopReason.MAX_ITER, float("inf")
     for _ in range(max_iter):
-        n_iter += 1
         W, grad_W, n_inner = projected_gradient_nnls(gram, cross, W, tol=tol_W)
         if n_inner == 1:
             tol_W *= LIN.tighten
@@ -722,9 +678,8 @@ def projected_gradient_nmf(
         if residual < tol or norm == 0:
             reason = StopReason.GRADIENT
             break
-    return Factorization(
-        W, B.T, n_iter, reason, trace.records, "relative projected gradient", residual
-    )
+    measured = {"measure": "relative projected gradient", "residual": residual}
+    return trace.run(W, reason, fitted={"components_": B.T}, **measured)
 
 
 @declare
@@ -813,5 +768,5 @@ class ProjectedGradientNMF(NonnegativeFactorization):
 
     def _factorize(
         self, X: np.ndarray, W: np.ndarray, H: np.ndarray, rng: np.random.Generator
-    ) -> Factorization:
+    ) -> Run:
         return projected_gradient_nmf(X, W, H, max_iter=self.max_iter, tol=self.tol)

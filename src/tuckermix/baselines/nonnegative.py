@@ -9,6 +9,7 @@ so that the large matrix `X` is read once, by whoever forms `R`.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -183,9 +184,9 @@ def solve_components(
 
     Parameters
     ----------
-    X : ndarray of shape (n_samples, n_features)
-        The samples as rows.
-    components : ndarray of shape (n_components, n_features)
+    X : ndarray of shape (n_samples, d_1, ...)
+        The samples.
+    components : ndarray of shape (n_components, d_1, ...)
         The components C.
     start : ndarray of shape (n_samples, n_components), default=None
         Where to start; see `nonnegative_least_squares`.
@@ -195,8 +196,9 @@ def solve_components(
     H : ndarray of shape (n_samples, n_components)
         The coefficients, float64.
     """
-    X = np.asarray(X, dtype=np.float64)
-    components = np.asarray(components, dtype=np.float64)
+    n_features = math.prod(components.shape[1:])
+    X = np.asarray(X, dtype=np.float64).reshape(len(X), n_features)
+    components = np.asarray(components, dtype=np.float64).reshape(len(components), n_features)
     # Products of tiny or huge numbers leave the range of floats: solve for both at size one.
     data_scale, component_scale = scale_of(X), scale_of(components)
     C = components / component_scale

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import warnings
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
@@ -153,14 +154,8 @@ class SelfExpression(PredictsClusters):
         residual = data - found.coefficients.T @ data
         trace.add(0.5 * float(np.vdot(residual, residual)))
         fitted = {"affinity_matrix_": found.affinity, "training_rows_": data, **found.fitted}
-        return Run(
-            memberships=self._embed(found),
-            cost=trace.records[-1].cost,
-            n_iter=found.n_iter,
-            stop_reason=StopReason.TOLERANCE,
-            history=trace.records,
-            fitted=fitted,
-        )
+        facts = {"n_iter": found.n_iter, "fitted": fitted}
+        return trace.run(self._embed(found), StopReason.TOLERANCE, **facts)
 
     def _label(self, X: np.ndarray, run: Run, rng: np.random.Generator) -> np.ndarray:
         labels = kmeans(run.memberships, self.n_clusters, n_init=self.n_init, rng=rng).labels
@@ -503,41 +498,29 @@ class AutoSC(SelfExpression):
     True
     """
 
-    def _candidates(
-        self, Z: np.ndarray
-    ) -> Iterator[tuple[str, float, int, np.ndarray, np.ndarray]]:
-        """Give kernel, penalty, entries kept, coefficients and affinity of all candidates."""
-        for kernel in ("linear", "gaussian"):
-            K = self._kernel(kernel, Z, Z)
-            for penalty in GRID.penalties:
-                C = ridge_coefficients(K, penalty, zero_diagonal=False)
-                sizes = np.abs(C)
-                np.fill_diagonal(sizes, 0.0)
-                for count in GRID.kept:
-                    yield kernel, penalty, count, C, keep_largest_in_columns(sizes, count)
-
     def _kernel(self, name: str, rows: np.ndarray, Z: np.ndarray) -> np.ndarray:
-        products = rows @ Z.T
         if name == "linear":
-            return products
-        squares = np.sum(rows**2, axis=1)[:, None] + np.sum(Z**2, axis=1) - 2.0 * products
-        return np.exp(-np.maximum(squares, 0.0) / (2.0 * self.width_**2))
+            return rows @ Z.T
+        return np.exp(-_squared_distances(rows, Z) / (2.0 * self.width_**2))
 
     def _express(self, Z: np.ndarray) -> Expression:
-        norms = np.sum(Z**2, axis=1)
-        squares = np.maximum(norms[:, None] + norms - 2.0 * Z @ Z.T, 0.0)
-        width = float(np.mean(np.sqrt(squares)))
+        width = float(np.mean(np.sqrt(_squared_distances(Z, Z))))
         self.width_ = width if width > GRID.no_width else 1.0
+        return max(self._candidates(Z), key=lambda found: found.fitted["gap_"])
+
+    def _candidates(self, Z: np.ndarray) -> Iterator[Expression]:
+        """Give the affinities of all kernels, penalties and numbers of entries kept."""
         count = min(self.n_clusters + 1, len(Z))
-        best: tuple[float, Expression] | None = None
-        for kernel, penalty, kept, C, W in self._candidates(Z):
-            values = 1.0 - normalized_eigenvectors(W, count)[0]
-            gap = relative_eigengap(values, self.n_clusters)
-            if best is None or gap > best[0]:
+        for kernel, penalty in itertools.product(("linear", "gaussian"), GRID.penalties):
+            C = ridge_coefficients(self._kernel(kernel, Z, Z), penalty, zero_diagonal=False)
+            sizes = np.abs(C)
+            np.fill_diagonal(sizes, 0.0)
+            for kept in GRID.kept:
+                W = keep_largest_in_columns(sizes, kept)
+                values = 1.0 - normalized_eigenvectors(W, count)[0]
+                gap = relative_eigengap(values, self.n_clusters)
                 chosen = {"kernel_": kernel, "penalty_": penalty, "n_kept_": kept, "gap_": gap}
-                best = gap, Expression(C, W, fitted=chosen)
-        assert best is not None
-        return best[1]
+                yield Expression(C, W, fitted=chosen)
 
     def _embed(self, expression: Expression) -> np.ndarray:
         # Eigenvectors of the random walk, as columns of norm 1, then rows of norm 1.
@@ -549,6 +532,11 @@ class AutoSC(SelfExpression):
         K = self._kernel(self.kernel_, Z, Z)
         sizes = np.abs(solve_ridge(K, self.penalty_, self._kernel(self.kernel_, rows, Z)))
         return keep_largest_in_rows(sizes, self.n_kept_)
+
+
+def _squared_distances(rows: np.ndarray, Z: np.ndarray) -> np.ndarray:
+    squares = np.sum(rows**2, axis=1)[:, None] + np.sum(Z**2, axis=1) - 2.0 * (rows @ Z.T)
+    return np.maximum(squares, 0.0)
 
 
 def matching_pursuit(

@@ -10,7 +10,7 @@ import numpy as np
 
 from tuckermix._array_api import to_numpy
 from tuckermix._estimators import declare
-from tuckermix._records import Record, StopReason
+from tuckermix._records import StopReason
 from tuckermix._validation import Rules, check_ranks, one_of
 from tuckermix.baselines._base import (
     KMEANS_STARTS,
@@ -40,46 +40,10 @@ from tuckermix.numerics.points import kmeans
 from tuckermix.numerics.tensor import mode_dot, mode_gram, multi_mode_dot, squared_norm, unfold
 from tuckermix.sources import Source
 
-
-@dataclass(frozen=True)
-class TuckerStart(Record):
-    """The samples with the ranks and factors from which a method starts.
-
-    Attributes
-    ----------
-    source : Source
-        The samples, scaled to ordinary size; `cost_of` undoes it for costs.
-    ranks : tuple of int
-        One rank for each feature mode.
-    factors : list of ndarray of shape (d_n, r_n)
-        Leading singular vectors of each unfolding, the paper's first initialisation.
-    """
-
-    source: Source
-    ranks: tuple[int, ...]
-    factors: list[np.ndarray]
-
-
-def start_tucker(X: np.ndarray, ranks: Any, owner: str) -> TuckerStart:
-    """Choose ranks and factors as `TuckerClustering` does.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n_samples, d_1, ...)
-        The samples, float64.
-    ranks : None, int, float or sequence of int
-        The parameter as the user gave it.
-    owner : str
-        The name of the class that has the parameter, for messages.
-
-    Returns
-    -------
-    start : TuckerStart
-        Source, ranks and factors.
-    """
-    chosen = check_ranks(ranks, tuple(X.shape[1:]), owner)
-    source = Source(X)
-    return TuckerStart(source, *hosvd(source, chosen))
+Start = tuple[Source, tuple[int, ...], list[np.ndarray]]
+"""The samples, scaled to ordinary size (`cost_of` undoes it for costs), and what `hosvd` gives: a
+rank for each feature mode, and as factors the leading singular vectors of each unfolding, the
+paper's first initialisation."""
 
 
 @declare
@@ -109,7 +73,14 @@ class TuckerMethod(IterativeClustering):
     ranks: Any = None
 
     def _prepare(self, X: np.ndarray) -> Any:
-        return start_tucker(X, self.ranks, type(self).__name__)
+        """Choose ranks and factors as `TuckerClustering` does."""
+        source = Source(X)
+        return source, *hosvd(source, check_ranks(self.ranks, X.shape[1:], type(self).__name__))
+
+    def _projected(self, X: np.ndarray) -> np.ndarray:
+        """Return samples in the subspace, as rows."""
+        factors = [to_numpy(factor).astype(np.float64) for factor in self.factors_]
+        return multi_mode_dot(X, factors, transpose=True).reshape(len(X), -1)
 
 
 @declare
@@ -218,16 +189,17 @@ class PCAMultinomial(TuckerMethod, ComponentClustering):
 
     _rules: ClassVar[Rules] = {"init": one_of((*INITS, "kmeans"))}
 
-    def _run(self, data: TuckerStart, rng: np.random.Generator) -> Run:
-        factors, guess = data.factors, None
+    def _run(self, data: Start, rng: np.random.Generator) -> Run:
+        source, ranks, factors = data
+        guess = None
         if self.init == "kmeans":
-            guess = self._guess(data.source, factors, rng)
-            T = data.source.contract(orthonormal_columns(guess))
+            guess = self._guess(source, factors, rng)
+            T = source.contract(orthonormal_columns(guess))
             factors = update_factors(T, factors, n_loops=PAPER.factor_loops)
         elif self.init != "hosvd":
-            factors = start_factors(data.source, data.ranks, self.init, rng)
+            factors = start_factors(source, ranks, self.init, rng)
         reached = alternate(
-            data.source,
+            source,
             factors,
             self.n_clusters,
             max_iter=self.max_iter,
@@ -238,7 +210,7 @@ class PCAMultinomial(TuckerMethod, ComponentClustering):
             memberships=guess,
         )
         rows = np.linalg.lstsq(reached.memberships, reached.B, rcond=None)[0]
-        core = (rows / data.source.scale).reshape(self.n_clusters, *data.ranks)
+        core = (rows / source.scale).reshape(self.n_clusters, *ranks)
         history = reached.progress.history
         errors = [entry.relative_error for entry in history[-2:]]
         return Run(
@@ -251,7 +223,7 @@ class PCAMultinomial(TuckerMethod, ComponentClustering):
                 "factors_": reached.factors,
                 "core_": core,
                 "components_": multi_mode_dot(core, reached.factors),
-                "ranks_": data.ranks,
+                "ranks_": ranks,
                 "gap_": history[-1].gap,
             },
             measure="decrease of the relative error",
@@ -275,9 +247,7 @@ class PCAMultinomial(TuckerMethod, ComponentClustering):
 
     def _weights(self, X: np.ndarray) -> np.ndarray:
         """Find the best convex combination of the components for each sample."""
-        factors = [to_numpy(factor).astype(np.float64) for factor in self.factors_]
-        rows = multi_mode_dot(X.astype(np.float64), factors, transpose=True)
-        rows = rows.reshape(rows.shape[0], -1)
+        rows = self._projected(X.astype(np.float64))
         core = to_numpy(self.core_).astype(np.float64).reshape(self.n_clusters, -1)
         unit = scale_of(core)
         # The rule that weights sum to one, beside components of size one. What the square of its
@@ -367,16 +337,9 @@ def solve_nonnegative_tucker(
         _revive(U, energies - fitted, NOISE * total)
         Q, inverse = _pseudo_inverse(U)
         T = source.contract(Q)
-    return Run(
-        memberships=U / source.scale,
-        cost=history[-1].cost,
-        n_iter=len(history) - 1,
-        stop_reason=reason,
-        history=history,
-        fitted={"factors_": factors, "core_": core.reshape(n_components, *small.shape[1:])},
-        measure="decrease of the relative error",
-        residual=gain,
-    )
+    fitted = {"factors_": factors, "core_": core.reshape(n_components, *small.shape[1:])}
+    measured = {"measure": "decrease of the relative error", "residual": gain}
+    return trace.run(U / source.scale, reason, fitted=fitted, **measured)
 
 
 def _pseudo_inverse(U: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -509,22 +472,22 @@ class PCAB(TuckerMethod, ComponentClustering):
 
     max_iter: int = 250
 
-    def _prepare(self, X: np.ndarray) -> tuple[TuckerStart, np.ndarray]:
+    def _prepare(self, X: np.ndarray) -> tuple[Start, np.ndarray]:
         start = super()._prepare(X)
-        flat = X.reshape(X.shape[0], -1) * start.source.scale
+        flat = X.reshape(X.shape[0], -1) * start[0].scale
         return start, np.einsum("ij,ij->i", flat, flat)
 
-    def _run(self, data: tuple[TuckerStart, np.ndarray], rng: np.random.Generator) -> Run:
-        start, energies = data
+    def _run(self, data: tuple[Start, np.ndarray], rng: np.random.Generator) -> Run:
+        (source, ranks, factors), energies = data
         run = solve_nonnegative_tucker(
-            start.source,
-            start.factors,
+            source,
+            factors,
             rng.random((energies.size, self.n_clusters)),
             energies,
             max_iter=self.max_iter,
             tol=self.tol,
         )
-        run.fitted["ranks_"] = start.ranks
+        run.fitted["ranks_"] = ranks
         run.fitted["components_"] = multi_mode_dot(run.fitted["core_"], run.fitted["factors_"])
         return run
 
@@ -626,11 +589,10 @@ class ASIT(TuckerMethod, PredictsClusters):
     max_iter: int = 100
     tol: float = 1e-06
 
-    def _run(self, data: TuckerStart, rng: np.random.Generator) -> Run:
-        source, factors, n_clusters = data.source, list(data.factors), self.n_clusters
+    def _run(self, data: Start, rng: np.random.Generator) -> Run:
+        (source, ranks, factors), n_clusters = data, self.n_clusters
         total = source.squared_norm
         trace = Trace(total)
-        history = trace.records
 
         def record(explained: float) -> float:
             trace.add(cost_of(source, total - explained), total - explained)
@@ -659,34 +621,21 @@ class ASIT(TuckerMethod, PredictsClusters):
                 # Equal samples change places between equal centres.
                 reason = StopReason.STALLED
                 break
-        core = found.centers.reshape(n_clusters, *data.ranks) / source.scale
-        return Run(
-            memberships=np.eye(n_clusters)[found.labels],
-            cost=history[-1].cost,
-            n_iter=len(history) - 1,
-            stop_reason=reason,
-            history=history,
-            fitted={
-                "factors_": factors,
-                "core_": core,
-                "ranks_": data.ranks,
-                "centroids_": multi_mode_dot(core, factors),
-                "labels": found.labels,
-            },
-            measure="relative decrease of the cost",
-            residual=(previous - cost) / previous if previous > 0 else 0.0,
-        )
+        core = found.centers.reshape(n_clusters, *ranks) / source.scale
+        fitted = {"factors_": factors, "core_": core, "ranks_": ranks}
+        fitted["centroids_"] = multi_mode_dot(core, factors)
+        change = (previous - cost) / previous if previous > 0 else 0.0
+        measured = {"measure": "relative decrease of the cost", "residual": change}
+        return trace.run(np.eye(n_clusters)[found.labels], reason, fitted=fitted, **measured)
 
     def _label(self, X: np.ndarray, run: Run, rng: np.random.Generator) -> np.ndarray:
-        return run.fitted.pop("labels")
+        return np.argmax(run.memberships, axis=1)
 
     def _assign(self, X: np.ndarray) -> np.ndarray:
         """Take the nearest centroid in the subspace."""
         unit = scale_of(X)  # squares of tiny or huge entries leave the range of floats
-        factors = [to_numpy(factor).astype(np.float64) for factor in self.factors_]
-        rows = multi_mode_dot(X.astype(np.float64) / unit, factors, transpose=True)
-        centers = to_numpy(self.core_).astype(np.float64) / unit
-        return nearest_center(rows.reshape(len(rows), -1), centers.reshape(len(centers), -1))
+        centers = to_numpy(self.core_).astype(np.float64).reshape(self.n_clusters, -1)
+        return nearest_center(self._projected(X.astype(np.float64) / unit), centers / unit)
 
 
 @dataclass(frozen=True)
@@ -997,7 +946,7 @@ class TriONTD(TuckerMethod):
     def _prepare(self, X: np.ndarray) -> tuple[np.ndarray, float, tuple[int, ...]]:
         scale = scale_of(X)  # squares of tiny or huge entries leave the range of floats
         X = X / scale
-        return X, scale, super()._prepare(X).ranks
+        return X, scale, super()._prepare(X)[1]
 
     def _run(self, data: Any, rng: np.random.Generator) -> Run:
         X, scale, ranks = data
@@ -1020,18 +969,17 @@ class TriONTD(TuckerMethod):
             alive = factors[mode].any(axis=0)
             factors[mode] = factors[mode][:, alive]
             core = np.compress(alive, core, axis=mode)
+        done, before = len(history), history[-1].time
         history += [
-            replace(
-                step, iteration=len(history) + step.iteration, time=history[-1].time + step.time
-            )
+            replace(step, iteration=done + step.iteration, time=before + step.time)
             for step in refined
         ]
         return Run(
             memberships=factors[0],
-            cost=refined[-1].cost * scale * scale,
+            cost=history[-1].cost,
             n_iter=len(history) - 2,  # neither of the two starts is a cycle
             stop_reason=StopReason.FAILED if failure else reason,
-            history=[replace(step, cost=step.cost * scale * scale) for step in history],
+            history=history,
             fitted={
                 "factors_": factors[1:],
                 "core_": core * scale,
@@ -1039,7 +987,7 @@ class TriONTD(TuckerMethod):
                 "ranks_": tuple(factor.shape[1] for factor in factors[1:]),
             },
             failure=failure,
-        )
+        ).in_units(scale)
 
     def _label(self, X: np.ndarray, run: Run, rng: np.random.Generator) -> np.ndarray:
         return label_memberships(run.memberships, self.n_clusters, "argmax", rng)[0]
