@@ -24,15 +24,7 @@ from tuckermix.plots.fitted import (
     subspace_of,
 )
 from tuckermix.plots.layout import discriminant_map, neighbor_map
-from tuckermix.plots.style import (
-    COLOURS,
-    INK,
-    SEQUENTIAL,
-    STYLE,
-    Display,
-    look_of,
-    name_axes,
-)
+from tuckermix.plots.style import COLOURS, INK, SEQUENTIAL, STYLE, Display, look_of, name_axes
 from tuckermix.sources import as_blocks
 
 METHODS = {"neighbors": neighbor_map, "discriminant": discriminant_map}
@@ -221,10 +213,8 @@ class MembershipDisplay(Display):
             The display, drawn.
         """
         check_option(response, "response", cls.__name__, RESPONSES)
-        if response == "predict_proba":
-            weights, title = estimator.predict_proba(as_fitted(estimator, X)), "Soft labels"
-        else:
-            weights, title = estimator.transform(as_fitted(estimator, X)), "Mixing weights"
+        method, title = RESPONSES[response]
+        weights = getattr(estimator, method)(as_fitted(estimator, X))
         return cls(to_numpy(weights), title=title).plot(ax, style=style)
 
     def plot(self, ax: Any = None, *, style: str = "auto") -> MembershipDisplay:
@@ -500,30 +490,24 @@ class ConvergenceDisplay(Display):
     def _draw(self, ax: Any) -> Any:
         """Draw the curves."""
         ax = self._axes(ax, STYLE.chart)
-        iterations = np.asarray(self.iterations)
-        (self.cost_line_,) = ax.plot(
-            iterations, self.cost, color=COLOURS[0], marker="o", markersize=4, label="cost"
-        )
-        costs = np.asarray(self.cost, dtype=float)
+        iterations, costs = np.asarray(self.iterations), np.asarray(self.cost, dtype=float)
+        look = {"color": COLOURS[0], "marker": "o", "markersize": 4, "label": "cost"}
+        (self.cost_line_,) = ax.plot(iterations, costs, **look)
         if np.nanmin(costs) > 0 and np.nanmax(costs) > STYLE.log_ratio * np.nanmin(costs):
             ax.set_yscale("log")  # a bad start would flatten all that follows
         ax.xaxis.get_major_locator().set_params(integer=True)
         self.gap_line_ = self.gap_ax_ = None
-        gap = np.full(len(iterations), np.nan) if self.gap is None else np.asarray(self.gap, float)
+        gap = np.asarray(np.full(len(iterations), np.nan) if self.gap is None else self.gap, float)
         known = np.isfinite(gap)
         title = "The cost falls until nothing changes any more"
         if known.any():
-            self.gap_ax_ = ax.twinx()
-            look = {"color": COLOURS[3], "marker": "s", "markersize": 4, "linestyle": "--"}
-            self.gap_ax_.spines["top"].set_visible(False)
-            (self.gap_line_,) = self.gap_ax_.plot(
-                iterations[known],
-                np.maximum(gap[known], STYLE.least_gap),
-                **look,
-                label="gap",
-            )
-            self.gap_ax_.set(yscale="log", ylabel="optimality gap (squares)")
             title = "The cost falls; the gap tells how far the memberships are from optimal"
+            self.gap_ax_ = ax.twinx()
+            self.gap_ax_.spines["top"].set_visible(False)
+            look |= {"color": COLOURS[3], "marker": "s", "linestyle": "--", "label": "gap"}
+            gap = np.maximum(gap[known], STYLE.least_gap)
+            (self.gap_line_,) = self.gap_ax_.plot(iterations[known], gap, **look)
+            self.gap_ax_.set(yscale="log", ylabel="optimality gap (squares)")
         name_axes(ax, title, xlabel="iteration", ylabel="cost ½‖X − X̂‖² (circles)")
         return ax
 

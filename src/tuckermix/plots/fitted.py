@@ -18,7 +18,11 @@ from tuckermix.selection.multiview import MultiViewClustering
 from tuckermix.selection.shared import EMBEDDINGS, Features
 from tuckermix.summary import innermost
 
-RESPONSES = ("predict_proba", "memberships")
+RESPONSES = {
+    "predict_proba": ("predict_proba", "Soft labels"),
+    "memberships": ("transform", "Mixing weights"),
+}
+"""What is asked of an estimator: the method that knows it, and a title."""
 
 
 def fitted(estimator: Any, owner: str, attribute: str) -> Any:

@@ -7,6 +7,7 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+from scipy.cluster.hierarchy import dendrogram
 
 from tuckermix._array_api import to_numpy
 from tuckermix._validation import check_integer
@@ -28,15 +29,7 @@ from tuckermix.plots.pictures import (
     value_range,
     views,
 )
-from tuckermix.plots.style import (
-    COLOURS,
-    INK,
-    STYLE,
-    Display,
-    look_of,
-    name_axes,
-    require_matplotlib,
-)
+from tuckermix.plots.style import COLOURS, INK, STYLE, Display, look_of, name_axes
 from tuckermix.selection.multiview import cluster_means
 
 ABOVE = {"ha": "center", "va": "bottom", "fontsize": 8, "color": INK}
@@ -199,7 +192,7 @@ class CentroidDisplay(TileDisplay):
                 "pass kind='video' if axis 1 is time."
             )
         every = {"n_frames": squeezed_shape(centroids.shape[1:])[0]} if animate else {}
-        pictures = views(centroids, kind, limits=value_range(centroids), **every)
+        pictures = views(centroids, kind, **every)
         names = [str(cluster) for cluster in range(len(centroids))]
         if self.sizes is not None:
             names = [f"{cluster} (n={size})" for cluster, size in enumerate(self.sizes)]
@@ -284,11 +277,8 @@ class MemberDisplay(TileDisplay):
         check_integer(n_members, "n_members", cls.__name__)
         centroids = centroids_of(estimator, cls.__name__)
         labels = labels_of(estimator, X, cls.__name__)
-        confidence, distances = (
-            confidence_of(estimator, X, labels),
-            distances_to(X, centroids, labels),
-        )
-        sides = typical_members(labels, confidence, distances, len(centroids), n_members)
+        sure, away = confidence_of(estimator, X, labels), distances_to(X, centroids, labels)
+        sides = typical_members(labels, sure, away, len(centroids), n_members)
         samples = ([rows_of(X, indices) for indices in side] for side in sides)
         return cls(centroids, *samples, kind=kind).plot(ax)
 
@@ -414,7 +404,7 @@ class ComponentDisplay(TileDisplay):
 
     def _draw(self, ax: Any) -> Any:
         components = to_numpy(self.components)
-        pictures = views(components, self.kind, limits=value_range(components))
+        pictures = views(components, self.kind)
         names = [str(number) for number in range(len(components))]
         if self.weights is not None:
             names = [f"{name} ({100 * share:.0f} %)" for name, share in enumerate(self.weights)]
@@ -425,17 +415,17 @@ class ComponentDisplay(TileDisplay):
         self.profile_axes_: list[Any] = []
         if ax is not None:
             return ax
-        (width, height), components = size, to_numpy(self.components)
+        ax = super()._axes(None, (size[0], size[1] + STYLE.profile))
+        components = to_numpy(self.components)
         components = components.reshape(len(components), *squeezed_shape(components.shape[1:]))
-        figure = require_matplotlib(type(self).__name__).figure(
-            figsize=(width, height + STYLE.profile), layout="constrained"
-        )
         profiles = mode_profiles(components, components.mean(axis=0))
-        grid = figure.add_gridspec(2, len(profiles), height_ratios=[height, STYLE.profile])
+        heights = [size[1], STYLE.profile]
+        grid = ax.figure.add_gridspec(2, len(profiles), height_ratios=heights)
+        ax.set_subplotspec(grid[0, :])
         highest = max(1.05 * max(float(profile.max()) for profile in profiles), math.ulp(0.0))
         named = AXES[picture_kind(components.shape[1:], self.kind)]
         for mode, profile in enumerate(profiles):
-            below = figure.add_subplot(grid[1, mode])
+            below = ax.figure.add_subplot(grid[1, mode])
             for number, curve in enumerate(profile):
                 style = look_of(number, "color", "linestyle")
                 below.plot(curve, label=str(number), linewidth=1, **style)
@@ -446,7 +436,7 @@ class ComponentDisplay(TileDisplay):
             below.spines[["top", "right"]].set_visible(False)
             self.profile_axes_.append(below)
         below.legend(fontsize=6, frameon=False)
-        return figure.add_subplot(grid[0, :])
+        return ax
 
 
 @dataclass(eq=False, repr=False)
@@ -609,29 +599,29 @@ class TreeDisplay(Display):
         size = (max(STYLE.narrowest, STYLE.small_tile * count), STYLE.chart[1])
         ax = self._axes(ax, size)
         # Nodes of the tree that is drawn: leaves by their labels, then merges.
-        labels, first = tree.cut(count), tree.n_leaves - count
-        node = dict(enumerate(labels.tolist()))
-        cluster = dict(zip(labels.tolist(), tree.clusters.tolist(), strict=True))
-        sides: dict[int, list[int]] = {}
-        leaves = {leaf: [leaf] for leaf in range(count)}
-        for row, merged in enumerate(tree.merges.tolist()):
-            parts = [node[one] for one in merged]
-            node[tree.n_leaves + row] = top = parts[0] if row < first else count + row - first
+        first, within = tree.n_leaves - count, count - tree.n_clusters
+        nodes = tree.cut(count).tolist()
+        cluster = dict(zip(nodes, tree.clusters.tolist(), strict=True))
+        links: list[tuple[int, int, int, int]] = []
+        for row, (one, other) in enumerate(tree.merges.tolist()):
+            nodes.append(nodes[one] if row < first else count + len(links))
             if row >= first:
-                sides[top], cluster[top] = parts, cluster[parts[0]]
-                leaves[top] = leaves[parts[0]] + leaves[parts[1]]
-        self.lines_, self.order_ = [], leaves[2 * count - 2]
-        across: dict[int, float] = {leaf: place + 0.5 for place, leaf in enumerate(self.order_)}
-        within = count - tree.n_clusters  # merges below the fitted level
-        for row, (top, parts) in enumerate(sides.items()):
-            x = [across[part] for part in parts]
-            low = [max(0, part - count + 1) for part in parts]
-            across[top] = sum(x) / 2
-            colour = COLOURS[cluster[top] % len(COLOURS)] if row < within else INK
-            branch = [low[0], row + 1, row + 1, low[1]]
-            self.lines_ += ax.plot([x[0], x[0], x[1], x[1]], branch, color=colour, linewidth=1.2)
-            if tree.stability[first + row] >= STYLE.steady:
-                ax.plot([across[top]], [row + 1], ".", color=colour)
+                cluster[nodes[-1]] = cluster[nodes[one]]
+                links.append((nodes[one], nodes[other], len(links) + 1, 2))
+
+        def colour_of(node: int) -> str:
+            return COLOURS[cluster[node] % len(COLOURS)] if node < count + within else INK
+
+        drawn: dict[str, Any] = {"leaves": [0], "icoord": [], "dcoord": [], "color_list": []}
+        if links:
+            drawn = dendrogram(np.array(links, float), no_plot=True, link_color_func=colour_of)
+        self.lines_, self.order_ = [], drawn["leaves"]
+        branches = zip(drawn["icoord"], drawn["dcoord"], drawn["color_list"], strict=True)
+        for places, heights, colour in branches:
+            x, top = np.divide(places, 10), heights[1]  # leaves are ten apart there
+            self.lines_ += ax.plot(x, heights, color=colour, linewidth=1.2)
+            if tree.stability[first + int(top) - 1] >= STYLE.steady:
+                ax.plot([(x[1] + x[2]) / 2], [top], ".", color=colour)
         ax.axhline(within + 0.5, color=INK, linestyle="--", linewidth=0.6)
         ax.set(xlim=(0, count), ylim=(0, count), ylabel="number of clusters")
         shown = sorted({1, tree.n_clusters, count})
