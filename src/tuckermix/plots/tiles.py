@@ -191,7 +191,9 @@ class CentroidDisplay(TileDisplay):
                 f"animate=True needs videos, but the centroids are shown as {kind}: "
                 "pass kind='video' if axis 1 is time."
             )
-        every = {"n_frames": squeezed_shape(centroids.shape[1:])[0]} if animate else {}
+        every: dict[str, Any] = (
+            {"n_frames": squeezed_shape(centroids.shape[1:])[0]} if animate else {}
+        )
         pictures = views(centroids, kind, **every)
         names = [str(cluster) for cluster in range(len(centroids))]
         if self.sizes is not None:

@@ -27,27 +27,32 @@ N_TICKS = 5
 LOG_FLOOR = 1e-17
 """Where a zero is drawn on a log scale: below rounding error."""
 
+HOMES = {
+    "sklearn.pipeline": ("Pipeline", "make_pipeline"),
+    "tuckermix": ("AutoClustering", "MultiViewClustering", "TuckerClustering"),
+    "tuckermix.features": tuple(TRANSFORMERS),
+    "tuckermix.labels": ("GraphLabels",),
+}
+"""Where Python finds what the lines that repeat a fit name."""
+
 MOST_MAPS = 12
 """Maps of components that a report shows: more are hardly looked at."""
 
 
 def facts(summary: FitSummary) -> list[tuple[str, str, str]]:
     """Return the figures that a person wants to see first: name, value, and what it means."""
-    smallest, largest = min(summary.cluster_sizes), max(summary.cluster_sizes)
     made = []
     if summary.ranks is not None:
         made.append(f"{summary.n_components} components, core {sizes_text(summary.ranks)}")
     if summary.n_iter is not None:
-        stop = summary.stop_reason
-        ended = "" if stop is None else f", stopped by {stop.replace('_', ' ')}"
+        ended = (
+            f", stopped by {summary.stop_reason.replace('_', ' ')}" if summary.stop_reason else ""
+        )
         made.append(f"{summary.n_iter} iterations{ended}")
+    sizes = f"of {min(summary.cluster_sizes)} to {max(summary.cluster_sizes)} samples"
     rows = [
         ("samples", f"{summary.n_samples} of shape {sizes_text(summary.sample_shape)}", ""),
-        (
-            "clusters",
-            f"{summary.n_clusters}, of {smallest} to {largest} samples",
-            "; ".join(made),
-        ),
+        ("clusters", f"{summary.n_clusters}, {sizes}", "; ".join(made)),
     ]
     if summary.n_outliers:
         share = summary.n_outliers / summary.n_samples
@@ -75,9 +80,8 @@ def scene_maps(
     """Return maps of a scene whose pixels are the samples, each with its name: labels, weights."""
     if scene is None:
         return []
-    colours = np.array([[int(c[i : i + 2], 16) / 255 for i in (1, 3, 5)] for c in COLOURS])
-    painted = colours[labels % len(colours)].reshape(*scene, 3)
-    maps = [("Clusters", painted)]
+    colours = np.array([list(bytes.fromhex(colour[1:])) for colour in COLOURS]) / 255
+    maps = [("Clusters", colours[labels % len(colours)].reshape(*scene, 3))]
     if hasattr(model, "memberships_"):
         weights = 1.0 - to_numpy(model.memberships_).T.reshape(-1, *scene)
         maps += [(f"Component {number}", one) for number, one in enumerate(weights[:MOST_MAPS])]
@@ -148,32 +152,25 @@ def selection(chosen: Any) -> dict[str, Any] | None:
 def confusion(truth: Any, labels: np.ndarray) -> dict[str, Any] | None:
     """Return the matched table of classes and clusters.
 
-    With more than `MAX_CONFUSION` classes or clusters it is a list instead: for each class its
-    largest clusters, the one it is matched with marked.
+    With more than `MAX_CONFUSION` classes or clusters it is a list instead: each class with its
+    size and its largest clusters: number, count, and whether the class is matched with it.
     """
     if truth is None:
         return None
     sure = known(truth)
     table = matched_table(truth[sure], labels[sure])
-    if max(table.counts.shape) > MAX_CONFUSION:
-        return {"long": _largest_clusters(table)}
-    names = [str(name) for name in table.classes]
-    rows = list(zip(names, table.counts.tolist(), strict=True))
-    return {"long": None, "clusters": table.clusters.tolist(), "rows": rows}
-
-
-def _largest_clusters(table: Any) -> list[tuple[str, int, list[tuple[int, int, bool]]]]:
-    """Return each class with its size and its largest clusters: number, count, whether matched."""
-    result = []
-    for row, (name, counts) in enumerate(zip(table.classes, table.counts, strict=True)):
-        largest = np.argsort(-counts, kind="stable")[:LISTED_CLUSTERS]
-        found = [
-            (int(table.clusters[place]), int(counts[place]), int(place) == row)
-            for place in largest
-            if counts[place]
+    classes = list(zip(map(str, table.classes), table.counts, strict=True))
+    if max(table.counts.shape) <= MAX_CONFUSION:
+        rows = [(name, counts.tolist()) for name, counts in classes]
+        return {"long": None, "clusters": table.clusters.tolist(), "rows": rows}
+    long = []
+    for row, (name, counts) in enumerate(classes):
+        largest = np.argsort(-counts, kind="stable")[:LISTED_CLUSTERS].tolist()
+        clusters = [
+            (int(table.clusters[k]), int(counts[k]), k == row) for k in largest if counts[k]
         ]
-        result.append((str(name), int(counts.sum()), found))
-    return result
+        long.append((name, int(counts.sum()), clusters))
+    return {"long": long}
 
 
 def reading_lines(
@@ -186,18 +183,18 @@ def reading_lines(
     if source is None or reading is None:
         return "", ""
     options = {key: value for key, value in reading.items() if key != "suffix"}
-    name = "read"
     embeddings = options.pop("embeddings", None)
     if skipped:
         options["on_error"] = "skip"
+    name = "read"
     if not Path(source).exists():  # a dataset by its name
         name, options = "load", {}
-    given = "".join(f", {key}={value!r}" for key, value in options.items())
-    lines = f"X = {name}({source!r}{given}).X\n"
+    call = f"{name}({source!r}{''.join(f', {key}={value!r}' for key, value in options.items())})"
+    lines = f"X = {call}.X\n"
     if embeddings is not None:
-        lines = f"data = {name}({source!r}{given})\nX = data.X\n"
+        lines = f"data = {call}\nX = data.X\n"
         lines += f"embeddings = read_embeddings({embeddings!r}, data.names)\n"
-        name = f"{name}, read_embeddings"
+        name += ", read_embeddings"
     if scene is not None:
         lines += "X = X.reshape(-1, X.shape[-1])  # a pixel is a sample\n"
     return f"from tuckermix.datasets import {name}\n", lines
@@ -205,33 +202,18 @@ def reading_lines(
 
 def snippet(model: Any, transformers: Any = (), reading: tuple[str, str] = ("", "")) -> str:
     """Return the lines of Python that repeat the fit, with the transformers before it if any."""
-    call, (imported, read) = _call(model, ("n_clusters",)), reading
+    call, (imported, read), given = _call(model, ("n_clusters",)), reading, "X"
     if transformers:
         call = f"make_pipeline({', '.join([*map(_call, transformers), call])})"
-    given = "X"
     if "read_embeddings" in imported:
-        given += (
-            f", {type(model).__name__.lower() + '__' if transformers else ''}embeddings=embeddings"
-        )
-    lines = [f"model = {call}", f"labels = model.fit_predict({given})"]
-    return f"{_imports(call)}{imported}\n{read}" + "\n".join(lines)
-
-
-def _imports(call: str) -> str:
-    """Return the lines that import what a call names."""
-    homes = {
-        "sklearn.pipeline": ("Pipeline", "make_pipeline"),
-        "tuckermix": ("AutoClustering", "MultiViewClustering", "TuckerClustering"),
-        "tuckermix.features": tuple(TRANSFORMERS),
-        "tuckermix.labels": ("GraphLabels",),
-    }
-    named = {
-        home: [name for name in names if re.search(rf"\b{name}\(", call)]
-        for home, names in homes.items()
-    }
-    return "".join(
-        f"from {home} import {', '.join(names)}\n" for home, names in named.items() if names
-    )
+        owner = f"{type(model).__name__.lower()}__" if transformers else ""
+        given = f"X, {owner}embeddings=embeddings"
+    imports = ""
+    for home, names in HOMES.items():
+        if named := [name for name in names if re.search(rf"\b{name}\(", call)]:
+            imports += f"from {home} import {', '.join(named)}\n"
+    fit = f"model = {call}\nlabels = model.fit_predict({given})"
+    return f"{imports}{imported}\n{read}{fit}"
 
 
 def _call(estimator: Any, always: tuple[str, ...] = ()) -> str:

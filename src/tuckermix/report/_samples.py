@@ -178,10 +178,7 @@ def near_duplicates(Z: np.ndarray) -> list[list[int]]:
     """Return groups of samples that are far closer to each other than neighbours usually are."""
     if len(Z) < 3 or len(Z) > PageSettings.current().placed:
         return []
-    distances, near = NearestNeighbors(n_neighbors=2).fit(Z).kneighbors(Z)
-    # Equal samples: each other's neighbour, whichever comes first.
-    own = near[:, 0] == np.arange(len(Z))
-    other, distance = np.where(own, near[:, 1], near[:, 0]), distances[:, 1]
+    distance, other = (one[:, 0] for one in NearestNeighbors(n_neighbors=1).fit(Z).kneighbors())
     close = np.flatnonzero(distance <= 0.15 * np.median(distance))
     if len(close) > len(Z) // 4:  # most samples have a copy: that says nothing of any of them
         close = close[distance[close] == 0]
@@ -190,7 +187,7 @@ def near_duplicates(Z: np.ndarray) -> list[list[int]]:
     found: dict[int, list[int]] = {}
     for place in np.unique(np.concatenate([close, other[close]])).tolist():
         found.setdefault(int(group[place]), []).append(place)
-    return sorted((one for one in found.values() if len(one) > 1), key=lambda one: one[0])[:200]
+    return list(found.values())[:200]
 
 
 def unusual(subject: Subject) -> list[int]:
@@ -198,13 +195,13 @@ def unusual(subject: Subject) -> list[int]:
     told = np.flatnonzero(subject.outliers) if subject.told_apart else np.array([], int)
     n = len(subject.labels)
     if len(told) or n > PageSettings.current().placed or subject.unlike is None:
-        return [int(place) for place in told]
+        return told.tolist()
     try:
         scores = to_numpy(subject.unlike())
     except (ValueError, AttributeError):  # without landmarks there are no scores
         return []
     order = np.argsort(-scores, kind="stable")[: max(3, n // 50)]
-    return [int(place) for place in order if scores[place] > 1.5]
+    return order[scores[order] > 1.5].tolist()
 
 
 def content(subject: Subject, files: Sequence[Path | None] = ()) -> dict[str, Any]:
@@ -249,6 +246,20 @@ def content(subject: Subject, files: Sequence[Path | None] = ()) -> dict[str, An
     classes, kinds = (None, None) if truth is None else np.unique(truth, return_inverse=True)
     spread = positions(Z, labels)[listed]
     outside = [] if subject.outliers is None else np.flatnonzero(subject.outliers[listed]).tolist()
+    groups = []
+    for cluster, typical, doubtful in first:
+        members = [
+            {
+                "place": int(where[place]),
+                "name": subject.names[place],
+                "address": held[place],
+                "doubtful": place in doubtful,
+            }
+            for place in (*typical, *doubtful)
+            if place in held
+        ]
+        called, size = subject.cluster_names.get(cluster, ""), int((labels == cluster).sum())
+        groups.append({"cluster": cluster, "name": called, "size": size, "pictures": members})
     data = {
         "total": len(labels),
         "samples": None if len(listed) == len(labels) else listed.tolist(),
@@ -279,27 +290,8 @@ def content(subject: Subject, files: Sequence[Path | None] = ()) -> dict[str, An
     data["id"] = hashlib.sha256(json.dumps([data["names"], data["leaf"]]).encode()).hexdigest()[:16]
     return {
         "data": data,
-        "first": [
-            {
-                "cluster": cluster,
-                "name": subject.cluster_names.get(cluster, ""),
-                "size": int((labels == cluster).sum()),
-                "pictures": [
-                    {
-                        "place": int(where[place]),
-                        "name": subject.names[place],
-                        "address": held[place],
-                        "doubtful": place in doubtful,
-                    }
-                    for place in (*typical, *doubtful)
-                    if place in held
-                ],
-            }
-            for cluster, typical, doubtful in first
-        ],
-        "pictures": {
-            int(where[place]): text for place, text in held.items() if place not in on_page
-        },
+        "first": groups,
+        "pictures": {int(where[one]): text for one, text in held.items() if one not in on_page},
         "films": {int(where[place]): text for place, text in films.items()},
         "sheet": sheet.address,
         "n_listed": len(listed),

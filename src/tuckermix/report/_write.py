@@ -54,10 +54,9 @@ def style() -> str:
 
 def script() -> str:
     """Return the script of every page that this version writes."""
-    parts = [
-        (TEMPLATES / f"{name}.js").read_text(encoding="utf-8").rstrip() for name in SCRIPTS.split()
-    ]
-    return '"use strict";\n(function () {\n' + "\n\n".join(parts) + "\n})();\n"
+    files = (TEMPLATES / f"{name}.js" for name in SCRIPTS.split())
+    parts = "\n\n".join(file.read_text(encoding="utf-8").rstrip() for file in files)
+    return f'"use strict";\n(function () {{\n{parts}\n}})();\n'
 
 
 def policy(style: str, script: str) -> str:
@@ -75,19 +74,12 @@ def policy(style: str, script: str) -> str:
     policy : str
         The value of a ``Content-Security-Policy``.
     """
-
-    def digest(text: str) -> str:
-        return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
-
-    rules = (
-        "default-src 'none'",
-        f"style-src 'sha256-{digest(style)}'",
-        f"script-src 'sha256-{digest(script)}'",
-        "img-src data:",
-        "base-uri 'none'",
-        "form-action 'none'",
+    digests = (hashlib.sha256(text.encode()).digest() for text in (style, script))
+    styles, scripts = (f"'sha256-{base64.b64encode(one).decode()}'" for one in digests)
+    return (
+        f"default-src 'none'; style-src {styles}; script-src {scripts}; img-src data:; "
+        "base-uri 'none'; form-action 'none'"
     )
-    return "; ".join(rules)
 
 
 def render_report(
@@ -163,9 +155,7 @@ def render_report(
     if placed is None:
         placed = fitted.placed(model, X)
     proba = to_numpy(placed.proba if proba is None else proba)
-    inner, samples = innermost(model), X
-    images = None if inner is model else X
-    X = X if placed.seen is None else placed.seen
+    inner, seen = innermost(model), X if placed.seen is None else placed.seen
     # Outliers are shown with the cluster that they resemble most, and counted.
     labels = np.where(found < 0, proba.argmax(axis=1), found)
     files, base = linked(names, folder, page_folder)
@@ -180,7 +170,7 @@ def render_report(
         if truth.dtype.kind not in "biuf":
             truth = np.array([printable(name) for name in truth.tolist()])
     subject = Subject(
-        inner, X, labels, proba, named, placed.places, truth, kind, images, found < 0,
+        inner, seen, labels, proba, named, placed.places, truth, kind, X, found < 0,
         names is not None, cluster_names(model), placed.unlike,
     )  # fmt: skip
     shown = content(subject, files)
@@ -194,7 +184,7 @@ def render_report(
     }
     if summary is None:
         summary = summarize_fit(
-            final, samples, proba, labels=found, truth=truth, seconds=seconds, seen=placed.seen
+            final, X, proba, labels=found, truth=truth, seconds=seconds, seen=placed.seen
         )
     lines = _content.reading_lines(source, reading, bool(skipped), scene)
     css, js = style(), script()
