@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -172,8 +173,7 @@ def smallest_enclosing(
     # A little room keeps the weights positive where rounding would not.
     growth = 1.0 + use.room * epsilon(rows.like) ** 0.5
     vertices = grown(vertices, growth)
-    inverse = to_weights(vertices)
-    weights = rows.map(partial(_weights, inverse=inverse))
+    weights = rows.map(partial(_weights, inverse=to_weights(vertices)))
     return Simplex(asarray_like(vertices, double(rows.like)), weights)
 
 
@@ -320,16 +320,13 @@ def find_archetypes(points: Array, rng: np.random.Generator) -> np.ndarray:
     candidates = extreme_samples(rows, rng)
     unit = float(np.max(np.abs(candidates)))
     sample, candidates = sample / unit, candidates / unit
-    best, least = None, np.inf
+    found = []
     for _ in range(use.starts):
         start = candidates[spread_samples(candidates, rng)]
         vertices, error = _improve(sample, candidates, start.copy())
-        lifted = np.column_stack([np.ones(n_directions + 1), vertices])
-        if np.linalg.cond(lifted) > use.worst_condition:
-            vertices, error = start, np.inf
-        if best is None or error < least:
-            best, least = vertices, error
-    assert best is not None
+        flat = is_flat(vertices, use.worst_condition)
+        found.append((start, np.inf) if flat else (vertices, error))
+    best, _ = min(found, key=itemgetter(1))
     return in_order(best * unit)
 
 
@@ -566,28 +563,30 @@ def shrink(points: np.ndarray, vertices: np.ndarray) -> np.ndarray:
     Q = to_weights(vertices)
     lowest = float(np.min(ones @ Q))
     Q = to_weights(grown(vertices, use.start_growth * max(1.0, 1.0 - n_vertices * lowest)))
-    W = ones @ Q
     tau = n_vertices / n_points
     last = use.log_volume / (n_points * n_vertices)
     while tau > last:
-        for _ in range(use.max_steps):
-            reciprocal = 1.0 / W
-            D, decrement = _newton(W, -tau * reciprocal, tau * reciprocal**2)
-            change = (W @ D) * reciprocal
-            longest = min(1.0, use.to_boundary / max(-float(change.min()), np.finfo(float).tiny))
-            step = _step_length(D, decrement, longest, partial(_barrier_change, change, tau))
-            if step == 0.0:
-                break
-            Q = Q + step * (Q @ D)
-            W = ones @ Q
-            if decrement < use.centring * tau * n_points:
-                break
+        Q = _descend(ones, Q, partial(_barrier, tau), use.centring * tau * n_points)
         tau *= use.tau_factor
     return Q
 
 
-def _barrier_change(change: np.ndarray, tau: float, step: float) -> float:
-    return -tau * float(np.sum(np.log1p(step * change)))
+Term = tuple[np.ndarray, np.ndarray, Callable[[np.ndarray], tuple[float, Callable[[float], float]]]]
+"""A sum of functions of the weights: their slopes, their curvatures, and what tells of a direction
+how long a step may be, and by how much a step changes the sum."""
+
+
+def _barrier(tau: float, W: np.ndarray) -> Term:
+    """Return the sum of -τ log w over all weights."""
+    reciprocal = 1.0 / W
+
+    def along(direction: np.ndarray) -> tuple[float, Callable[[float], float]]:
+        change = direction * reciprocal
+        nearest = max(-float(change.min()), np.finfo(float).tiny)
+        longest = min(1.0, VolumeSettings.current().to_boundary / nearest)
+        return longest, lambda step: -tau * float(np.sum(np.log1p(step * change)))
+
+    return -tau * reciprocal, tau * reciprocal**2, along
 
 
 def shrink_softly(points: np.ndarray, vertices: np.ndarray, n_outside: int) -> np.ndarray:
@@ -618,25 +617,39 @@ def shrink_softly(points: np.ndarray, vertices: np.ndarray, n_outside: int) -> n
     Q = to_weights(vertices)
     width = use.first_width
     while width > use.last_width:
-        for _ in range(use.max_steps):
-            W = ones @ Q
-            beyond = expit(-W / width)
-            slopes, curvatures = -price * beyond, price / width * beyond * (1.0 - beyond)
-            D, decrement = _newton(W, slopes, curvatures)
-            change = partial(_hinge_change, W, W @ D, width, price)
-            step = _step_length(D, decrement, 1.0, change)
-            Q = Q + step * (Q @ D)
-            if step == 0.0 or decrement < use.hinge_decrement:
-                break
+        Q = _descend(ones, Q, partial(_hinge, price, width), use.hinge_decrement)
         width *= use.tau_factor
     return Q
 
 
-def _hinge_change(
-    W: np.ndarray, direction: np.ndarray, width: float, price: float, step: float
-) -> float:
-    after, before = (np.logaddexp(0.0, -now / width) for now in (W + step * direction, W))
-    return price * width * float(np.sum(after - before))
+def _hinge(price: float, width: float, W: np.ndarray) -> Term:
+    """Return the sum of λ max(0, -w) over all weights, smoothed."""
+    beyond = expit(-W / width)
+
+    def along(direction: np.ndarray) -> tuple[float, Callable[[float], float]]:
+        def change(step: float) -> float:
+            after, before = (np.logaddexp(0.0, -w / width) for w in (W + step * direction, W))
+            return price * width * float(np.sum(after - before))
+
+        return 1.0, change
+
+    return -price * beyond, price / width * beyond * (1.0 - beyond), along
+
+
+def _descend(
+    ones: np.ndarray, Q: np.ndarray, term: Callable[[np.ndarray], Term], enough: float
+) -> np.ndarray:
+    """Take Newton steps on the logarithm of the volume and a term in the weights."""
+    use = VolumeSettings.current()
+    for _ in range(use.max_steps):
+        W = ones @ Q
+        slopes, curvatures, along = term(W)
+        D, decrement = _newton(W, slopes, curvatures)
+        step = _step_length(D, decrement, *along(W @ D))
+        Q = Q + step * (Q @ D)
+        if step == 0.0 or decrement < enough:
+            break
+    return Q
 
 
 def _newton(W: np.ndarray, slopes: np.ndarray, curvatures: np.ndarray) -> tuple[np.ndarray, float]:
@@ -680,9 +693,8 @@ def _with_those_outside(rows: Blocks, points: np.ndarray, Q: np.ndarray, unit: f
     """Let samples outside join the search until none is left; each round reads all samples."""
     use = VolumeSettings.current()
     for _ in range(use.max_rounds):
-        joining = rows.reduce(
-            partial(_farthest, inverse=_in_units(Q, unit)), lambda *parts: np.vstack(parts)
-        )
+        farthest = partial(_farthest, inverse=np.vstack([Q[:1], Q[1:] / unit]))
+        joining = rows.reduce(farthest, lambda *parts: np.vstack(parts))
         if joining.shape[0] == 0:
             break
         points = np.vstack([points, joining / unit])
@@ -755,10 +767,14 @@ def _spread_vertices(points: np.ndarray, rng: np.random.Generator) -> np.ndarray
     """Return well-spread points, or a regular simplex where they lie nearly in a hyperplane."""
     use = VolumeSettings.current()
     vertices = points[spread_samples(points, rng)]
-    lifted = np.column_stack([np.ones(vertices.shape[0]), vertices])
-    if np.linalg.cond(lifted) > use.worst_condition:
-        return regular_simplex(points.shape[1])
-    return vertices
+    flat = is_flat(vertices, use.worst_condition)
+    return regular_simplex(points.shape[1]) if flat else vertices
+
+
+def is_flat(vertices: np.ndarray, worst_condition: float) -> bool:
+    """Tell whether points lie nearly in a hyperplane: weights with respect to them are noise."""
+    lifted = np.column_stack([np.ones(len(vertices)), vertices])
+    return bool(np.linalg.cond(lifted) > worst_condition)
 
 
 def spread_samples(points: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -812,15 +828,9 @@ def _robust(points: np.ndarray, share: float, rng: np.random.Generator) -> np.nd
 def _trimmed(points: np.ndarray, share: float, rng: np.random.Generator) -> np.ndarray:
     """Find a small simplex that holds all points but a share, from several starts."""
     use = VolumeSettings.current()
-    best, least = None, np.inf
-    for first in use.first_shares:
-        for _ in range(use.tries):
-            Q = _trimmed_once(points, share, max(first, share), rng)
-            volume = -np.linalg.slogdet(Q)[1]
-            if volume < least:
-                best, least = Q, volume
-    assert best is not None
-    return best
+    starts = [max(first, share) for first in use.first_shares for _ in range(use.tries)]
+    found = (_trimmed_once(points, share, first, rng) for first in starts)
+    return max(found, key=lambda Q: np.linalg.slogdet(Q)[1])
 
 
 def _trimmed_once(
@@ -872,8 +882,7 @@ def _grown(rows: Blocks, vertices: np.ndarray, n_outside: int) -> np.ndarray:
     inverse = to_weights(vertices)
     lowest = to_numpy(rows.map(partial(_lowest_weight, inverse=inverse)))
     decisive = float(np.partition(lowest, n_outside)[n_outside])
-    growth = max(1.0, 1.0 - vertices.shape[0] * decisive)
-    return grown(vertices, growth)
+    return grown(vertices, max(1.0, 1.0 - vertices.shape[0] * decisive))
 
 
 def _lowest_weight(block: Array, inverse: np.ndarray) -> Array:
@@ -898,8 +907,3 @@ def to_weights(vertices: np.ndarray) -> np.ndarray:
 
 def _vertices_of(Q: np.ndarray) -> np.ndarray:
     return np.linalg.inv(Q)[:, 1:]
-
-
-def _in_units(Q: np.ndarray, unit: float) -> np.ndarray:
-    """Return Q for points in other units."""
-    return np.vstack([Q[:1], Q[1:] / unit])

@@ -5,7 +5,7 @@ import pytest
 from sklearn.neighbors import kneighbors_graph
 
 from tuckermix._records import StopReason
-from tuckermix.baselines.drcc import DRCC, _Side, cocluster, neighbor_graph, penalty_grid
+from tuckermix.baselines.drcc import DRCC, Side, cocluster, neighbor_graph, penalty_grid
 from tuckermix.datasets import make_tensor_clusters
 from tuckermix.metrics import clustering_accuracy
 
@@ -101,16 +101,8 @@ def _problem(seed, n=30, d=18):
 def _run(seed, weight, max_iter=100, tol=0.0):
     X, G, F = _problem(seed)
     graphs = neighbor_graph(X, 4), neighbor_graph(X.T, 4)
-    run = cocluster(
-        X,
-        G,
-        F,
-        *graphs,
-        sample_penalty=weight,
-        feature_penalty=2 * weight,
-        max_iter=max_iter,
-        tol=tol,
-    )
+    sides = Side(G, graphs[0], weight), Side(F, graphs[1], 2 * weight)
+    run = cocluster(X, *sides, max_iter=max_iter, tol=tol)
     return X, graphs, run
 
 
@@ -143,10 +135,8 @@ def test_steps_that_raise_the_objective_are_halved():
     raised = 0
     for seed in range(4):
         X, G, F = _problem(seed, n=12, d=6)
-        graphs = neighbor_graph(X, 1), neighbor_graph(X.T, 1)
-        run = cocluster(
-            X, G, F, *graphs, sample_penalty=1e4, feature_penalty=1e4, max_iter=50, tol=0.0
-        )
+        left, right = Side(G, neighbor_graph(X, 1), 1e4), Side(F, neighbor_graph(X.T, 1), 1e4)
+        run = cocluster(X, left, right, max_iter=50, tol=0.0)
         costs = np.array([step.cost for step in run.history])
         raised += int(np.sum(np.diff(costs) > 1e-12 * costs[0]))
     assert raised == 0
@@ -158,7 +148,7 @@ def test_step_is_that_of_the_authors(seed):
     graph, penalty = neighbor_graph(X, 3), 3.0
     S = np.random.default_rng(seed).standard_normal((3, 4))
     W, D = graph.adjacency.toarray(), np.diag(graph.degrees)
-    side = _Side(G, graph, penalty)
+    side = Side(G, graph, penalty)
     G = G / np.linalg.norm(G, axis=0)
     A, B = X @ F @ S.T, S @ F.T @ F @ S.T
     A_plus, A_minus, B_plus, B_minus = (np.maximum(M, 0) for M in (A, -A, B, -B))

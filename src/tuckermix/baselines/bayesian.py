@@ -95,32 +95,6 @@ def _draw_beyond(cut: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     return excess
 
 
-def _sweep(
-    A: np.ndarray,
-    gram: np.ndarray,
-    cross: np.ndarray,
-    variance: float,
-    rate: float,
-    rng: np.random.Generator | None,
-) -> None:
-    """Update the columns of `A` (rows, components) in turn, in place: draws, or modes."""
-    for n in range(A.shape[1]):
-        curvature = gram[n, n]
-        if curvature <= 0:  # the data say nothing on this column: it keeps its values
-            continue
-        mean = A[:, n] + (cross[:, n] - A @ gram[:, n] - variance * rate) / curvature
-        if rng is None:
-            A[:, n] = np.maximum(mean, 0.0)
-        else:
-            A[:, n] = draw_truncated_normal(mean, np.sqrt(variance / curvature), rng)
-
-
-def _balance(W: np.ndarray, B: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Bring the columns of `B` to unit norm, in place of a scale that would wander."""
-    W, H = normalize_components(W, B.T)
-    return W, H.T
-
-
 def gibbs_samples(
     X: np.ndarray,
     W: np.ndarray,
@@ -179,9 +153,22 @@ def gibbs_samples(
     mean_square = squared_norm / X.size or 1.0
     floor = GIBBS.noise_floor * mean_square
     ceiling = GIBBS.noise_ceiling * mean_square if rng is not None and scale == 0 else np.inf
+
+    def update(A: np.ndarray, gram: np.ndarray, cross: np.ndarray) -> None:
+        """Update the columns of `A` (rows, components) in turn, in place: draws, or modes."""
+        for n in range(A.shape[1]):
+            curvature = gram[n, n]
+            if curvature <= 0:  # the data say nothing on this column: it keeps its values
+                continue
+            mean = A[:, n] + (cross[:, n] - A @ gram[:, n] - variance * rate) / curvature
+            if rng is None:
+                A[:, n] = np.maximum(mean, 0.0)
+            else:
+                A[:, n] = draw_truncated_normal(mean, np.sqrt(variance / curvature), rng)
+
     gram, cross = B.T @ B, X @ B
     while True:
-        _sweep(W, gram, cross, variance, rate, rng)
+        update(W, gram, cross)
         rest = scale + least_squares_cost(squared_norm, W, cross, gram)
         if rng is None:
             variance = rest / (0.5 * X.size + shape + 1.0)
@@ -189,10 +176,11 @@ def gibbs_samples(
             variance = rest / rng.standard_gamma(0.5 * X.size + shape)
         variance = min(max(variance, floor), ceiling)
         gram, cross = W.T @ W, X.T @ W
-        _sweep(B, gram, cross, variance, rate, rng)
+        update(B, gram, cross)
         cost = least_squares_cost(squared_norm, B, cross, gram)
-        if rate == 0:
-            W, B = _balance(W, B)
+        if rate == 0:  # the scale between the factors would wander
+            W, H = normalize_components(W, B.T)
+            B = H.T
         gram, cross = B.T @ B, X @ B
         yield W, B.T, variance, cost
 
@@ -202,11 +190,9 @@ def conditional_modes(
     W: np.ndarray,
     H: np.ndarray,
     *,
-    rate: float = 0.0,
-    shape: float = 0.0,
-    scale: float = 0.0,
     max_iter: int = 1000,
     tol: float = 1e-6,
+    **prior: float,
 ) -> Run:
     r"""Climb to a mode of the posterior by iterated conditional modes.
 
@@ -219,19 +205,21 @@ def conditional_modes(
 
     Parameters
     ----------
-    X, W, H, rate, shape, scale
+    X, W, H
         As in `gibbs_samples`.
     max_iter : int, default=1000
         The limit on sweeps.
     tol : float, default=1e-6
         The least relative change of the error; 0 does all sweeps.
+    **prior : float
+        The `rate`, `shape` and `scale` of `gibbs_samples`.
 
     Returns
     -------
     result : Run
         The factors and the records of the run.
     """
-    modes = gibbs_samples(X, W, H, None, rate=rate, shape=shape, scale=scale)
+    modes = gibbs_samples(X, W, H, None, **prior)
     variance = 1.0
 
     def sweep(W: np.ndarray, H: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:

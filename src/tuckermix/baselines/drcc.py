@@ -66,7 +66,7 @@ def neighbor_graph(X: np.ndarray, n_neighbors: int) -> Graph:
 
 
 @dataclass
-class _Side:
+class Side:
     """One of the two nonnegative factors, with its graph and the weight of its penalty."""
 
     Z: np.ndarray
@@ -109,18 +109,7 @@ class _Side:
         return norms
 
 
-def cocluster(
-    X: np.ndarray,
-    memberships: np.ndarray,
-    features: np.ndarray,
-    sample_graph: Graph,
-    feature_graph: Graph,
-    *,
-    sample_penalty: float,
-    feature_penalty: float,
-    max_iter: int,
-    tol: float,
-) -> Run:
+def cocluster(X: np.ndarray, left: Side, right: Side, *, max_iter: int, tol: float) -> Run:
     r"""Factorise a matrix along a graph of its rows and a graph of its columns.
 
     .. math::
@@ -135,14 +124,10 @@ def cocluster(
     ----------
     X : ndarray of shape (n, d)
         The data, of ordinary size.
-    memberships : ndarray of shape (n, c)
-        The start of G, positive.
-    features : ndarray of shape (d, m)
-        The start of F, positive.
-    sample_graph, feature_graph : Graph
-        Graphs of the rows and of the columns.
-    sample_penalty, feature_penalty : float
-        The weights mu and lambda.
+    left : Side
+        The start of G, positive, of shape (n, c), with the graph of the rows and its weight mu.
+    right : Side
+        The start of F, positive, of shape (d, m), with the graph of the columns and lambda.
     max_iter : int
         The limit on the number of cycles.
     tol : float
@@ -153,8 +138,6 @@ def cocluster(
     run : Run
         With `core_` S of shape (c, m) and `feature_clusters_` F of shape (d, m).
     """
-    left = _Side(memberships, sample_graph, sample_penalty)
-    right = _Side(features, feature_graph, feature_penalty)
     total = float(np.vdot(X, X))
     products = X.T @ left.Z  # (d, c), the one product with X that the F and the S step share
 
@@ -344,20 +327,14 @@ class DRCC(IterativeClustering):
         "assign_labels": one_of(LABEL_RULES),
     }
 
-    def _prepare(self, X: np.ndarray) -> tuple[np.ndarray, float, Graph, Graph]:
+    def _prepare(self, X: np.ndarray) -> tuple[Any, ...]:
         flat = X.reshape(X.shape[0], -1)
         peak = scale_of(flat)  # squares of tiny or huge entries leave the range of floats
         flat = flat / peak
-        size = float(np.sqrt(np.mean(np.sum(flat * flat, axis=1))))
-        if size > 0:
-            flat = flat / size
-            peak *= size
-        return (
-            flat,
-            peak,
-            neighbor_graph(flat, self.n_neighbors),
-            neighbor_graph(np.ascontiguousarray(flat.T), self.n_neighbors),
-        )
+        size = float(np.sqrt(np.mean(np.sum(flat * flat, axis=1)))) or 1.0
+        flat = flat / size
+        sides = (flat, np.ascontiguousarray(flat.T))
+        return flat, peak * size, *(neighbor_graph(rows, self.n_neighbors) for rows in sides)
 
     def _run(self, data: Any, rng: np.random.Generator) -> Run:
         X, scale, sample_graph, feature_graph = data
@@ -367,12 +344,8 @@ class DRCC(IterativeClustering):
         features = kmeans(X.T, n_groups, n_init=KMEANS_STARTS, rng=rng).labels
         run = cocluster(
             X,
-            lifted_indicator(samples, self.n_clusters),
-            lifted_indicator(features, n_groups),
-            sample_graph,
-            feature_graph,
-            sample_penalty=self.sample_penalty,
-            feature_penalty=self.feature_penalty,
+            Side(lifted_indicator(samples, self.n_clusters), sample_graph, self.sample_penalty),
+            Side(lifted_indicator(features, n_groups), feature_graph, self.feature_penalty),
             max_iter=self.max_iter,
             tol=self.tol,
         )

@@ -109,14 +109,12 @@ class NonnegativeFactorization(ComponentClustering):
         return run.in_units(scale)
 
 
+CHECK_EVERY = 10
+"""Iterations of multiplicative updates between two looks at the error."""
+
+
 def multiplicative_nmf(
-    X: np.ndarray,
-    W: np.ndarray,
-    H: np.ndarray,
-    *,
-    max_iter: int = 1000,
-    tol: float = 1e-5,
-    check_every: int = 10,
+    X: np.ndarray, W: np.ndarray, H: np.ndarray, *, max_iter: int = 1000, tol: float = 1e-5
 ) -> Run:
     r"""Factorise by the updates of Lee and Seung, from a given start.
 
@@ -165,7 +163,7 @@ def multiplicative_nmf(
         gram = H @ H.T
         cross = X @ H.T
         trace.add(least_squares_cost(squared_norm, W, cross, gram))
-        if tol > 0 and n_iter % check_every == 0:
+        if tol > 0 and n_iter % CHECK_EVERY == 0:
             error = np.sqrt(2.0 * trace.records[-1].cost)
             residual = float((previous - error) / first)
             if residual < tol:

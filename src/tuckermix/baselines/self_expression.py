@@ -684,18 +684,14 @@ class SSCOMP(SelfExpression):
 
     def _express(self, Z: np.ndarray) -> Expression:
         G = Z @ Z.T
-        rows = self._pursue(G, G, np.diag(G), exclude_self=True)
+        rows = matching_pursuit(
+            G, G, np.diag(G), n_nonzero=self.n_nonzero, tol=self.tol, exclude_self=True
+        )
         return Expression(rows.T, symmetrized(unit_rows(rows)))
 
     def _contributions(self, rows: np.ndarray, Z: np.ndarray) -> np.ndarray:
-        return self._pursue(Z @ Z.T, rows @ Z.T, np.sum(rows**2, axis=1))
-
-    def _pursue(
-        self, G: np.ndarray, cross: np.ndarray, squares: np.ndarray, exclude_self: bool = False
-    ) -> np.ndarray:
-        return matching_pursuit(
-            G, cross, squares, n_nonzero=self.n_nonzero, tol=self.tol, exclude_self=exclude_self
-        )
+        G, cross, squares = Z @ Z.T, rows @ Z.T, np.sum(rows**2, axis=1)
+        return matching_pursuit(G, cross, squares, n_nonzero=self.n_nonzero, tol=self.tol)
 
 
 @dataclass(frozen=True)
@@ -973,11 +969,18 @@ def elastic_net(
     allowed = np.ones(len(Z), dtype=bool)
     if exclude is not None:
         allowed[exclude] = False
+
+    def solved(support: np.ndarray, signs: np.ndarray) -> np.ndarray:
+        """Return the coefficients of atoms whose signs are known."""
+        system = gamma * G[np.ix_(support, support)]
+        system[np.diag_indices(len(support))] += 1.0 - tau
+        return np.linalg.solve(system, gamma * cross[support] - tau * signs)
+
     c = _rough(Z, G, target, np.where(allowed, cross, 0.0), gamma, tau)
     support = np.flatnonzero(c)
     signs, before = np.sign(c[support]), np.zeros(0, dtype=int)
     for _ in range(NET.steps_per_atom * len(Z)):
-        present, exact = c[support], _solve(G, cross, support, signs, gamma, tau)
+        present, exact = c[support], solved(support, signs)
         crossing = exact * signs <= 0
         if crossing.any():
             lengths = np.ones(len(support))
@@ -1023,20 +1026,6 @@ def _rough(
             )
         c[working] = path[1][:, 0]
     return c
-
-
-def _solve(
-    G: np.ndarray,
-    cross: np.ndarray,
-    support: np.ndarray,
-    signs: np.ndarray,
-    gamma: float,
-    tau: float,
-) -> np.ndarray:
-    """Solve for the coefficients of atoms whose signs are known."""
-    system = gamma * G[np.ix_(support, support)]
-    system[np.diag_indices(len(support))] += 1.0 - tau
-    return np.linalg.solve(system, gamma * cross[support] - tau * signs)
 
 
 @declare
