@@ -99,8 +99,8 @@ def test_a_sweep_is_one_pass_and_a_pass_is_one_compute(monkeypatch):
         return original(self, *args, **options)
 
     monkeypatch.setattr(da.Array, "compute", counted)
-    samples = DaskBlocks(lazy(X, "even"))
-    source = Source(samples)
+    source = Source(lazy(X, "even"))
+    samples = source._samples
     factors = start_factors(source, (3, 3), "hosvd", np.random.default_rng(0))
     before = samples.n_passes
     assert before == 2  # the norm and mean; the Gram matrices for the start

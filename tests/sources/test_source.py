@@ -149,7 +149,7 @@ def test_map_cuts_further_rows_as_the_samples(scale):
     X = scale * np.random.default_rng(0).standard_normal((23, 3, 2))
     samples = as_source(X)._samples
     rows = samples.map(lambda block, names: block[:, 0, 0] * names, np.arange(23.0))
-    assert (type(samples) is MemoryBlocks) == (scale == 1.0)
+    assert (as_source(X).scale == 1.0) == (scale == 1.0)
     np.testing.assert_allclose(rows / as_source(X).scale, X[:, 0, 0] * np.arange(23), rtol=1e-14)
 
 

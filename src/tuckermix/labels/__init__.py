@@ -15,19 +15,7 @@ from tuckermix.labels.labellers import (
     VoteLabels,
     fit_labels,
     labeller_from_arrays,
-    learn_labels,
 )
 
-__all__ = [
-    "LABELLINGS",
-    "ArgmaxLabels",
-    "CenterLabels",
-    "GraphLabels",
-    "VoteLabels",
-    "Labeller",
-    "Labelling",
-    "Learned",
-    "fit_labels",
-    "learn_labels",
-    "labeller_from_arrays",
-]
+__all__ = ["LABELLINGS", "ArgmaxLabels", "CenterLabels", "GraphLabels", "Labeller", "Labelling"]
+__all__ += ["Learned", "VoteLabels", "fit_labels", "labeller_from_arrays"]

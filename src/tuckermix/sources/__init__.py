@@ -12,14 +12,5 @@ from tuckermix.sources.source import (
     as_source,
 )
 
-__all__ = [
-    "Blocks",
-    "Measure",
-    "MemoryBlocks",
-    "Sketch",
-    "Source",
-    "SpanSettings",
-    "add_parts",
-    "as_blocks",
-    "as_source",
-]
+__all__ = ["Blocks", "Measure", "MemoryBlocks", "Sketch", "Source", "SpanSettings", "add_parts"]
+__all__ += ["as_blocks", "as_source"]

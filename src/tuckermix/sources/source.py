@@ -182,11 +182,13 @@ class MemoryBlocks(Blocks):
     ----------
     X : array of shape (n_samples, d_1, ...)
         The samples, never copied as a whole.
+    scale : float, default=1.0
+        What each block is multiplied by when it is read.
     """
 
-    def __init__(self, X: Array):
+    def __init__(self, X: Array, scale: float = 1.0):
         use = ReadingSettings.current()
-        self._X = X
+        self._X, self._scale = X, scale
         self.n_samples = int(X.shape[0])
         self.sample_shape = tuple(int(size) for size in X.shape[1:])
         self.like = X[:1, ...]
@@ -205,83 +207,45 @@ class MemoryBlocks(Blocks):
 
     def map(self, function: Callable[..., Array], *rows: Array) -> Array:
         """Apply a function that returns one row for each sample, see `Blocks.map`."""
+        read = partial(self._read, function=function, rows=rows)
         if len(self.parts) == 1:
-            return function(self._X, *rows)
-        cut = partial(_on_part, function=function, arrays=(self._X, *rows))
-        return gather_rows(cut, self.parts, self.n_samples, self._X)
+            return read(self.parts[0])
+        return gather_rows(read, self.parts, self.n_samples, self._X)
 
     def reduce(
         self, function: Callable[..., Any], combine: Callable[[Any, Any], Any], *rows: Array
     ) -> Any:
         """Apply a function to every block and combine the results, see `Blocks.reduce`."""
+        read = partial(self._read, function=function, rows=rows)
         if len(self.parts) == 1:
-            return function(self._X, *rows)
-        cut = partial(_on_part, function=function, arrays=(self._X, *rows))
+            return read(self.parts[0])
         if is_numpy(self._X) and combine is add_parts:
             combine = add_to
-        return reduce_blocks(cut, self.parts, self._X, combine)
+        return reduce_blocks(read, self.parts, self._X, combine)
 
     def take(self, indices: np.ndarray, function: Callable[[Array], Array] | None = None) -> Array:
         """Return chosen samples or rows of them, see `Blocks.take`."""
         xp = get_namespace(self._X)
         chosen = xp.take(self._X, asarray_like(indices, self._X, dtype=xp.int64), axis=0)
+        chosen = chosen if self._scale == 1.0 else chosen * self._scale
         return chosen if function is None else MemoryBlocks(chosen).map(function)
 
-
-def _on_part(part: slice, function: Callable[..., Any], arrays: Sequence[Array]) -> Any:
-    return function(*(array[part, ...] for array in arrays))
-
-
-class ScaledBlocks(Blocks):
-    """Samples in other units: each block is multiplied when it is read.
-
-    Parameters
-    ----------
-    samples : Blocks
-        The samples.
-    scale : float
-        What they are multiplied by.
-    """
-
-    def __init__(self, samples: Blocks, scale: float):
-        self._samples, self._scale = samples, scale
-        self.n_samples, self.sample_shape = samples.n_samples, samples.sample_shape
-        self.like, self.lazy = samples.like, samples.lazy
-
-    def map(self, function: Callable[..., Array], *rows: Array) -> Array:
-        """Apply a function to scaled samples, see `Blocks.map`."""
-        scaled = partial(_on_scaled, function=function, scale=self._scale)
-        return self._samples.map(scaled, *rows)
-
-    def reduce(
-        self, function: Callable[..., Any], combine: Callable[[Any, Any], Any], *rows: Array
-    ) -> Any:
-        """Apply a function to scaled blocks, see `Blocks.reduce`."""
-        scaled = partial(_on_scaled, function=function, scale=self._scale)
-        return self._samples.reduce(scaled, combine, *rows)
-
-    def take(self, indices: np.ndarray, function: Callable[[Array], Array] | None = None) -> Array:
-        """Return chosen samples, scaled; see `Blocks.take`."""
-        scaled = partial(_on_scaled, function=function or unchanged, scale=self._scale)
-        return self._samples.take(indices, scaled)
+    def _read(self, part: slice, function: Callable[..., Any], rows: tuple[Array, ...]) -> Any:
+        """Apply a function to one block."""
+        block = self._X[part, ...]
+        block = block if self._scale == 1.0 else block * self._scale
+        return function(block, *(array[part, ...] for array in rows))
 
 
-def unchanged(block: Array) -> Array:
-    """Return a block of samples as it is."""
-    return block
-
-
-def _on_scaled(block: Array, *rows: Array, function: Callable[..., Any], scale: float) -> Any:
-    return function(block * scale, *rows)
-
-
-def as_blocks(X: Any) -> Blocks:
+def as_blocks(X: Any, scale: float = 1.0) -> Blocks:
     """Wrap an array as blocks of samples.
 
     Parameters
     ----------
     X : array of shape (n_samples, d_1, ...)
         A NumPy, PyTorch, CuPy, JAX or Dask array of float32 or float64.
+    scale : float, default=1.0
+        What the samples are multiplied by when they are read.
 
     Returns
     -------
@@ -291,8 +255,8 @@ def as_blocks(X: Any) -> Blocks:
     if is_dask(X):
         from tuckermix.sources.dask import DaskBlocks
 
-        return DaskBlocks(X)
-    return MemoryBlocks(X)
+        return DaskBlocks(X if scale == 1.0 else X * scale)
+    return MemoryBlocks(X, scale)
 
 
 @dataclass(frozen=True)
@@ -378,7 +342,7 @@ class Source:
 
     Parameters
     ----------
-    samples : array of shape (n_samples, d_1, ...), or Blocks
+    samples : array of shape (n_samples, d_1, ...)
         The samples: a NumPy, PyTorch, CuPy, JAX or Dask array of float32 or float64.
 
     Attributes
@@ -400,8 +364,7 @@ class Source:
     """
 
     def __init__(self, samples: Any):
-        use = ReadingSettings.current()
-        samples = samples if isinstance(samples, Blocks) else as_blocks(samples)
+        use, X, samples = ReadingSettings.current(), samples, as_blocks(samples)
         self.n_samples = samples.n_samples
         self.sample_shape = samples.sample_shape
         self.like = samples.like
@@ -414,7 +377,7 @@ class Source:
         largest = min(limit ** (2 * use.safe_exponent), sys.float_info.max**use.safe_exponent)
         if not 1.0 / largest < total < largest:
             self.scale = choose_scale(samples.reduce(peak_of, _larger), self.like)
-            samples = ScaledBlocks(samples, self.scale)
+            samples = as_blocks(X, self.scale)
             total, summed = samples.reduce(_moments, add_parts)
         if total**0.5 / self.scale > limit:
             raise ValueError(
@@ -653,18 +616,7 @@ class Source:
 
 
 def as_source(X: Any) -> Source:
-    """Wrap an array as a source.
-
-    Parameters
-    ----------
-    X : array of shape (n_samples, d_1, ...)
-        A NumPy, PyTorch, CuPy, JAX or Dask array of float32 or float64.
-
-    Returns
-    -------
-    source : Source
-        The samples, ready to be reduced.
-    """
+    """Wrap an array as a source, as version 0.1 did."""
     return Source(X)
 
 
