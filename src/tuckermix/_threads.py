@@ -16,8 +16,9 @@ import operator
 import os
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
 from functools import cache, wraps
 from typing import Any, TypeVar
@@ -67,11 +68,10 @@ def one_blas_thread(function: Function, n_jobs: int | None = None) -> Function:
             # What is nested in a thread of the pool is serial: there the outer number is 1.
             outer = number if outer is None else min(number, outer)
         before = _allowed.set(outer)
-        _limit.hold()
         try:
-            return function(*args, **options)  # type: ignore[operator]
+            with _limit.held():
+                return function(*args, **options)  # type: ignore[operator]
         finally:
-            _limit.release()
             _allowed.reset(before)
 
     return limited  # type: ignore[return-value]
@@ -90,8 +90,9 @@ class _Limit:
         self.count = 0
         self.before: list[tuple[Any, int]] = []
 
-    def hold(self) -> None:
-        """Limit all libraries, if this is the first wish."""
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Limit all libraries from the first wish to the end of the last."""
         libraries = _blas_libraries()  # before the lock: an import may wait for another thread
         with self.lock:
             self.count += 1
@@ -99,15 +100,15 @@ class _Limit:
                 self.before = [(library, library.get_num_threads()) for library in libraries]
                 for library in libraries:
                     _set_threads(library, 1)
-
-    def release(self) -> None:
-        """Give the threads back, if this was the last wish."""
-        with self.lock:
-            self.count -= 1
-            if self.count == 0:
-                for library, number in self.before:
-                    if library.get_num_threads() == 1:  # else someone has set it since
-                        _set_threads(library, number)
+        try:
+            yield
+        finally:
+            with self.lock:
+                self.count -= 1
+                if self.count == 0:
+                    for library, number in self.before:
+                        if library.get_num_threads() == 1:  # else someone has set it since
+                            _set_threads(library, number)
 
 
 _limit = _Limit()
@@ -204,27 +205,26 @@ def in_threads(
         return
     pool = _pool(n_threads)
     waiting: deque[Future[Any]] = deque()
-    _limit.hold()
     before = _allowed.set(1)  # for what is nested, which sees this context
-    try:
-        for item in items:
-            if len(waiting) == AHEAD * n_threads:
-                consume(waiting.popleft().result())
-            # NumPy's handling of errors is part of the context, and so are settings.
-            try:
-                waiting.append(pool.submit(copy_context().run, function, item))
-            except RuntimeError:  # no thread can be started, as when the interpreter ends
-                while waiting:
+    with _limit.held():
+        try:
+            for item in items:
+                if len(waiting) == AHEAD * n_threads:
                     consume(waiting.popleft().result())
-                consume(function(item))
-        while waiting:
-            consume(waiting.popleft().result())
-    finally:
-        _allowed.reset(before)
-        for future in waiting:
-            future.cancel()
-        wait(waiting)
-        _limit.release()
+                # NumPy's handling of errors is part of the context, and so are settings.
+                try:
+                    waiting.append(pool.submit(copy_context().run, function, item))
+                except RuntimeError:  # no thread can be started, as when the interpreter ends
+                    while waiting:
+                        consume(waiting.popleft().result())
+                    consume(function(item))
+            while waiting:
+                consume(waiting.popleft().result())
+        finally:
+            _allowed.reset(before)
+            for future in waiting:
+                future.cancel()
+            wait(waiting)
 
 
 @cache

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import field
 from functools import partial, wraps
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import array_api_compat
 import numpy as np
-from scipy.optimize import linear_sum_assignment
 from sklearn.base import (
     BaseEstimator,
     ClassNamePrefixFeaturesOutMixin,
@@ -28,12 +26,10 @@ from tuckermix._array_api import (
     get_namespace,
     is_array,
     is_dask,
-    is_double,
     to_numpy,
 )
 from tuckermix._estimators import (
     CallbackSupportMixin,
-    Settings,
     all_or_nothing,
     declare,
     with_callbacks,
@@ -70,16 +66,15 @@ from tuckermix.decomposition.missing import (
 )
 from tuckermix.decomposition.result import Decomposition, SweepRecord
 from tuckermix.decomposition.stream import Summary, decompose_summary
-from tuckermix.labels import LABELLINGS, GraphLabels, VoteLabels, fit_labels, learn_labels
-from tuckermix.labels.calibration import learn_agreement
+from tuckermix.labels import LABELLINGS, GraphLabels
+from tuckermix.labels.calibration import matching
 from tuckermix.labels.graph import DEVICES
-from tuckermix.labels.outliers import check_outliers, threshold_at
+from tuckermix.labels.outliers import check_outliers
 from tuckermix.labels.tree import Tree, TreeMixin, grow_tree
 from tuckermix.memberships import SIMPLICES
-from tuckermix.model import Model
+from tuckermix.model import Model, Way
 from tuckermix.numerics.tensor import multi_mode_dot
 from tuckermix.sources import Blocks, Source, add_parts, as_blocks
-from tuckermix.sources.source import unchanged
 
 MAX_LANDMARKS = 10_000
 """Beyond this many samples labels are learned from a random part of them: the cost of the graph
@@ -95,23 +90,6 @@ def most_landmarks(X: Any) -> int:
     """Return how many of the samples labels are learned from at most."""
     on_device = array_api_compat.is_torch_array(X) and device(X).type in DEVICES
     return DEVICE_LANDMARKS if on_device else MAX_LANDMARKS
-
-
-class Way(NamedTuple):
-    """How samples get labels: the name of a labelling, and the options of the graph."""
-
-    name: str
-    graph: GraphLabels
-
-
-class Landmarks(NamedTuple):
-    """Rows of the samples from which labels are learned; `cut` if these are all of `blocks`."""
-
-    blocks: Blocks
-    rows: Array
-    projected: Any = None
-    residues: Any = None
-    cut: bool = False
 
 
 OF_THE_SOLVER = ("solver", "init", "n_init", "max_iter", "tol")
@@ -170,33 +148,6 @@ def old_spellings(estimator: Any) -> Any:
 
     estimator.__init__ = constructor
     return estimator
-
-
-@dataclass(frozen=True)
-class FitSettings(Settings):
-    """Facts about the samples of a fit.
-
-    Attributes
-    ----------
-    quartiles : tuple
-        What is kept of how much of the samples lies outside the view: of outliers a few per cent
-        may be among them.
-    tenths : tuple
-        What is kept of how strong samples are. A tenth that is weaker or stronger is a cluster, and
-        no group of outliers.
-    renumberings : int
-        Rounds of numbering clusters by size. Other numbers break ties of votes otherwise, which may
-        change the sizes; one round is nearly always enough.
-    landmark_bytes, least_landmarks : int
-        Of samples with thousands of projected entries fewer are landmarks: as many as take this
-        memory, but never fewer than the second figure.
-    """
-
-    quartiles: tuple[float, ...] = (0.5, 0.75)
-    tenths: tuple[float, ...] = (0.1, 0.5, 0.9)
-    renumberings: int = 3
-    landmark_bytes: int = 2**28
-    least_landmarks: int = 2048
 
 
 @old_spellings
@@ -410,26 +361,25 @@ class TuckerClustering(
         """
         self.check_params()
         rng = check_random_state(self.random_state)
-        X, gaps = self._read(X)
-        ranks = check_ranks(self.ranks, self.sample_shape_, type(self).__name__)
-        way = LABELLINGS[self.labelling.name]
-        n_components = self.n_components or way.per_cluster * self.n_clusters + way.further
+        for left in ("imputation_", "_filling_", "_summary_"):  # of an earlier fit
+            self.__dict__.pop(left, None)
+        gaps = None
+        if self.missing is not None:
+            X, gaps = split_gaps(X, type(self).__name__)
+        filled = X = check_tensor(self, X, reset=True, lazy=True)
+        if X.shape[0] < self.n_clusters:
+            raise too_few(X.shape, self.n_clusters)
+        options = self._of_the_solver(rng)
         # How many sweeps there will be is not known: several random starts may each take some.
         context = self._init_callback_context(max_subtasks=None)
         context.call_on_fit_task_begin(estimator=self, X=X)
-        watched = hasattr(self, "_skl_callbacks")
-        filled = X
         if gaps is not None:
-            filled, self.imputation_, self._filling_ = impute(X, gaps, n_components, ranks, rng)
-            ranks = self.imputation_.ranks
-        fit = decompose_source(
-            Source(filled),
-            n_components,
-            ranks,
-            **{name: getattr(self, name) for name in OF_THE_SOLVER},
-            rng=rng,
-            callback=partial(self._report, context, filled) if watched else None,
-        )
+            asked = options["n_components"], options["ranks"]
+            filled, self.imputation_, self._filling_ = impute(X, gaps, *asked, rng)
+            options["ranks"] = self.imputation_.ranks
+        watched = hasattr(self, "_skl_callbacks")
+        report = partial(self._report, context, filled) if watched else None
+        fit = decompose_source(Source(filled), **options, callback=report)
         self._set_model(X, fit, rng, gaps)
         context.call_on_fit_task_end(estimator=self, X=filled)
         if fit.stop_reason is StopReason.MAX_ITER:
@@ -442,17 +392,15 @@ class TuckerClustering(
             )
         return self
 
-    def _read(self, X: Any) -> tuple[Array, Array | None]:
-        """Check the samples, and return where entries are observed if any are missing."""
-        for left in ("imputation_", "_filling_", "_summary_"):  # of an earlier fit
-            self.__dict__.pop(left, None)
-        observed = None
-        if self.missing is not None:
-            X, observed = split_gaps(X, type(self).__name__)
-        X = check_tensor(self, X, reset=True, lazy=True)
-        if X.shape[0] < self.n_clusters:
-            raise too_few(X.shape, self.n_clusters)
-        return X, observed
+    def _of_the_solver(self, rng: np.random.Generator) -> dict[str, Any]:
+        """Return what the decomposition is asked for."""
+        way = LABELLINGS[self.labelling.name]
+        return {
+            "n_components": self.n_components or way.per_cluster * self.n_clusters + way.further,
+            "ranks": check_ranks(self.ranks, self.sample_shape_, type(self).__name__),
+            "rng": rng,
+            **{name: getattr(self, name) for name in OF_THE_SOLVER},
+        }
 
     @one_blas_thread
     @all_or_nothing
@@ -657,10 +605,8 @@ class TuckerClustering(
         filled : array of shape (n_samples, d_1, ...)
             The samples; what was observed is as it was. Lazy where `X` is a Dask array.
         """
-        samples = self._samples(X, "fill_missing")
-        if samples.lazy:
-            return samples.map(unchanged)
-        return samples.take(np.arange(samples.n_samples))
+        filled = self._checked(X, "fill_missing")
+        return filled if is_dask(filled) else get_namespace(filled).asarray(filled, copy=True)
 
     @on_samples
     def place(self, X: Any) -> Array:
@@ -703,9 +649,11 @@ class TuckerClustering(
 
     @property
     def labelling(self) -> Way:
-        """How samples get labels: a name in `LABELLINGS`, and the options of the graph."""
-        given = self.assign_labels
-        return Way("graph", given) if isinstance(given, GraphLabels) else Way(given, GraphLabels())
+        """How samples get labels, with the options of the graph."""
+        given, alarms = self.assign_labels, self.false_alarms if self.outliers == "label" else None
+        own = isinstance(given, GraphLabels)
+        name, graph = ("graph", given) if own else (given, GraphLabels())
+        return Way(name, graph, self.n_clusters, self.n_init, self.calibrate, alarms)
 
     def set_params(self, **params: Any) -> TuckerClustering:
         """Set parameters, see scikit-learn's `BaseEstimator.set_params`.
@@ -729,7 +677,7 @@ class TuckerClustering(
 
     def check_params(self) -> None:
         """Raise where a parameter is none that `fit` takes, before any data are read."""
-        name, (way, graph) = type(self).__name__, self.labelling
+        name, (way, graph, *_) = type(self).__name__, self.labelling
         check_rules(self)
         check_option(way, "assign_labels", name, LABELLINGS)
         check_rules(graph)
@@ -797,30 +745,12 @@ class TuckerClustering(
             self.cost_ = 0.5 * as_blocks(X).reduce(model.squared_error, add_parts)[0]
         elif self.missing is not None:
             self._filling_ = filling_of(fit)
-        use, samples = FitSettings.current(), as_blocks(X)
-        row_bytes = math.prod(fit.core.shape[1:]) * (8 if is_double(fit.core) else 4)
-        most = min(most_landmarks(X), max(use.least_landmarks, use.landmark_bytes // row_bytes))
-        all_of_them = samples.n_samples <= most and not samples.lazy
-        rows_of = samples.map
-        if not all_of_them:  # labels are learned from some, in memory
-            some = np.arange(samples.n_samples)
-            if samples.n_samples > most:
-                some = rng.choice(samples.n_samples, most, replace=False, shuffle=False)
-            rows_of = partial(samples.take, np.sort(some))
-        model, marks = self._landmarks(
-            model, rows_of, samples if all_of_them else None, axes if all_of_them else None
-        )
-        model, voters = self._label(model, marks, rng)
-        projected = marks.projected
-        self._model_, self.labels_, self._nearest_, means = number_clusters(
-            model,
-            samples,
-            self.n_clusters,
-            few=all_of_them,
-            moves=not samples.lazy and projected is not None and model.threshold is None,
-            voters=voters,
-            projected=projected if all_of_them else None,
-        )
+        samples = as_blocks(X)
+        way = self.labelling
+        model, marks = model.with_landmarks(samples, way, rng, most_landmarks(X), axes)
+        model, voters = model.labelled(marks, way, rng)
+        model, self.labels_, self._nearest_, means = model.numbered(samples, marks, voters, way)
+        self._model_ = model
         self._tree_ = None
         self.centroids_ = model.lift(means)  # a cluster without samples gets the mean of all
         self.factors_ = model.factors
@@ -833,98 +763,11 @@ class TuckerClustering(
         self.n_iter_ = fit.n_iter
         self.stop_reason_ = fit.stop_reason
 
-    def _landmarks(
-        self,
-        model: Model,
-        rows_of: Callable[[Callable[[Array], Array]], Array],
-        samples: Blocks | None,
-        axes: Array | None,
-    ) -> tuple[Model, Landmarks]:
-        """Return the model with what it looks at, and what is known of the landmarks.
-
-        `rows_of` gives the rows that a function makes of the landmarks. Where these are all
-        samples, in the blocks of `samples`, `axes` are their principal directions if known.
-        """
-        use = FitSettings.current()
-        name, graph = self.labelling
-        way = LABELLINGS[name]
-        if not way.looks_beyond:
-            rows = rows_of(model.place if way.uses == "points" else model.weigh)
-            return model, Landmarks(samples or as_blocks(rows), rows, cut=samples is not None)
-        traits = rows_of(model.traits)
-        projected, residues = traits[:, :-2], traits[:, -2:]
-        marks = samples or as_blocks(projected)
-        edge = round(graph.ridge_edge * self.n_clusters)
-        model = model.with_wide_view(projected, edge, graph.ridge_power, axes)
-        outside = to_numpy(marks.map(lambda _, *known: model.outside(*known), projected, residues))
-        usual: dict[str, Any] = {
-            "leftover": tuple(map(float, np.quantile(outside, use.quartiles))),
-            "strengths": tuple(map(float, np.quantile(to_numpy(residues[:, 1]), use.tenths))),
-        }
-        model = replace(model, **usual)
-        rows = marks.map(model.place, projected)
-        return model, Landmarks(marks, rows, projected, residues, cut=samples is not None)
-
-    def _label(
-        self, model: Model, marks: Landmarks, rng: np.random.Generator
-    ) -> tuple[Model, Array | None]:
-        """Return the model with a labeller learned from placed landmarks.
-
-        Where these are all samples, the landmarks that vote on each of them come with it, if votes
-        alone make the labels.
-        """
-        learned = learn_labels(
-            self.labelling.name,
-            marks.rows,
-            self.n_clusters,
-            n_neighbors=self.labelling.graph.n_neighbors,
-            n_init=self.n_init,
-            rng=rng,
-            cuts=marks.blocks.parts if marks.cut else None,
-        )
-        model = replace(model, labeller=learned.labeller)
-        if self.calibrate:
-            model = replace(model, labeller=self._calibrated(model, marks, rng)).ready()
-        if self.outliers == "label":
-            _ = model.reference  # once, and not by every worker
-            known = marks.projected, marks.residues
-            scores = to_numpy(marks.blocks.map(model.outlier_scores, *known))
-            model = model.with_threshold(threshold_at(scores, self.false_alarms))
-        votes_alone = not self.calibrate and model.threshold is None
-        return model, learned.voters if votes_alone else None
-
-    def _calibrated(self, model: Model, marks: Landmarks, rng: np.random.Generator) -> VoteLabels:
-        """Learn from halves of the landmarks what votes are worth."""
-        labeller: Any = model.labeller
-        X, graph = marks.projected, self.labelling.graph
-        xp, edge = get_namespace(X), round(graph.ridge_edge * self.n_clusters)
-
-        def fit_part(indices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-            rows = xp.take(X, asarray_like(indices, X, dtype=xp.int64), axis=0)
-            view = model.with_wide_view(rows, edge, graph.ridge_power)
-            part: Any = fit_labels(
-                self.labelling.name,
-                as_blocks(rows).map(view.place, rows),
-                self.n_clusters,
-                n_neighbors=graph.n_neighbors,
-                n_init=self.n_init,
-                rng=rng,
-            )
-            votes = part.votes_of_others(marks.blocks.map(view.place, X))
-            return to_numpy(votes).argmax(axis=1), to_numpy(part.scores(votes))
-
-        whole = labeller.scores_of_landmarks()
-        knots = learn_agreement(fit_part, X.shape[0], self.n_clusters, rng, whole)
-        return replace(labeller, knots=asarray_like(knots, labeller.landmarks))
-
     def _update(self, X: Array, summary: Summary, rng: np.random.Generator) -> None:
         """Add a batch to the summary, fit the model to it, and keep the numbers of clusters."""
-        ranks = check_ranks(self.ranks, self.sample_shape_, type(self).__name__)
-        way = LABELLINGS[self.labelling.name]
-        n_components = self.n_components or way.per_cluster * self.n_clusters + way.further
-        summary = summary.updated(X, n_components - 1, self.memory, rng)
-        options = {name: getattr(self, name) for name in OF_THE_SOLVER}
-        fit = decompose_summary(summary, n_components, ranks, rng=rng, **options)
+        options = self._of_the_solver(rng)
+        summary = summary.updated(X, options["n_components"] - 1, self.memory, rng)
+        fit = decompose_summary(summary, **options)
         old = self._model_ if summary.n_seen > X.shape[0] else None
         self._set_model(summary.landmarks, fit, rng)
         # What the simplex adds to the cost was found on the landmarks.
@@ -934,9 +777,7 @@ class TuckerClustering(
         if old is not None:
             was, now = to_numpy(marks.map(old.label)), to_numpy(self.labels_)
             both = (was >= 0) & (now >= 0)  # outliers of one of them say nothing
-            shared = np.zeros((self.n_clusters, self.n_clusters))
-            np.add.at(shared, (was[both], now[both]), 1.0)
-            order = linear_sum_assignment(-shared)[1]
+            order = matching(was[both], now[both], self.n_clusters)
             model = model.renumbered(order)
             xp = get_namespace(self.centroids_)
             places = asarray_like(order, self.centroids_, dtype=xp.int64)
@@ -954,6 +795,12 @@ class TuckerClustering(
         return bool(task.call_on_fit_task_end(estimator=self, X=X))
 
     def _samples(self, X: Any, method: str) -> Blocks:
+        """Validate new samples and prepare the model for them."""
+        X = self._checked(X, method)
+        self._model_.ready()
+        return as_blocks(X)
+
+    def _checked(self, X: Any, method: str) -> Array:
         """Validate new samples and bring them to the library and type of the model."""
         observed, owner = None, type(self).__name__
         if hasattr(self, "_filling_") and is_dask(X):
@@ -963,10 +810,7 @@ class TuckerClustering(
         X = check_tensor(self, X, reset=False, lazy=True)
         check_same_library(X, self.core_, f"{owner}.{method}()")
         X = X.astype(self.core_.dtype) if is_dask(X) else asarray_like(X, self.core_)
-        if observed is not None:
-            X = fill_gaps(X, observed, self._filling_)
-        self._model_.ready()
-        return as_blocks(X)
+        return X if observed is None else fill_gaps(X, observed, self._filling_)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -975,77 +819,3 @@ class TuckerClustering(
         tags.array_api_support = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
-
-
-def number_clusters(
-    model: Model,
-    samples: Blocks,
-    n_clusters: int,
-    *,
-    few: bool,
-    moves: bool,
-    voters: Array | None = None,
-    projected: Array | None = None,
-) -> tuple[Model, Array, Array | None, Array]:
-    """Give clusters numbers by the labels of all samples, the largest first.
-
-    Other numbers may break ties of votes otherwise. Few samples are then labelled again; for many,
-    another pass over them would cost more than that matters.
-
-    Parameters
-    ----------
-    model : Model
-        What labels the samples.
-    samples : Blocks
-        The samples.
-    n_clusters : int
-        The number of clusters.
-    few : bool
-        Whether there are few.
-    moves : bool
-        Whether labels may change place without a look at the samples. Soft labels of k-means round
-        otherwise under other numbers, and -1 has no place to change.
-    voters : array of shape (n_samples, n_votes) or None, default=None
-        The landmarks that vote on each sample, where that is known.
-    projected : array of shape (n_samples, n_projected) or None, default=None
-        The projected samples, where they are known.
-
-    Returns
-    -------
-    model : Model
-        The same with other numbers.
-    labels : array of shape (n_samples,)
-        The labels.
-    nearest : array of shape (n_samples,) or None
-        For each sample the nearest landmark of its label; None where they are the landmarks.
-    means : array of shape (n_clusters, n_directions)
-        The mean offset of each cluster along the directions of the model.
-    """
-    use = FitSettings.current()
-    xp = get_namespace(samples.like)
-    rows = () if projected is None else (projected,)
-    count = partial(model.cluster_sums, n_clusters=n_clusters)
-    nearest = renamed = None
-    for done in range(use.renumberings + 1):
-        labeller: Any = model.labeller
-        if renamed is not None and not few:
-            labels = renamed
-        elif voters is not None:
-            labels = xp.argmax(labeller.count_votes(voters), axis=1)
-        elif few and not labeller.has_landmarks:  # these are the samples, copies included
-            labels = samples.map(model.label)
-        else:
-            pairs = samples.map(model.assign)
-            labels, nearest = pairs[:, 0], pairs[:, 1]
-        if done == 0 or (few and (renamed is None or not bool(xp.all(labels == renamed)))):
-            sums, counts = samples.reduce(count, add_parts, labels, *rows)
-        order = np.argsort(-to_numpy(counts), kind="stable")
-        if done == use.renumberings or np.all(order[1:] > order[:-1]):
-            break
-        model = model.renumbered(order)
-        places = asarray_like(order, sums, dtype=xp.int64)
-        sums, counts = xp.take(sums, places, axis=0), xp.take(counts, places, axis=0)
-        if moves:
-            renamed = xp.take(asarray_like(np.argsort(order), labels), labels, axis=0)
-    means = sums / get_namespace(sums).clip(counts, 1.0, None)[:, None]
-    return model, labels, nearest, means

@@ -19,7 +19,7 @@ import math
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -32,14 +32,18 @@ from tuckermix._array_api import (
     double,
     epsilon,
     get_namespace,
+    is_double,
     is_numpy,
     to_numpy,
 )
+from tuckermix._estimators import Settings
 from tuckermix._records import Record
 from tuckermix._validation import check_stored
 from tuckermix.decomposition import Decomposition
-from tuckermix.labels import Labeller
-from tuckermix.labels.outliers import Reference, fade, learn_reference
+from tuckermix.labels import LABELLINGS, GraphLabels, Labeller, Learned
+from tuckermix.labels.calibration import learn_agreement
+from tuckermix.labels.labellers import learn_labels
+from tuckermix.labels.outliers import Reference, fade, learn_reference, threshold_at
 from tuckermix.labels.tree import labels_of
 from tuckermix.memberships import SIMPLICES
 from tuckermix.numerics.linalg import (
@@ -52,7 +56,7 @@ from tuckermix.numerics.linalg import (
 )
 from tuckermix.numerics.simplex import simplex_least_squares
 from tuckermix.numerics.tensor import mode_dot, multi_mode_dot, squared_norm
-from tuckermix.sources import add_parts, as_blocks
+from tuckermix.sources import Blocks, add_parts, as_blocks
 
 FLAT_BELOW = 10.0
 """Below about this many directions the length of a row counts, see `Model.place`. With rows of
@@ -69,6 +73,90 @@ For faces, whose energy falls quickly, that halves the work."""
 
 WELL_CONDITIONED = 1e5
 """Ratio of the eigenvalues of a Gram matrix up to which it is whitened to eleven digits at once."""
+
+
+@dataclass(frozen=True)
+class FitSettings(Settings):
+    """Facts about the samples of a fit.
+
+    Attributes
+    ----------
+    quartiles : tuple
+        What is kept of how much of the samples lies outside the view: of outliers a few per cent
+        may be among them.
+    tenths : tuple
+        What is kept of how strong samples are. A tenth that is weaker or stronger is a cluster, and
+        no group of outliers.
+    renumberings : int
+        Rounds of numbering clusters by size. Other numbers break ties of votes otherwise, which may
+        change the sizes; one round is nearly always enough.
+    landmark_bytes, least_landmarks : int
+        Of samples with thousands of projected entries fewer are landmarks: as many as take this
+        memory, but never fewer than the second figure.
+    """
+
+    quartiles: tuple[float, ...] = (0.5, 0.75)
+    tenths: tuple[float, ...] = (0.1, 0.5, 0.9)
+    renumberings: int = 3
+    landmark_bytes: int = 2**28
+    least_landmarks: int = 2048
+
+
+class Way(NamedTuple):
+    """How samples get labels.
+
+    Attributes
+    ----------
+    name : str
+        A labelling, see `LABELLINGS`.
+    graph : GraphLabels
+        The options of the graph.
+    n_clusters, n_init : int
+        The number of labels, and of the starts of k-means.
+    calibrate : bool
+        Whether soft labels become probabilities.
+    false_alarms : float or None
+        The share of ordinary samples that may get the label -1; None labels no outliers.
+    """
+
+    name: str
+    graph: GraphLabels
+    n_clusters: int
+    n_init: int
+    calibrate: bool = False
+    false_alarms: float | None = None
+
+    @property
+    def edge(self) -> int:
+        """The direction whose energy is the ridge."""
+        return round(self.graph.ridge_edge * self.n_clusters)
+
+    def learn(self, rows: Array, rng: np.random.Generator, **options: Any) -> Learned:
+        """Learn labels from the rows that they compare."""
+        options |= {"n_neighbors": self.graph.n_neighbors, "n_init": self.n_init, "rng": rng}
+        return learn_labels(self.name, rows, self.n_clusters, **options)
+
+
+class Landmarks(NamedTuple):
+    """Samples from which labels are learned.
+
+    Attributes
+    ----------
+    blocks : Blocks
+        All samples where these are the landmarks, or else the projected landmarks.
+    rows : array of shape (n_landmarks, d)
+        What labels compare.
+    projected, residues : arrays of shapes (n_landmarks, n_projected) and (n_landmarks, 2), or None
+        What `Model.project` and `Model.residues` return for them, where labels need it.
+    whole : bool
+        Whether these are all samples.
+    """
+
+    blocks: Blocks
+    rows: Array
+    projected: Array | None = None
+    residues: Array | None = None
+    whole: bool = False
 
 
 @dataclass(frozen=True)
@@ -231,6 +319,164 @@ class Model(Record):
             or not self.labeller.has_landmarks
         ):
             raise ValueError(f"its labeller takes no threshold such as {self.threshold!r}")
+
+    def with_landmarks(
+        self,
+        samples: Blocks,
+        way: Way,
+        rng: np.random.Generator,
+        most: int,
+        axes: Array | None = None,
+    ) -> tuple[Model, Landmarks]:
+        """Place the samples from which labels are learned.
+
+        Parameters
+        ----------
+        samples : Blocks
+            The samples.
+        way : Way
+            How they get labels.
+        rng : numpy.random.Generator
+            By which some of many samples are drawn.
+        most : int
+            The most landmarks.
+        axes : array of shape (n_projected, d) or None, default=None
+            The principal directions of all samples if they are known.
+
+        Returns
+        -------
+        model : Model
+            The same, with what it looks at.
+        marks : Landmarks
+            All samples, if these are in memory and few enough, or some of them.
+        """
+        use, labelling = FitSettings.current(), LABELLINGS[way.name]
+        row_bytes = math.prod(self.core.shape[1:]) * (8 if is_double(self.core) else 4)
+        most = min(most, max(use.least_landmarks, use.landmark_bytes // row_bytes))
+        whole = samples.n_samples <= most and not samples.lazy
+        rows_of = samples.map
+        if not whole:
+            some = np.arange(samples.n_samples)
+            if samples.n_samples > most:
+                some = rng.choice(samples.n_samples, most, replace=False, shuffle=False)
+            rows_of = partial(samples.take, np.sort(some))
+        if not labelling.looks_beyond:
+            rows = rows_of(self.place if labelling.uses == "points" else self.weigh)
+            return self, Landmarks(samples, rows, whole=whole)
+        traits = rows_of(self.traits)
+        projected, residues = traits[:, :-2], traits[:, -2:]
+        blocks = samples if whole else as_blocks(projected)
+        power = way.graph.ridge_power
+        model = self.with_wide_view(projected, way.edge, power, axes if whole else None)
+        outside = to_numpy(blocks.map(lambda _, *known: model.outside(*known), projected, residues))
+        usual: dict[str, Any] = {
+            "leftover": tuple(map(float, np.quantile(outside, use.quartiles))),
+            "strengths": tuple(map(float, np.quantile(to_numpy(residues[:, 1]), use.tenths))),
+        }
+        model = replace(model, **usual)
+        rows = blocks.map(model.place, projected)
+        return model, Landmarks(blocks, rows, projected, residues, whole)
+
+    def labelled(
+        self, marks: Landmarks, way: Way, rng: np.random.Generator
+    ) -> tuple[Model, Array | None]:
+        """Return the model with a labeller learned from placed landmarks.
+
+        Where these are all samples, the landmarks that vote on each of them come with it, if votes
+        alone make the labels.
+        """
+        learned = way.learn(marks.rows, rng, cuts=marks.blocks.parts if marks.whole else None)
+        model = replace(self, labeller=learned.labeller)
+        if way.calibrate:
+            model = replace(model, labeller=model._calibrated(marks, way, rng)).ready()
+        if way.false_alarms is not None:
+            _ = model.reference  # once, and not by every worker
+            known = marks.projected, marks.residues
+            scores = to_numpy(marks.blocks.map(model.outlier_scores, *known))
+            model = model.with_threshold(threshold_at(scores, way.false_alarms))
+        votes_alone = not way.calibrate and model.threshold is None
+        return model, learned.voters if votes_alone else None
+
+    def _calibrated(self, marks: Landmarks, way: Way, rng: np.random.Generator) -> Labeller:
+        """Learn from halves of the landmarks what votes are worth."""
+        labeller: Any = self.labeller
+        X: Any = marks.projected
+        xp = get_namespace(X)
+
+        def fit_part(indices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            rows = xp.take(X, asarray_like(indices, X, dtype=xp.int64), axis=0)
+            view = self.with_wide_view(rows, way.edge, way.graph.ridge_power)
+            part: Any = way.learn(as_blocks(rows).map(view.place, rows), rng).labeller
+            votes = part.votes_of_others(marks.blocks.map(view.place, X))
+            return to_numpy(votes).argmax(axis=1), to_numpy(part.scores(votes))
+
+        whole = labeller.scores_of_landmarks()
+        knots = learn_agreement(fit_part, X.shape[0], way.n_clusters, rng, whole)
+        return replace(labeller, knots=asarray_like(knots, labeller.landmarks))
+
+    def numbered(
+        self, samples: Blocks, marks: Landmarks, voters: Array | None, way: Way
+    ) -> tuple[Model, Array, Array | None, Array]:
+        """Give clusters numbers by the labels of all samples, the largest first.
+
+        Other numbers may break ties of votes otherwise. Few samples are then labelled again; for
+        many, another pass over them would cost more than that matters.
+
+        Parameters
+        ----------
+        samples : Blocks
+            The samples.
+        marks : Landmarks
+            Those from which labels were learned.
+        voters : array of shape (n_samples, n_votes) or None
+            The landmarks that vote on each sample, where that is known.
+        way : Way
+            How samples get labels.
+
+        Returns
+        -------
+        model : Model
+            The same with other numbers.
+        labels : array of shape (n_samples,)
+            The labels.
+        nearest : array of shape (n_samples,) or None
+            For each sample the nearest landmark of its label; None where they are the landmarks.
+        means : array of shape (n_clusters, n_directions)
+            The mean offset of each cluster along the directions of the model.
+        """
+        use, model = FitSettings.current(), self
+        xp = get_namespace(samples.like)
+        known = marks.projected is not None
+        rows = (marks.projected,) if marks.whole and known else ()
+        # Soft labels of k-means round otherwise under other numbers, and -1 has no other number.
+        moves = not samples.lazy and known and self.threshold is None
+        count = partial(self.cluster_sums, n_clusters=way.n_clusters)
+        nearest = renamed = None
+        for done in range(use.renumberings + 1):
+            labeller: Any = model.labeller
+            if renamed is not None and not marks.whole:
+                labels = renamed
+            elif voters is not None:
+                labels = xp.argmax(labeller.count_votes(voters), axis=1)
+            elif marks.whole and not labeller.has_landmarks:  # these are the samples, with copies
+                labels = samples.map(model.label)
+            else:
+                pairs = samples.map(model.assign)
+                labels, nearest = pairs[:, 0], pairs[:, 1]
+            if done == 0 or (
+                marks.whole and (renamed is None or not bool(xp.all(labels == renamed)))
+            ):
+                sums, counts = samples.reduce(count, add_parts, labels, *rows)
+            order = np.argsort(-to_numpy(counts), kind="stable")
+            if done == use.renumberings or np.all(order[1:] > order[:-1]):
+                break
+            model = model.renumbered(order)
+            places = asarray_like(order, sums, dtype=xp.int64)
+            sums, counts = xp.take(sums, places, axis=0), xp.take(counts, places, axis=0)
+            if moves:
+                renamed = xp.take(asarray_like(np.argsort(order), labels), labels, axis=0)
+        means = sums / get_namespace(sums).clip(counts, 1.0, None)[:, None]
+        return model, labels, nearest, means
 
     def with_wide_view(
         self,

@@ -71,8 +71,8 @@ Pair: TypeAlias = tuple[tuple[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndar
 """Two disjoint parts: the places of their samples, and the labels that each gives to all."""
 
 
-def matched(labels: np.ndarray, others: np.ndarray, n_clusters: int) -> np.ndarray:
-    """Rename `others` so that they agree with `labels` on as many samples as possible.
+def matching(labels: np.ndarray, others: np.ndarray, n_clusters: int) -> np.ndarray:
+    """Find the label of `others` that goes with each of `labels`, for most samples in all.
 
     Parameters
     ----------
@@ -83,15 +83,17 @@ def matched(labels: np.ndarray, others: np.ndarray, n_clusters: int) -> np.ndarr
 
     Returns
     -------
-    renamed : ndarray of shape (n_samples,)
-        The second labelling with the names of the first.
+    order : ndarray of shape (n_clusters,)
+        Different labels.
     """
     shared = np.zeros((n_clusters, n_clusters))
     np.add.at(shared, (labels, others), 1.0)
-    rows, columns = linear_sum_assignment(-shared)
-    names = np.empty(n_clusters, dtype=np.int64)
-    names[columns] = rows
-    return names[others]
+    return linear_sum_assignment(-shared)[1]
+
+
+def matched(labels: np.ndarray, others: np.ndarray, n_clusters: int) -> np.ndarray:
+    """Rename `others` so that they agree with `labels` on as many samples as possible."""
+    return np.argsort(matching(labels, others, n_clusters))[others]
 
 
 def learn_agreement(
