@@ -31,6 +31,9 @@ NOT_THERE = (errno.ENOENT, errno.EISDIR, errno.ENOTDIR)
 NOT_ALLOWED = (errno.EACCES, errno.EPERM, errno.EROFS)
 """Messages of systems about a path that cannot be opened, as it is not there or not ours."""
 
+USAGE = (UsageError, ValueError, FileNotFoundError, IsADirectoryError, FileExistsError)
+"""Errors of what the user asked for."""
+
 TRACEBACK = "TUCKERMIX_TRACEBACK"
 """Set this variable to see where an unexpected error comes from."""
 
@@ -166,35 +169,35 @@ def run(arguments: list[str]) -> int:
 
 def _explain(error: Exception) -> int:
     """Say in one line what went wrong, and choose the exit code."""
+    said, code = one_line(error), EXIT_FAILED
+    number, path = getattr(error, "errno", None), getattr(error, "filename", None)
     message: Any = getattr(error, "format_message", None)
+    if type(error).__name__ == "NoArgsIsHelpError":
+        say(message())
+        return EXIT_USAGE
     if message is not None:  # what typer raises for wrong options and arguments
-        name = type(error).__name__
-        if name == "NoArgsIsHelpError":
-            say(message())
-            return EXIT_USAGE
         text = in_options(" ".join(message().split()).rstrip("."))
         end = "" if text.endswith("?") else "."
-        return _fail(f"{text}{end} Try 'tuckermix --help'.", EXIT_USAGE)
-    if isinstance(error, OSError) and error.filename and error.errno in NOT_THERE + NOT_ALLOWED:
-        said = f"Cannot open {error.filename}: {os.strerror(error.errno).lower()}."
-        if error.errno in NOT_ALLOWED:
-            return _fail(f"{said} Check who may use it, or name another.", EXIT_FAILED)
-        return _fail(f"{said} Check the path.", EXIT_USAGE)
-    if isinstance(
-        error, UsageError | ValueError | FileNotFoundError | IsADirectoryError | FileExistsError
-    ):
-        return _fail(in_options(one_line(error)), EXIT_USAGE)
-    if isinstance(error, OSError) and error.errno in FULL_DISK:
-        where = f" {error.filename}" if error.filename else " the results"
-        return _fail(f"Cannot write{where}: {error.strerror}. Free some space.", EXIT_FAILED)
-    if isinstance(error, ImportError | OSError):
-        return _fail(one_line(error), EXIT_FAILED)
-    if isinstance(error, MemoryError):
-        return _fail("The data do not fit into memory: use fewer or smaller samples.", EXIT_FAILED)
-    return _fail(
-        f"Unexpected {type(error).__name__}: {one_line(error)} (set {TRACEBACK}=1 to see where).",
-        EXIT_FAILED,
-    )
+        said, code = f"{text}{end} Try 'tuckermix --help'.", EXIT_USAGE
+    elif path and number in NOT_ALLOWED:
+        said = f"Cannot open {path}: {os.strerror(number).lower()}. "
+        said += "Check who may use it, or name another."
+    elif path and number in NOT_THERE:
+        said, code = (
+            f"Cannot open {path}: {os.strerror(number).lower()}. Check the path.",
+            EXIT_USAGE,
+        )
+    elif isinstance(error, USAGE):
+        said, code = in_options(said), EXIT_USAGE
+    elif number in FULL_DISK:
+        why = getattr(error, "strerror", None)
+        said = f"Cannot write {path or 'the results'}: {why}. Free some space."
+    elif isinstance(error, MemoryError):
+        said = "The data do not fit into memory: use fewer or smaller samples."
+    elif not isinstance(error, ImportError | OSError):
+        name = type(error).__name__
+        said = f"Unexpected {name}: {said} (set {TRACEBACK}=1 to see where)."
+    return _fail(said, code)
 
 
 def _fail(message: str, code: int) -> int:

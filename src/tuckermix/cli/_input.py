@@ -133,34 +133,34 @@ def _truth_file(truth: str) -> tuple[Path, str | None]:
 
 def _read_classes(path: Path, column: str | None, data: Dataset) -> np.ndarray:
     if path.suffix == ".npy":
-        values = np.load(path, allow_pickle=False)
-        return values.reshape(-1)
+        return np.load(path, allow_pickle=False).reshape(-1)
     try:
-        rows = list(rows_of_text(path))
+        rows = [[cell.strip() for cell in row] for row in rows_of_text(path)]
     except (OSError, ValueError, csv.Error) as error:
         raise UsageError(f"Cannot read {path}: it is no table of text ({error}).") from error
     if not rows:
         raise UsageError(f"Cannot read {path}: it is empty.")
     if len(rows[0]) == 1:
-        values = [row[0].strip() for row in rows]
         # One value more than samples: the first is a heading.
-        return np.array(values[1:] if len(values) == data.n_samples + 1 else values)
-    head = [name.strip().lower() for name in rows[0]]
-    wanted = [column.lower()] if column else [name for name in LABEL_COLUMNS if name in head]
-    if not wanted or wanted[0] not in head:
+        first = 1 if len(rows) == data.n_samples + 1 else 0
+        return np.array([row[0] for row in rows[first:]])
+    head = [name.lower() for name in rows[0]]
+    wanted = [column.lower()] if column else LABEL_COLUMNS
+    place = next((head.index(name) for name in wanted if name in head), None)
+    if place is None:
         raise UsageError(
             f"{path} has the columns {', '.join(rows[0])}: say which one holds the classes, "
             f"as --truth {path}:COLUMN."
         )
-    place = head.index(wanted[0])
     names = next((head.index(name) for name in NAME_COLUMNS if name in head), None)
     try:
-        if names is not None and data.names is not None:
-            found = {from_csv_cell(row[names].strip()): row[place].strip() for row in rows[1:]}
-            return _by_name(path, found, data.names)
-        return np.array([row[place].strip() for row in rows[1:]])
+        classes = [row[place] for row in rows[1:]]
+        if names is None or data.names is None:
+            return np.array(classes)
+        theirs = [from_csv_cell(row[names]) for row in rows[1:]]
     except IndexError:
         raise UsageError(f"{path} has rows with too few columns.") from None
+    return _by_name(path, dict(zip(theirs, classes, strict=True)), data.names)
 
 
 def _by_name(path: Path, found: dict[str, str], names: list[str]) -> np.ndarray:
@@ -171,15 +171,13 @@ def _by_name(path: Path, found: dict[str, str], names: list[str]) -> np.ndarray:
     by_short: dict[str, set[str]] = {}
     for name, one in found.items():
         by_short.setdefault(_short(name), set()).add(one)
-    once = {_short(name) for name in names} if len({*map(_short, names)}) == len(names) else set()
+    unique = len({*map(_short, names)}) == len(names)
     values = []
     for name in names:
-        value: str | None = found.get(name, found.get(printable(name)))
-        short = _short(name)
-        if value is None and short in once and len(by_short.get(short, ())) == 1:
-            (value,) = by_short[short]
-        values.append(UNKNOWN if value is None else value)
-    if all(value == UNKNOWN for value in values):
+        alike = by_short.get(_short(name), set()) if unique else set()
+        near = next(iter(alike)) if len(alike) == 1 else UNKNOWN
+        values.append(found.get(name, found.get(printable(name), near)))
+    if not any(values):
         raise UsageError(
             f"{path} has no row for {names[0]!r}, nor for any other sample: its names are like "
             f"{next(iter(found), '')!r}."
@@ -203,13 +201,12 @@ def tell(console: Console, data: Dataset, classes: np.ndarray | None = None) -> 
     """Say what was left out while reading, and what else is to be known about it."""
     skipped = data.extra.get("skipped") or []
     if skipped:
-        count = len(skipped)
-        what = "1 file was" if count == 1 else f"{count} files were"
-        console.note(f"{what} skipped, as {'it' if count == 1 else 'they'} could not be read:")
+        one, several = "1 file was skipped, as it", f"{len(skipped)} files were skipped, as they"
+        console.note(f"{several if len(skipped) > 1 else one} could not be read:")
         for name, reason in skipped[:LISTED]:
             console.note(f"  {name}: {in_options(reason.partition('. ')[0])}")
-        if count > LISTED:
-            console.note(f"  and {count - LISTED} more; all are in {SUMMARY}")
+        if len(skipped) > LISTED:
+            console.note(f"  and {len(skipped) - LISTED} more; all are in {SUMMARY}")
     for note in data.extra.get("notes") or []:
         console.note(f"note: {in_options(note)}")
     if classes is not None and not (sure := known(classes)).all():

@@ -10,7 +10,7 @@ import unicodedata
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Annotated, Any
 
 from tuckermix._names import KINDS
@@ -62,7 +62,8 @@ def export(
     console, earlier = Console(quiet), read_results(result)
     if folder.is_symlink() or (folder.exists() and (not folder.is_dir() or any(folder.iterdir()))):
         raise UsageError(f"{folder} is there already: name a new folder.")
-    sources = files_below(earlier.roots, earlier.names or [""] * len(earlier.labels))
+    names = earlier.names or [""] * len(earlier.labels)
+    sources = files_below(earlier.roots, names)
     found = {place: path for place, path in enumerate(sources) if path is not None}
     if not found:
         raise UsageError(
@@ -73,18 +74,13 @@ def export(
     with made_folder(folder), console.stage("Copying" if copy else "Linking"):
         taken: set[str] = {name.casefold() for name in (*TABLES, SHEET)}
         for place, source in found.items():
-            home = folder / homes[int(earlier.labels[place])]
+            label = int(earlier.labels[place])
+            home = folder / homes[label]
             home.mkdir(exist_ok=True)
-            target = home / _free(source.name, str(home.relative_to(folder)), taken)
+            target = home / _free(PurePosixPath(home.name, source.name), taken)
             _put(source, target, copy)
-            rows.append(
-                {
-                    "file": target.relative_to(folder).as_posix(),
-                    "label": int(earlier.labels[place]),
-                    "name": earlier.name_of(int(earlier.labels[place])),
-                    "source": (earlier.names or [])[place],
-                }
-            )
+            about = {"name": earlier.name_of(label), "source": names[place]}
+            rows.append({"file": f"{home.name}/{target.name}", "label": label, **about})
         write_text(folder / TABLES[0], csv_text([list(rows[0]), *(row.values() for row in rows)]))
         write_text(folder / TABLES[1], json.dumps(rows, indent=1) + "\n")
     with console.stage("Drawing the contact sheet"):
@@ -104,17 +100,13 @@ def export(
 def _folders(earlier: Earlier) -> dict[int, str]:
     """Return the name of the folder of each label."""
     taken: set[str] = {name.casefold() for name in (*TABLES, SHEET)}
-    settings = earlier.summary.get("settings")
+    settings, folders = earlier.summary.get("settings"), {}
     labelled = isinstance(settings, dict) and settings.get("outliers") == "label"
-    beside = "outliers" if labelled else "set aside"
-    return {
-        label: _free(
-            safe_name(earlier.name_of(label)) or (f"cluster {label}" if label >= 0 else beside),
-            "",
-            taken,
-        )
-        for label in sorted(set(earlier.labels.tolist()))
-    }
+    for label in sorted(set(earlier.labels.tolist())):
+        usual = f"cluster {label}" if label >= 0 else "outliers" if labelled else "set aside"
+        name = safe_name(earlier.name_of(label)) or usual
+        folders[label] = _free(PurePosixPath(name), taken, ending=False)
+    return folders
 
 
 def safe_name(text: str) -> str:
@@ -125,17 +117,15 @@ def safe_name(text: str) -> str:
     return f"{plain}_" if RESERVED.fullmatch(plain) else plain
 
 
-def _free(name: str, home: str, taken: set[str]) -> str:
+def _free(path: PurePosixPath, taken: set[str], ending: bool = True) -> str:
     """Return a name that no other in the same folder has, whatever its case."""
-    stem, dot, ending = name.rpartition(".") if home else (name, "", "")
-    if not stem:
-        stem, dot, ending = name, "", ""
-    number, free = 1, name
-    while f"{home}/{free}".lstrip("/").casefold() in taken:
+    stem, suffix = (path.stem, path.suffix) if ending else (path.name, "")
+    number = 1
+    while str(path).casefold() in taken:
         number += 1
-        free = f"{stem} ({number}){dot}{ending}"
-    taken.add(f"{home}/{free}".lstrip("/").casefold())
-    return free
+        path = path.with_name(f"{stem} ({number}){suffix}")
+    taken.add(str(path).casefold())
+    return path.name
 
 
 def _put(source: Path, target: Path, copy: bool) -> None:

@@ -28,6 +28,14 @@ ASKED = re.compile(r"/([\w-]+)/(?:p/(\d{1,9})/(\d{2,4}))?")
 
 MOST_SIDE = 2048
 
+HEADERS = {
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "X-Frame-Options": "DENY",
+}
+"""What every answer tells the browser not to do."""
+
 
 def open_report(
     result: Result,
@@ -131,28 +139,22 @@ class _Handler(BaseHTTPRequestHandler):
         """Send the page or a picture, or 404 to anybody without the token."""
         found = ASKED.fullmatch(self.path)
         here = self.headers.get("Host") == f"{HOST}:{self.server.server_port}"
-        if not here or not found or not hmac.compare_digest(found[1], self.server.token):
+        sent = None
+        if here and found and hmac.compare_digest(found[1], self.server.token):
+            sent = (self.server.page, "text/html; charset=utf-8")
+            if found[2] is not None:
+                sent = self.server.picture(int(found[2]), int(found[3]))
+        if not found or sent is None:
             self.send_error(404)
             return
-        sent: tuple[bytes, str] | None = (self.server.page, "text/html; charset=utf-8")
-        if found[2] is not None:
-            sent = self.server.picture(int(found[2]), int(found[3]))
-        if sent is None:
-            self.send_error(404)
-            return
+        content, kind = sent
+        kept = "private, max-age=3600" if found[2] else "no-store"
+        sizes = {"Content-Type": kind, "Content-Length": str(len(content)), "Cache-Control": kept}
         self.send_response(200)
-        for name, value in (
-            ("Content-Type", sent[1]),
-            ("Content-Length", str(len(sent[0]))),
-            ("Cache-Control", "private, max-age=3600" if found[2] else "no-store"),
-            ("X-Content-Type-Options", "nosniff"),
-            ("Referrer-Policy", "no-referrer"),
-            ("Cross-Origin-Resource-Policy", "same-origin"),
-            ("X-Frame-Options", "DENY"),
-        ):
+        for name, value in (sizes | HEADERS).items():
             self.send_header(name, value)
         self.end_headers()
-        self.wfile.write(sent[0])
+        self.wfile.write(content)
 
     def log_message(self, *words: Any) -> None:
         """Write no line for each request."""
