@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, get_args, get_origin
+from types import UnionType
+from typing import Any, get_args, get_origin, get_type_hints
 
 import numpy as np
 
@@ -74,25 +75,15 @@ class Edits(Record):
             ) from error
 
 
-PARTS = {
-    "n_clusters": int,
-    "names": dict[str, str],
-    "merge": list[list[int]],
-    "split": list[int],
-    "move": dict[str, int],
-    "exclude": list[str],
-}
-"""The parts of a file of edits beside its format."""
-
-
 def _checked(values: Any) -> dict[str, Any]:
     """Return the fields of edits, each of its type, or raise ValueError."""
     if not isinstance(values, dict) or type(values.get("format")) is not int:
         raise ValueError('it is no object with {"format": 1}')
     if values.pop("format") != 1:
         raise ValueError("its format is not 1, the only one that this version knows")
+    kinds = get_type_hints(Edits)
     for key, value in values.items():
-        if not _fits(value, PARTS.get(key)):
+        if not _fits(value, kinds.get(key)):
             raise ValueError(f"its part {key[:40]!r} is not one that the report writes")
     names, longest = {}, EditSettings.current().longest_name
     for number, text in values.get("names", {}).items():
@@ -103,11 +94,13 @@ def _checked(values: Any) -> dict[str, Any]:
 
 
 def _fits(value: Any, kind: Any) -> bool:
-    """Tell whether a value of JSON is of a type such as ``dict[str, int]``."""
-    if get_origin(kind) is list:
-        return isinstance(value, list) and all(_fits(one, get_args(kind)[0]) for one in value)
-    if get_origin(kind) is dict:
-        return isinstance(value, dict) and all(_fits(v, get_args(kind)[1]) for v in value.values())
+    """Tell whether a value of JSON is of a type such as ``dict[int, str]``, keys aside."""
+    origin, inner = get_origin(kind), get_args(kind)
+    if origin is UnionType:  # with None, which stands for what is not there
+        return _fits(value, inner[0])
+    if origin in (list, dict):
+        values = value.values() if isinstance(value, dict) else value
+        return isinstance(value, origin) and all(_fits(one, inner[-1]) for one in values)
     return type(value) is kind and (kind is str or 0 <= value < 10**9)
 
 
@@ -188,8 +181,8 @@ def _voted(
 ) -> tuple[list[VoteLabels], np.ndarray]:
     """Return labellers that vote as the edits ask, and the labels of the samples.
 
-    Who would vote otherwise because of samples that were moved or set aside, or for a cluster that
-    is gone, follows.
+    Landmarks that were moved or set aside are taken away, and the moved ones vote for their
+    clusters. Who would vote otherwise because of them, or for a cluster that is gone, follows.
     """
     voters = voters_of(inner)
     if not voters or not all(isinstance(voter, VoteLabels) for voter in voters):
@@ -198,12 +191,22 @@ def _voted(
             "graph. Names alone can be given to any."
         )
     plain = [_with_labels(voter, group[page_marks(inner, voter)]) for voter in voters]
-    parts = split_places(Z, voters)
-    voters = _with_hand(plain, parts, Z, moved, out)
-    if moved or out:
-        old, new = _votes(plain, parts), _votes(voters, parts)
-        there = np.isin(found, voters[0].landmark_labels)
-        found = np.where((old == new) & there, found, new)
+    if not moved and not out:
+        return plain, found
+    use, parts = EditSettings.current(), split_places(Z, voters)
+    places, squares = NearestPoints(_joined(plain)).find(Z[[*moved, *out]], 1)
+    gone = places[squares[:, 0] <= use.same, 0]
+    kept = np.setdiff1d(np.arange(len(plain[0].landmarks)), gone)
+    who, ends = np.repeat(np.array([*moved.items()], int).reshape(-1, 2), use.votes, axis=0).T
+    labels = np.concatenate([plain[0].landmark_labels[kept], ends])
+    if not len(labels):
+        raise UsageError("These edits leave no sample in any cluster.")
+    voters = []
+    for voter, Y in zip(plain, parts, strict=True):
+        rows = np.concatenate([voter.landmarks[kept], Y[who].astype(voter.landmarks.dtype)])
+        voters.append(_with_labels(voter, labels, rows))
+    old, new = _votes(plain, parts), _votes(voters, parts)
+    found = np.where((old == new) & np.isin(found, labels), found, new)
     found[list(moved)] = list(moved.values())
     return voters, found
 
@@ -284,36 +287,6 @@ def _with_labels(voter: VoteLabels, labels: np.ndarray, rows: Any = None) -> Vot
         n_clusters=int(labels.max(initial=-1)) + 1,
         n_neighbors=min(voter.n_neighbors, max(1, len(rows))),
     )
-
-
-def _with_hand(
-    voters: list[VoteLabels],
-    parts: list[np.ndarray],
-    Z: np.ndarray,
-    moved: dict[int, int],
-    out: set[int],
-) -> list[VoteLabels]:
-    """Take away landmarks that were moved or set aside; let the moved vote for their clusters."""
-    touched = np.array([*moved, *out], dtype=int)
-    if not len(touched):
-        return voters
-    use = EditSettings.current()
-    places, squares = NearestPoints(_joined(voters)).find(Z[touched], 1)
-    gone = places[squares[:, 0] <= use.same, 0]
-    kept = np.setdiff1d(np.arange(len(voters[0].landmarks)), gone)
-    who = np.repeat(np.array(list(moved), dtype=int), use.votes)
-    labels = np.repeat(np.array(list(moved.values()), dtype=int), use.votes)
-    labels = np.concatenate([voters[0].landmark_labels[kept], labels])
-    if not len(labels):
-        raise UsageError("These edits leave no sample in any cluster.")
-    return [
-        _with_labels(
-            voter,
-            labels,
-            np.concatenate([voter.landmarks[kept], Y[who].astype(voter.landmarks.dtype)]),
-        )
-        for voter, Y in zip(voters, parts, strict=True)
-    ]
 
 
 def _joined(voters: list[Any]) -> np.ndarray:

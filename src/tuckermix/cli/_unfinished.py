@@ -64,15 +64,6 @@ class Keeping:
     rate: float = 50e6
     room: int = 2
 
-    @classmethod
-    def from_environment(cls) -> Keeping:
-        """Return the defaults, changed as the environment says."""
-        try:
-            seconds = float(os.environ.get("TUCKERMIX_KEEP_SECONDS", cls.seconds))
-        except ValueError:
-            return cls()
-        return cls(seconds, cls.rate if seconds > 0 else float("inf"))
-
 
 def state_of(path: Path) -> tuple[str, int, int]:
     """Return what changes when a file does: its path, size and time."""
@@ -113,14 +104,15 @@ class Unfinished:
         The folder of the results; the journal lies beside it.
     console : Console
         Where it is said that a run continues, or why a journal is ignored.
-    keeping : Keeping or None, default=None
-        When work is worth keeping; None asks the environment.
     """
 
-    def __init__(self, results: Path, console: Console, keeping: Keeping | None = None) -> None:
+    def __init__(self, results: Path, console: Console) -> None:
         whole = Path(os.path.abspath(results))
         self.path = whole.parent / f".{whole.name}.unfinished"
-        self.console, self.keeping = console, keeping or Keeping.from_environment()
+        self.console, self.keeping = console, Keeping()
+        with suppress(KeyError, ValueError):
+            seconds = float(os.environ["TUCKERMIX_KEEP_SECONDS"])
+            self.keeping = Keeping(seconds, self.keeping.rate if seconds > 0 else float("inf"))
         self._told = False
         self._turn = threading.Lock()  # numbers of clusters are compared in threads
         self._key: Callable[[], str] = str
