@@ -260,9 +260,9 @@ def label_again(model: Any, data: Dataset, embeddings: Any = None) -> tuple[Any,
     final, X = last_step(model), as_floating(data.X)
     seen = X if final is model else model[:-1].transform(X)
     at = placed(final, seen, Features(as_fitted(innermost(final), seen), embeddings))
-    if at.scores is None:
-        labels = to_numpy(at.proba).argmax(axis=1)
-    else:
+    at = _results.computed(final, at)
+    labels = at.proba.argmax(axis=1)
+    if at.scores is not None:
         about = {"embeddings": embeddings} if hasattr(final, "selection_") else {}
         labels = to_numpy(final.predict(seen, **about))
     return (replace(at, seen=seen) if at.seen is None and final is not model else at), labels

@@ -109,20 +109,17 @@ def computed(model: Any, placed: Placed) -> Placed:
 
     All that is written has a few numbers for each sample.
     """
-    if not is_dask(placed.proba):
-        scores = None if placed.scores is None else to_numpy(placed.scores)
-        return replace(placed, proba=to_numpy(placed.proba), scores=scores)
-    import dask
+    inner, proba, scores = innermost(model), placed.proba, placed.scores
+    if is_dask(proba):
+        import dask
 
-    inner = innermost(model)
-    lazy = [name for name in ("labels_", "memberships_") if is_dask(getattr(inner, name, None))]
-    proba, scores, *values = dask.compute(
-        placed.proba, placed.scores, *(getattr(inner, name) for name in lazy)
-    )
-    for name, value in zip(lazy, values, strict=True):
-        setattr(inner, name, value)
-    model.labels_ = inner.labels_
-    return replace(placed, proba=proba, scores=scores)
+        lazy = [name for name in ("labels_", "memberships_") if is_dask(getattr(inner, name, None))]
+        values = (getattr(inner, name) for name in lazy)
+        proba, scores, *values = dask.compute(proba, scores, *values)
+        vars(inner).update(zip(lazy, values, strict=True))
+        model.labels_ = inner.labels_
+    scores = None if scores is None else to_numpy(scores)
+    return replace(placed, proba=to_numpy(proba), scores=scores)
 
 
 def labels_values(

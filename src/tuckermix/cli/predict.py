@@ -51,7 +51,6 @@ def predict(
             f"{out} is there already: name another file with --out, or add --force to replace it."
         )
     console.begin(f"Reading {source}")
-    from tuckermix._array_api import to_numpy
     from tuckermix._files import write_text
     from tuckermix.cli import _earlier, _features, _input, _results
     from tuckermix.persistence import load
@@ -70,9 +69,8 @@ def predict(
     _input.tell(console, data)
     with console.stage("Labelling"), _input.naming(data):
         at, labels = _earlier.label_again(model, data, _input.embeddings_of(elsewhere, data))
-        proba = to_numpy(at.proba)
-        scores = None if at.scores is None else to_numpy(at.scores)
-        samples = _results.labels_values(data.names, proba, labels, scores, cluster_names(model))
+        called = cluster_names(model)
+        samples = _results.labels_values(data.names, at.proba, labels, at.scores, called)
     if as_json:
         values = {
             "schema_version": SCHEMA_VERSION,
@@ -80,7 +78,7 @@ def predict(
             "model": printable(model_path),
             "input": printable(source),
             "n_samples": data.n_samples,
-            "n_clusters": int(proba.shape[1]),
+            "n_clusters": int(at.proba.shape[1]),
             **_results.left_out(data),
             "samples": samples,
         }
