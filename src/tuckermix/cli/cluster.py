@@ -147,7 +147,6 @@ def cluster(
     console = Console(quiet, as_json)
     console.begin(f"Reading {source}")  # before the libraries are loaded, which takes a second
     from tuckermix._array_api import is_dask
-    from tuckermix._validation import as_floating
     from tuckermix.cli import _features, _input, _results
     from tuckermix.cli._unfinished import Unfinished, key_of, state_of
     from tuckermix.report import require_packages
@@ -200,7 +199,7 @@ def cluster(
         with _input.naming(data):
             code = fit_and_write(
                 model,
-                replace(data, X=as_floating(data.X)),
+                data,
                 folder,
                 console=console,
                 device=device,
@@ -234,11 +233,13 @@ def fit_and_write(
     `about` the samples goes to `write_results`. A model that an `unfinished` run has fitted is
     taken as it is.
     """
+    from tuckermix._validation import as_floating
     from tuckermix.cli import _features, _input, _results
     from tuckermix.plots.fitted import placed
     from tuckermix.selection.shared import Features, in_memory
 
     earlier = None if unfinished is None else unfinished.fitted()
+    data = replace(data, X=as_floating(data.X))
     # What is loaded is in NumPy, wherever it was fitted.
     moved = _input.to_device(data.X, device if earlier is None else "cpu")
     start = time.perf_counter()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -39,7 +38,6 @@ def demo(
     import numpy as np
 
     from tuckermix._files import atomic_path
-    from tuckermix._validation import as_floating
     from tuckermix.cli import _results
     from tuckermix.cli.cluster import fit_and_write
     from tuckermix.datasets import make_objects
@@ -58,7 +56,7 @@ def demo(
     with _results.result_folder(out):
         code = fit_and_write(
             model,
-            replace(data, X=as_floating(data.X)),
+            data,
             out,
             truth=np.array(data.class_names)[data.labels],
             source="rendered pictures of ten objects",

@@ -8,12 +8,12 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from tuckermix._array_api import asarray_like, blocks, get_namespace, is_numpy, to_numpy
 from tuckermix._records import Record
 from tuckermix._threads import one_blas_thread
+from tuckermix.features.registry import first_steps, last_step
 from tuckermix.selection.multiview import MultiViewClustering
 from tuckermix.selection.shared import EMBEDDINGS, Features
 from tuckermix.summary import innermost
@@ -163,8 +163,7 @@ def placed(estimator: Any, X: Any, features: Features | None = None) -> Placed:
         return Placed(
             best._proba(several, features), places, scores, None, partial(best._scores, features)
         )
-    before = best[:-1] if isinstance(best, Pipeline) and len(best.steps) > 1 else None
-    seen, final = features.transform(before), best[-1] if isinstance(best, Pipeline) else best
+    seen, final = features.transform(first_steps(best)), last_step(best)
     if hasattr(final, "best_estimator_"):  # transformers before a choice
         return placed(final, seen)
     scores = final.outlier_scores(seen) if outliers else None

@@ -96,26 +96,21 @@ def chart(title: str, x: Any, y: Any, *, log: bool = False) -> dict[str, Any] | 
         return None
     x, y = x[known], y[known]
     level = np.log10(np.maximum(y, LOG_FLOOR)) if log else y
-    low, high = float(level.min()), float(level.max())
-    if log:
-        low, high = math.floor(low), math.ceil(high)
-    across, up = np.linspace(x.min(), x.max(), N_TICKS).round(), np.linspace(low, high, N_TICKS)
-    across, up = np.unique(across), np.unique(up.round() if log else up)
-
-    def shares(values: np.ndarray, low: float, high: float) -> list[float]:
-        inside = np.clip(values, low, high) - low
-        return (inside / (high - low or 1.0)).round(4).tolist()
+    ends = (math.floor(level.min()), math.ceil(level.max())) if log else (level.min(), level.max())
+    up = np.linspace(*ends, N_TICKS)
+    up = np.unique(up.round() if log else up)
+    across = np.unique(np.linspace(x.min(), x.max(), N_TICKS).round())
 
     # As many digits as tell the ticks apart: a large cost may change little.
     digits = next((n for n in range(6, 17) if len({f"{one:.{n}g}" for one in up}) == len(up)), 17)
     texts = [f"1e{value:.0f}" if log else f"{value:.{digits}g}" for value in up]
-    places, columns = (shares(values, x.min(), x.max()) for values in (x, across))
-    heights, rows = (shares(values, low, high) for values in (level, up))
+    places, columns = (np.interp(v, (x.min(), x.max()), (0, 1)).round(4) for v in (x, across))
+    heights, rows = (np.interp(v, ends, (0, 1)).round(4) for v in (level, up))
     return {
         "title": title,
-        "points": list(zip(places, heights, strict=True)),
-        "x_ticks": list(zip(columns, [f"{value:g}" for value in across], strict=True)),
-        "y_ticks": list(zip(rows, texts, strict=True)),
+        "points": list(zip(places.tolist(), heights.tolist(), strict=True)),
+        "x_ticks": list(zip(columns.tolist(), [f"{value:g}" for value in across], strict=True)),
+        "y_ticks": list(zip(rows.tolist(), texts, strict=True)),
         "table": [(f"{a:g}", f"{b:.6g}") for a, b in zip(x, y, strict=True)],
     }
 
