@@ -15,7 +15,7 @@ from tuckermix._files import write_text
 from tuckermix._names import VIEWS
 from tuckermix._version import __version__
 from tuckermix.cli import _options as options
-from tuckermix.cli._console import EXIT_DONE, EXIT_FAILED, EXIT_INTERRUPTED, Console, UsageError
+from tuckermix.cli._console import Console, Exit, UsageError
 
 if TYPE_CHECKING:
     from tuckermix_bench.places import Benchmark
@@ -232,8 +232,8 @@ def _places(given: Own, running: Running, *, as_json: bool, quiet: bool) -> int:
         for text in (*_failures(result.failures), *_gaps(result)):
             console.note(text)
     if result.report.interrupted:
-        return EXIT_INTERRUPTED
-    return EXIT_DONE if result.places else EXIT_FAILED
+        return Exit.INTERRUPTED
+    return Exit.DONE if result.places else Exit.FAILED
 
 
 def _values(result: Benchmark, tallies: dict[str, Any]) -> dict[str, object]:

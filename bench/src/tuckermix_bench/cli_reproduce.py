@@ -11,13 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from tuckermix.cli import _options as options
-from tuckermix.cli._console import (
-    EXIT_INTERRUPTED,
-    EXIT_NOT_WHOLE,
-    EXIT_USAGE,
-    UsageError,
-    visible,
-)
+from tuckermix.cli._console import Exit, UsageError, visible
 from tuckermix_bench import render, runner
 from tuckermix_bench.cli_bench import Running
 from tuckermix_bench.methods import METHODS
@@ -157,13 +151,13 @@ def reproduce(
         raise UsageError(str(error)) from error
     if report.interrupted:
         typer.echo(summary_line(report))
-        raise typer.Exit(EXIT_INTERRUPTED)
+        raise typer.Exit(Exit.INTERRUPTED)
     if report.computed + report.skipped:
         _show(targets, db, out, quick)
     typer.echo(summary_line(report))
     if report.missing:
         nothing = not report.computed and not report.skipped
-        raise typer.Exit(EXIT_USAGE if nothing else EXIT_NOT_WHOLE)
+        raise typer.Exit(Exit.USAGE if nothing else Exit.NOT_WHOLE)
 
 
 def _directions(absent: dict[str, str]) -> str:

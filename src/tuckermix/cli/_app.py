@@ -14,17 +14,7 @@ import typer
 from tuckermix._files import FULL_DISK
 from tuckermix.cli import apply, cluster, datasets, demo, export, predict
 from tuckermix.cli import open as opening
-from tuckermix.cli._console import (
-    EXIT_DONE,
-    EXIT_FAILED,
-    EXIT_INTERRUPTED,
-    EXIT_USAGE,
-    UsageError,
-    in_options,
-    one_line,
-    say,
-    visible,
-)
+from tuckermix.cli._console import Exit, UsageError, in_options, one_line, say, visible
 from tuckermix.cli._options import add
 
 NOT_THERE = (errno.ENOENT, errno.EISDIR, errno.ENOTDIR)
@@ -51,7 +41,7 @@ def _version(wanted: bool) -> None:
     found = versions()
     others = ", ".join(f"{name} {found[name]}" for name in found if name != "tuckermix")
     sys.stdout.write(f"tuckermix {found['tuckermix']} ({others})\n")
-    raise typer.Exit(EXIT_DONE)
+    raise typer.Exit(Exit.DONE)
 
 
 def _callback(
@@ -150,17 +140,17 @@ def run(arguments: list[str]) -> int:
             arguments, prog_name="tuckermix", standalone_mode=False
         )
         sys.stdout.flush()
-        if code == EXIT_INTERRUPTED and "reproduce" not in arguments[:1]:
+        if code == Exit.INTERRUPTED and "reproduce" not in arguments[:1]:
             return _fail(INTERRUPTED, code)  # typer has caught Ctrl-C itself
-        return int(code or EXIT_DONE)
+        return int(code or Exit.DONE)
     except (KeyboardInterrupt, typer.Abort):
-        return _fail(INTERRUPTED, EXIT_INTERRUPTED)
+        return _fail(INTERRUPTED, Exit.INTERRUPTED)
     except SystemExit as error:  # completion scripts end the program themselves
-        return int(error.code or EXIT_DONE)
+        return int(error.code or Exit.DONE)
     except BrokenPipeError:
         # The reader of stdout has gone, which is its right; Python must not complain at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return EXIT_FAILED
+        return Exit.FAILED
     except Exception as error:
         if os.environ.get(TRACEBACK):
             raise
@@ -169,26 +159,26 @@ def run(arguments: list[str]) -> int:
 
 def _explain(error: Exception) -> int:
     """Say in one line what went wrong, and choose the exit code."""
-    said, code = one_line(error), EXIT_FAILED
+    said, code = one_line(error), Exit.FAILED
     number, path = getattr(error, "errno", None), getattr(error, "filename", None)
     message: Any = getattr(error, "format_message", None)
     if type(error).__name__ == "NoArgsIsHelpError":
         say(message())
-        return EXIT_USAGE
+        return Exit.USAGE
     if message is not None:  # what typer raises for wrong options and arguments
         text = in_options(" ".join(message().split()).rstrip("."))
         end = "" if text.endswith("?") else "."
-        said, code = f"{text}{end} Try 'tuckermix --help'.", EXIT_USAGE
+        said, code = f"{text}{end} Try 'tuckermix --help'.", Exit.USAGE
     elif path and number in NOT_ALLOWED:
         said = f"Cannot open {path}: {os.strerror(number).lower()}. "
         said += "Check who may use it, or name another."
     elif path and number in NOT_THERE:
         said, code = (
             f"Cannot open {path}: {os.strerror(number).lower()}. Check the path.",
-            EXIT_USAGE,
+            Exit.USAGE,
         )
     elif isinstance(error, USAGE):
-        said, code = in_options(said), EXIT_USAGE
+        said, code = in_options(said), Exit.USAGE
     elif number in FULL_DISK:
         why = getattr(error, "strerror", None)
         said = f"Cannot write {path or 'the results'}: {why}. Free some space."

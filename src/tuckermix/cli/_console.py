@@ -12,16 +12,20 @@ import time
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+from enum import IntEnum
 from typing import Any
 
-EXIT_DONE = 0
-EXIT_FAILED = 1
-EXIT_USAGE = 2
-EXIT_NOT_WHOLE = 3
-"""Done and written, but something is left: the solver did not converge, or data were missing."""
 
-EXIT_INTERRUPTED = 130
-"""The code that shells report for a program that Ctrl-C ended."""
+class Exit(IntEnum):
+    """Exit codes of commands."""
+
+    DONE = 0
+    FAILED = 1
+    USAGE = 2
+    NOT_WHOLE = 3
+    """Done and written, but the solver did not converge, or data were missing."""
+    INTERRUPTED = 130
+    """The code that shells report for a program that Ctrl-C ended."""
 
 
 ERASE = "\r\x1b[K"

@@ -20,7 +20,7 @@ from tuckermix._tables import rows_of_text
 from tuckermix._validation import as_floating
 from tuckermix.cli import _features, _input, _results
 from tuckermix.cli import _options as options
-from tuckermix.cli._console import EXIT_DONE, Console, UsageError
+from tuckermix.cli._console import Console, Exit, UsageError
 from tuckermix.datasets import Dataset
 from tuckermix.features.registry import last_step
 from tuckermix.persistence import bounded_json, load
@@ -252,7 +252,7 @@ def revise(
             kind=kind if kind in KINDS else _input.picture_kind_of(data),
         )
     console.note(f"Open {out / _results.REPORT} in a browser.")
-    return EXIT_DONE
+    return Exit.DONE
 
 
 def label_again(model: Any, data: Dataset, embeddings: Any = None) -> tuple[Any, np.ndarray]:

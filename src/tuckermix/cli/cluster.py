@@ -13,7 +13,7 @@ import typer
 
 from tuckermix import _names
 from tuckermix.cli import _options as options
-from tuckermix.cli._console import EXIT_DONE, EXIT_NOT_WHOLE, Console
+from tuckermix.cli._console import Console, Exit
 from tuckermix.cli._features import SCALES, WORDS
 from tuckermix.features.registry import last_step
 
@@ -271,5 +271,5 @@ def fit_and_write(
     summary = _results.publish(folder, model, data, at, console=console, seconds=seconds, **about)
     if not summary.converged:
         console.note(f"The solver stopped by {summary.stop_reason} before it converged.")
-        return EXIT_NOT_WHOLE
-    return EXIT_DONE
+        return Exit.NOT_WHOLE
+    return Exit.DONE

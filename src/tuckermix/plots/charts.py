@@ -13,16 +13,7 @@ from tuckermix._validation import check_integer, check_option
 from tuckermix.metrics import MatchedTable, matched_table
 from tuckermix.numerics.linalg import add_parts
 from tuckermix.numerics.tensor import mode_gram
-from tuckermix.plots.fitted import (
-    RESPONSES,
-    as_fitted,
-    even_subsample,
-    fitted,
-    history_column,
-    iterations_of,
-    labels_of,
-    subspace_of,
-)
+from tuckermix.plots import fitted
 from tuckermix.plots.layout import discriminant_map, neighbor_map
 from tuckermix.plots.style import COLOURS, INK, SEQUENTIAL, STYLE, Display, look_of, name_axes
 from tuckermix.sources import as_blocks
@@ -93,9 +84,9 @@ class MapDisplay(Display):
         """
         check_option(method, "method", cls.__name__, METHODS)
         check_integer(max_samples, "max_samples", cls.__name__)
-        labels = labels_of(estimator, X, cls.__name__)
-        chosen = even_subsample(X.shape[0], max_samples)
-        rows = subspace_of(estimator, X if len(chosen) == X.shape[0] else X[chosen])
+        labels = fitted.labels_of(estimator, X, cls.__name__)
+        chosen = fitted.even_subsample(X.shape[0], max_samples)
+        rows = fitted.subspace_of(estimator, X if len(chosen) == X.shape[0] else X[chosen])
         positions = METHODS[method](rows, labels[chosen])
         return cls(positions, labels[chosen], n_total=X.shape[0]).plot(ax)
 
@@ -212,9 +203,9 @@ class MembershipDisplay(Display):
         display : Display
             The display, drawn.
         """
-        check_option(response, "response", cls.__name__, RESPONSES)
-        method, title = RESPONSES[response]
-        weights = getattr(estimator, method)(as_fitted(estimator, X))
+        check_option(response, "response", cls.__name__, fitted.RESPONSES)
+        method, title = fitted.RESPONSES[response]
+        weights = getattr(estimator, method)(fitted.as_fitted(estimator, X))
         return cls(to_numpy(weights), title=title).plot(ax, style=style)
 
     def plot(self, ax: Any = None, *, style: str = "auto") -> MembershipDisplay:
@@ -251,7 +242,7 @@ class MembershipDisplay(Display):
 
     def _draw_bars(self, ax: Any, weights: np.ndarray, names: list[str]) -> None:
         order = np.lexsort((-weights.max(axis=1), weights.argmax(axis=1)))
-        order = order[even_subsample(len(order), STYLE.most_bars)]
+        order = order[fitted.even_subsample(len(order), STYLE.most_bars)]
         # A step curve holds each value to the next edge; the last one is repeated to close it.
         heights = weights[[*order, order[-1]]].T
         edges, style = np.arange(len(order) + 1), {"edgecolor": "white", "linewidth": 0}
@@ -483,9 +474,9 @@ class ConvergenceDisplay(Display):
         display : Display
             The display, drawn.
         """
-        history = fitted(estimator, cls.__name__, "history_")
-        cost, gap = history_column(history, "cost"), history_column(history, "gap")
-        return cls(iterations_of(history), cost, gap=gap).plot(ax)
+        history = fitted.attribute(estimator, cls.__name__, "history_")
+        cost, gap = fitted.history_column(history, "cost"), fitted.history_column(history, "gap")
+        return cls(fitted.iterations_of(history), cost, gap=gap).plot(ax)
 
     def _draw(self, ax: Any) -> Any:
         """Draw the curves."""
@@ -576,7 +567,7 @@ class ConfusionDisplay(Display):
         display : Display
             The display, drawn.
         """
-        return cls.from_predictions(y, labels_of(estimator, X, cls.__name__), ax=ax)
+        return cls.from_predictions(y, fitted.labels_of(estimator, X, cls.__name__), ax=ax)
 
     def _draw(self, ax: Any) -> Any:
         """Draw the table."""
@@ -653,7 +644,7 @@ class SelectionDisplay(Display):
         display : Display
             The display, drawn.
         """
-        selection = fitted(estimator, cls.__name__, "selection_")
+        selection = fitted.attribute(estimator, cls.__name__, "selection_")
         return cls(selection, quantity=quantity).plot(ax)
 
     def _draw(self, ax: Any) -> Any:

@@ -25,15 +25,15 @@ RESPONSES = {
 """What is asked of an estimator: the method that knows it, and a title."""
 
 
-def fitted(estimator: Any, owner: str, attribute: str) -> Any:
+def attribute(estimator: Any, owner: str, name: str) -> Any:
     """Return a fitted attribute, or say that the estimator does not have it."""
     check_is_fitted(estimator)
-    if not hasattr(estimator, attribute):
+    if not hasattr(estimator, name):
         raise TypeError(
-            f"{owner} needs an estimator with {attribute}, which {type(estimator).__name__} "
+            f"{owner} needs an estimator with {name}, which {type(estimator).__name__} "
             "does not set: use TuckerClustering."
         )
-    return getattr(estimator, attribute)
+    return getattr(estimator, name)
 
 
 def as_fitted(estimator: Any, X: Any) -> Any:
@@ -46,7 +46,7 @@ def as_fitted(estimator: Any, X: Any) -> Any:
 
 def centroids_of(estimator: Any, owner: str) -> np.ndarray:
     """Return the centroids, shape (n_clusters, d_1, ...), on the host."""
-    return to_numpy(fitted(estimator, owner, "centroids_"))
+    return to_numpy(attribute(estimator, owner, "centroids_"))
 
 
 def labels_of(estimator: Any, X: Any, owner: str) -> np.ndarray:

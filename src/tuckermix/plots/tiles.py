@@ -11,16 +11,7 @@ from scipy.cluster.hierarchy import dendrogram
 
 from tuckermix._array_api import to_numpy
 from tuckermix._validation import check_integer
-from tuckermix.plots.fitted import (
-    as_fitted,
-    centroids_of,
-    confidence_of,
-    distances_to,
-    fitted,
-    labels_of,
-    rows_of,
-    typical_members,
-)
+from tuckermix.plots import fitted
 from tuckermix.plots.pictures import (
     montage,
     picture,
@@ -164,8 +155,8 @@ class CentroidDisplay(TileDisplay):
         display : Display
             The display, drawn.
         """
-        centroids = centroids_of(estimator, cls.__name__)
-        labels = to_numpy(fitted(estimator, cls.__name__, "labels_"))
+        centroids = fitted.centroids_of(estimator, cls.__name__)
+        labels = to_numpy(fitted.attribute(estimator, cls.__name__, "labels_"))
         sizes = np.bincount(labels[labels >= 0], minlength=centroids.shape[0])
         return cls(centroids, sizes=sizes, kind=kind).plot(ax, animate=animate)
 
@@ -191,9 +182,7 @@ class CentroidDisplay(TileDisplay):
                 f"animate=True needs videos, but the centroids are shown as {kind}: "
                 "pass kind='video' if axis 1 is time."
             )
-        every: dict[str, Any] = (
-            {"n_frames": squeezed_shape(centroids.shape[1:])[0]} if animate else {}
-        )
+        every: dict[str, Any] = {"n_frames": centroids.shape[1]} if animate else {}
         pictures = views(centroids, kind, **every)
         names = [str(cluster) for cluster in range(len(centroids))]
         if self.sizes is not None:
@@ -277,11 +266,12 @@ class MemberDisplay(TileDisplay):
             The display, drawn.
         """
         check_integer(n_members, "n_members", cls.__name__)
-        centroids = centroids_of(estimator, cls.__name__)
-        labels = labels_of(estimator, X, cls.__name__)
-        sure, away = confidence_of(estimator, X, labels), distances_to(X, centroids, labels)
-        sides = typical_members(labels, sure, away, len(centroids), n_members)
-        samples = ([rows_of(X, indices) for indices in side] for side in sides)
+        centroids = fitted.centroids_of(estimator, cls.__name__)
+        labels = fitted.labels_of(estimator, X, cls.__name__)
+        sure = fitted.confidence_of(estimator, X, labels)
+        away = fitted.distances_to(X, centroids, labels)
+        sides = fitted.typical_members(labels, sure, away, len(centroids), n_members)
+        samples = ([fitted.rows_of(X, indices) for indices in side] for side in sides)
         return cls(centroids, *samples, kind=kind).plot(ax)
 
     def _draw(self, ax: Any) -> Any:
@@ -400,8 +390,8 @@ class ComponentDisplay(TileDisplay):
         display : Display
             The display, drawn.
         """
-        components = to_numpy(fitted(estimator, cls.__name__, "components_"))
-        weights = to_numpy(fitted(estimator, cls.__name__, "memberships_")).mean(axis=0)
+        components = to_numpy(fitted.attribute(estimator, cls.__name__, "components_"))
+        weights = to_numpy(fitted.attribute(estimator, cls.__name__, "memberships_")).mean(axis=0)
         return cls(components, weights=weights, kind=kind).plot(ax)
 
     def _draw(self, ax: Any) -> Any:
@@ -494,7 +484,8 @@ class AbundanceDisplay(TileDisplay):
         display : Display
             The display, drawn.
         """
-        return cls(fitted(estimator, cls.__name__, "memberships_"), shape, names=names).plot(ax)
+        memberships = fitted.attribute(estimator, cls.__name__, "memberships_")
+        return cls(memberships, shape, names=names).plot(ax)
 
     def _draw(self, ax: Any) -> Any:
         weights = to_numpy(self.memberships)
@@ -581,7 +572,7 @@ class TreeDisplay(Display):
         display : Display
             The display, drawn.
         """
-        tree = fitted(estimator, cls.__name__, "tree_")
+        tree = fitted.attribute(estimator, cls.__name__, "tree_")
         chosen = tree.n_clusters
         if n_clusters is None:
             most = min(2 * chosen, STYLE.most_leaves) if X is not None else chosen
@@ -589,9 +580,9 @@ class TreeDisplay(Display):
         check_integer(n_clusters, "n_clusters", cls.__name__)
         pictures = None
         if n_clusters == chosen:
-            pictures = centroids_of(estimator, cls.__name__)
+            pictures = fitted.centroids_of(estimator, cls.__name__)
         elif X is not None:
-            X = as_fitted(estimator, X)
+            X = fitted.as_fitted(estimator, X)
             pictures = to_numpy(cluster_means(X, tree.labels_at(n_clusters), n_clusters))
         return cls(tree, n_clusters, pictures=pictures, kind=kind).plot(ax)
 

@@ -22,16 +22,8 @@ from tuckermix._records import Record
 from tuckermix.plots.fitted import as_fitted, even_subsample, typical_members
 from tuckermix.plots.layout import neighbor_map
 from tuckermix.plots.pictures import picture_kind
-from tuckermix.report._images import (
-    FILMS,
-    PageSettings,
-    Pictures,
-    address,
-    fitting_side,
-    is_tiny,
-    sprite_sheet,
-    thumbnail,
-)
+from tuckermix.report import _images
+from tuckermix.report._images import FILMS, PageSettings, Pictures
 
 
 @dataclass(frozen=True)
@@ -238,7 +230,7 @@ def content(subject: Subject, files: Sequence[Path | None] = ()) -> dict[str, An
     room = use.picture_bytes - sum(map(len, films.values()))
     held, thumbs, left = _drawn(pictures, shown, listed[marked], room, is_dask(subject.shown))
     views = pictures.views(np.arange(1), use.frames, whole=True)[0]
-    sheet = sprite_sheet([thumbs[int(place)] for place in listed[marked]])
+    sheet = _images.sprite_sheet([thumbs[int(place)] for place in listed[marked]])
     ratios = [round(100 * thumb.width / thumb.height) for thumb in thumbs.values()]
     where = np.full(len(labels), -1)
     where[listed] = np.arange(len(listed))
@@ -347,15 +339,15 @@ def _drawn(
     for indices, sides in ((first, use.first_sides), (others, use.other_sides)):
         if not indices:
             continue
-        side = fitting_side(pictures, indices, room, sides)
+        side = _images.fitting_side(pictures, indices, room, sides)
         for index, picture in zip(indices, pictures.drawn(indices, side), strict=True):
-            thumbs[index] = thumbnail(picture, use.sheet_side) if index in thumbs else None
-            if sides is use.other_sides and is_tiny(picture):
+            thumbs[index] = _images.thumbnail(picture, use.sheet_side) if index in thumbs else None
+            if sides is use.other_sides and _images.is_tiny(picture):
                 continue  # the sheet has each of its pixels
             if room <= 0 or (sides is use.other_sides and slow):
                 left += 1
                 continue
-            held[index] = address(picture)
+            held[index] = _images.address(picture)
             room -= len(held[index])
         room = whole - sum(map(len, held.values()))
     return held, {place: thumbs[place] for place in marked.tolist()}, left
@@ -367,9 +359,9 @@ def _films(pictures: Pictures, indices: list[int]) -> dict[int, str]:
     if pictures.kind not in FILMS:
         return films
     room = int(use.film_share * use.picture_bytes)
-    side = fitting_side(pictures, indices, room, use.film_sides, whole=True)
+    side = _images.fitting_side(pictures, indices, room, use.film_sides, whole=True)
     for index, picture in zip(indices, pictures.drawn(indices, side, whole=True), strict=True):
-        film = address(picture)
+        film = _images.address(picture)
         room -= len(film)
         if room < 0:
             break
