@@ -34,7 +34,7 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "X-Frame-Options": "DENY",
 }
-"""What every answer tells the browser not to do."""
+"""Headers of every answer: the browser guesses nothing and tells nobody."""
 
 
 def open_report(
