@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+from numpy.random import Generator
 from scipy.special import erfc, erfcinv
 
 from tuckermix._estimators import declare
@@ -42,7 +43,7 @@ GIBBS = GibbsSettings()
 
 
 def draw_truncated_normal(
-    mean: np.ndarray, deviation: np.ndarray | float, rng: np.random.Generator
+    mean: np.ndarray, deviation: np.ndarray | float, rng: Generator
 ) -> np.ndarray:
     r"""Draw from normal distributions cut off below zero, exactly in all regimes.
 
@@ -81,7 +82,7 @@ def draw_truncated_normal(
     return draws
 
 
-def _draw_beyond(cut: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+def _draw_beyond(cut: np.ndarray, rng: Generator) -> np.ndarray:
     """Draw x - cut for standard normal x beyond `cut` (large), by Marsaglia's method."""
     excess = np.empty_like(cut)
     open_ = np.arange(len(cut))
@@ -99,7 +100,7 @@ def gibbs_samples(
     X: np.ndarray,
     W: np.ndarray,
     H: np.ndarray,
-    rng: np.random.Generator | None,
+    rng: Generator | None,
     *,
     rate: float = 0.0,
     shape: float = 0.0,
@@ -404,9 +405,7 @@ class BayesianNMF(NonnegativeFactorization):
         shape = (-1,) + (1,) * (X.ndim - 1)
         run.fitted["components_"] = run.fitted["components_"] * sums.reshape(shape)
 
-    def _factorize(
-        self, X: np.ndarray, W: np.ndarray, H: np.ndarray, rng: np.random.Generator
-    ) -> Run:
+    def _factorize(self, X: np.ndarray, W: np.ndarray, H: np.ndarray, rng: Generator) -> Run:
         prior = {"rate": self.rate, "shape": self.noise_shape, "scale": self.noise_scale}
         if self.method == "icm":
             return conditional_modes(X, W, H, max_iter=self.max_iter, tol=self.tol, **prior)

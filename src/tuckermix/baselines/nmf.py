@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.random import Generator
 
 from tuckermix._estimators import declare
 from tuckermix._records import StopReason
@@ -87,9 +88,7 @@ class NonnegativeFactorization(ComponentClustering):
     _positive_only = True
 
     @abstractmethod
-    def _factorize(
-        self, X: np.ndarray, W: np.ndarray, H: np.ndarray, rng: np.random.Generator
-    ) -> Run:
+    def _factorize(self, X: np.ndarray, W: np.ndarray, H: np.ndarray, rng: Generator) -> Run:
         """Run the algorithm from the start `W`, `H` on data whose largest entry is one."""
 
     def _prepare(self, X: np.ndarray) -> Any:
@@ -97,7 +96,7 @@ class NonnegativeFactorization(ComponentClustering):
         scale = scale_of(X)
         return X.reshape(X.shape[0], -1) / X.dtype.type(scale), scale, X.shape[1:]
 
-    def _run(self, data: Any, rng: np.random.Generator) -> Run:
+    def _run(self, data: Any, rng: Generator) -> Run:
         X, scale, shape = data
         W, H = random_start(X, self.n_clusters, rng)
         run = self._factorize(X, W, H, rng)
@@ -268,9 +267,7 @@ class MultiplicativeNMF(NonnegativeFactorization):
 
     _keeps_precision = True
 
-    def _factorize(
-        self, X: np.ndarray, W: np.ndarray, H: np.ndarray, rng: np.random.Generator
-    ) -> Run:
+    def _factorize(self, X: np.ndarray, W: np.ndarray, H: np.ndarray, rng: Generator) -> Run:
         return multiplicative_nmf(X, W, H, max_iter=self.max_iter, tol=self.tol)
 
 
@@ -519,9 +516,7 @@ class AlternatingNMF(NonnegativeFactorization):
 
     _rules: ClassVar[Rules] = {"variant": one_of(VARIANTS)}
 
-    def _factorize(
-        self, X: np.ndarray, W: np.ndarray, H: np.ndarray, rng: np.random.Generator
-    ) -> Run:
+    def _factorize(self, X: np.ndarray, W: np.ndarray, H: np.ndarray, rng: Generator) -> Run:
         if self.variant == "anls":
             return alternating_nmf(X, W, H, max_iter=self.max_iter, tol=self.tol)
         return truncated_nmf(
@@ -590,15 +585,13 @@ def projected_gradient_nnls(
     n_iter : int
         The iteration that stopped, 1 when the start was good enough.
     """
-    V, alpha = start, 1.0
+    V, alpha, n_iter = start, 1.0, 0
     gradient = V @ gram - cross
-    n_iter = 0
     for _ in range(max_iter):
         n_iter += 1
         if projected_gradient_norm((V, gradient)) < tol:
             break
         passed: tuple[np.ndarray, np.ndarray] | None = None
-        growing = True
         for trial in range(LIN.max_trials):
             candidate = np.maximum(V - alpha * gradient, 0.0)
             d = candidate - V
@@ -606,16 +599,14 @@ def projected_gradient_nnls(
             good = (1.0 - LIN.decrease) * np.vdot(gradient, d) + 0.5 * np.vdot(d, dA) < 0
             if trial == 0:
                 growing = bool(good)
-            if growing:
-                if not good or (passed is not None and np.array_equal(passed[0], candidate)):
-                    break
-                passed = (candidate, dA)
-                alpha /= LIN.shrink
-            elif good:
-                passed = (candidate, dA)
+            same = passed is not None and np.array_equal(passed[0], candidate)
+            if growing and (same or not good):
                 break
-            else:
-                alpha *= LIN.shrink
+            if good:
+                passed = (candidate, dA)
+                if not growing:
+                    break
+            alpha = alpha / LIN.shrink if growing else alpha * LIN.shrink
         if passed is None:
             break  # no length gives a decrease: rounding is all that is left
         V = passed[0]
@@ -764,7 +755,5 @@ class ProjectedGradientNMF(NonnegativeFactorization):
 
     tol: float = 0.001
 
-    def _factorize(
-        self, X: np.ndarray, W: np.ndarray, H: np.ndarray, rng: np.random.Generator
-    ) -> Run:
+    def _factorize(self, X: np.ndarray, W: np.ndarray, H: np.ndarray, rng: Generator) -> Run:
         return projected_gradient_nmf(X, W, H, max_iter=self.max_iter, tol=self.tol)

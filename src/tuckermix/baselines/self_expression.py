@@ -683,15 +683,15 @@ class SSCOMP(SelfExpression):
     _rules: ClassVar[Rules] = {"n_nonzero": check_integer, "tol": check_real}
 
     def _express(self, Z: np.ndarray) -> Expression:
-        G = Z @ Z.T
-        rows = matching_pursuit(
-            G, G, np.diag(G), n_nonzero=self.n_nonzero, tol=self.tol, exclude_self=True
-        )
+        rows = self._contributions(Z, Z, exclude_self=True)
         return Expression(rows.T, symmetrized(unit_rows(rows)))
 
-    def _contributions(self, rows: np.ndarray, Z: np.ndarray) -> np.ndarray:
-        G, cross, squares = Z @ Z.T, rows @ Z.T, np.sum(rows**2, axis=1)
-        return matching_pursuit(G, cross, squares, n_nonzero=self.n_nonzero, tol=self.tol)
+    def _contributions(
+        self, rows: np.ndarray, Z: np.ndarray, exclude_self: bool = False
+    ) -> np.ndarray:
+        products = (Z @ Z.T, rows @ Z.T, np.vecdot(rows, rows))
+        limits: dict[str, Any] = {"n_nonzero": self.n_nonzero, "tol": self.tol}
+        return matching_pursuit(*products, **limits, exclude_self=exclude_self)
 
 
 @dataclass(frozen=True)
@@ -1117,7 +1117,7 @@ class EnSC(SelfExpression):
     }
 
     def _express(self, Z: np.ndarray) -> Expression:
-        rows = self._nets(Z, Z, exclude_self=True)
+        rows = self._contributions(Z, Z, exclude_self=True)
         return Expression(rows.T, self._affinity(unit_rows(rows)))
 
     def _affinity(self, rows: np.ndarray) -> np.ndarray:
@@ -1129,10 +1129,9 @@ class EnSC(SelfExpression):
         nearest = kneighbors_graph(rows, count, include_self=False).toarray()
         return 0.5 * (nearest + nearest.T)
 
-    def _contributions(self, rows: np.ndarray, Z: np.ndarray) -> np.ndarray:
-        return self._nets(rows, Z)
-
-    def _nets(self, rows: np.ndarray, Z: np.ndarray, exclude_self: bool = False) -> np.ndarray:
+    def _contributions(
+        self, rows: np.ndarray, Z: np.ndarray, exclude_self: bool = False
+    ) -> np.ndarray:
         G, sizes = Z @ Z.T, np.abs(rows @ Z.T)
         if exclude_self:
             np.fill_diagonal(sizes, 0.0)

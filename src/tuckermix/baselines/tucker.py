@@ -193,7 +193,11 @@ class PCAMultinomial(TuckerMethod, ComponentClustering):
         source, ranks, factors = data
         guess = None
         if self.init == "kmeans":
-            guess = self._guess(source, factors, rng)
+            points = source.project(factors)
+            labels = kmeans(points, self.n_clusters, n_init=KMEANS_STARTS, rng=rng).labels
+            # A tenth of a sample's weight goes to all clusters together: weights are positive, and
+            # far enough from the boundary for the trust region to move.
+            guess = 0.9 * np.eye(self.n_clusters)[labels] + 0.1 / self.n_clusters
             T = source.contract(orthonormal_columns(guess))
             factors = update_factors(T, factors, n_loops=PAPER.factor_loops)
         elif self.init != "hosvd":
@@ -229,18 +233,6 @@ class PCAMultinomial(TuckerMethod, ComponentClustering):
             measure="decrease of the relative error",
             residual=errors[0] - errors[-1],
         )
-
-    def _guess(
-        self, source: Source, factors: list[np.ndarray], rng: np.random.Generator
-    ) -> np.ndarray:
-        """Estimate memberships by k-means on the projected samples."""
-        B = source.project(factors)
-        labels = kmeans(B, self.n_clusters, n_init=KMEANS_STARTS, rng=rng).labels
-        own = np.eye(self.n_clusters)[labels]
-        # A tenth of a sample's weight goes to all clusters together: weights are positive, and
-        # far enough from the boundary for the trust region to move.
-        shared = 0.1
-        return (1.0 - shared) * own + shared / self.n_clusters
 
     def _finish(self, X: np.ndarray, run: Run) -> None:
         """Keep the memberships of the trust region, on which the paper runs k-means."""
