@@ -88,6 +88,12 @@ def to_numpy(array: Array) -> np.ndarray:
         return np.asarray(array.get() if hasattr(array, "get") else array)
 
 
+def take_rows(array: Array, indices: Any) -> Array:
+    """Return the rows of `array` with these indices, an array of NumPy or of its library."""
+    xp = get_namespace(array)
+    return xp.take(array, asarray_like(indices, array, dtype=xp.int64), axis=0)
+
+
 def double(array: Array) -> Array:
     """Return `array` in float64, for sums that float32 would round away; no copy if it is."""
     xp = get_namespace(array)

@@ -243,7 +243,13 @@ def _library_of(array: Array) -> str:
 
 
 def check_tensor(
-    estimator: Any, X: Any, *, reset: bool, positive: bool = False, lazy: bool = False
+    estimator: Any,
+    X: Any,
+    *,
+    reset: bool,
+    positive: bool = False,
+    lazy: bool = False,
+    own_type: bool = False,
 ) -> Array:
     """Validate the samples handed to an estimator and return them as a float array.
 
@@ -263,35 +269,38 @@ def check_tensor(
         Whether negative values are refused.
     lazy : bool, default=False
         Whether a Dask array is taken. Its values are looked at when it is read.
+    own_type : bool, default=False
+        Whether samples keep the type that they have.
 
     Returns
     -------
     X : array of shape (n_samples, d_1, ...)
-        The samples, float32 or float64.
+        The samples, float32 or float64 unless they keep their type.
     """
+    name = type(estimator).__name__
     if not reset:
         check_is_fitted(estimator)
     if not is_numpy(X) or X.ndim < 2 or X.dtype.kind == "c":
-        X = check_given(X, type(estimator).__name__)
-    if lazy and is_dask(X):
-        X = check_dask(X)
-        check_sample_shape(estimator, X.shape, reset)
-        return X
-    name = type(estimator).__name__
-    if is_array(X) and 0 in X.shape[1:]:
+        X = check_given(X, name)
+    if (is_array(X) or is_dask(X)) and 0 in X.shape[1:]:
         raise ValueError(
             f"Found array with 0 feature(s) (shape={tuple(X.shape)}) while a minimum of 1 is "
             f"required by {name}."
         )
-    if is_array(X) and not is_numpy(X):
-        X = _check_foreign(X, name)
-    else:
-        if is_dask(X):
+    if is_dask(X):
+        if not lazy:
             raise TypeError(f"{name} cannot take a Dask array here: call X.compute() first.")
+        X = check_dask(X, own_type=own_type)
+        check_sample_shape(estimator, X.shape, reset)
+        return X
+    if is_array(X) and not is_numpy(X):
+        _check_foreign(X, name)
+        X = X if own_type else _widened(X)
+    else:
         if is_numpy(X) and not reset:
             check_sample_shape(estimator, X.shape, reset)
-        if is_numpy(X):
-            X = X if X.dtype in (np.float32, np.float64) else as_floating(X)
+        if is_numpy(X) and not own_type and X.dtype not in (np.float32, np.float64):
+            X = as_floating(X)
         if isinstance(X, np.ma.MaskedArray) and np.any(np.ma.getmaskarray(X)):
             samples = np.any(np.ma.getmaskarray(X).reshape(X.shape[0], -1), axis=1)
             raise ValueError(
@@ -299,16 +308,12 @@ def check_tensor(
                 f"{int(np.argmax(samples))} is the first. Set missing='impute' where the method "
                 "has it, or leave such samples out."
             )
-        X = validate_data(
-            estimator,
-            X,
-            reset=reset,
-            allow_nd=True,
-            dtype=[np.float64, np.float32],
-            ensure_all_finite=False,
-        )
-    if not is_dask(X):
-        _check_finite(X, estimator)
+        dtype: Any = "numeric" if own_type else [np.float64, np.float32]
+        options = {"allow_nd": True, "dtype": dtype, "ensure_all_finite": False}
+        X = validate_data(estimator, X, reset=reset, **options)
+        if X.dtype.kind not in "fbiu":
+            raise ValueError(f"{name} takes real numbers, but X has dtype {X.dtype}.")
+    _check_finite(X, estimator)
     check_sample_shape(estimator, X.shape, reset, named=is_numpy(X))
     if positive:
         xp = get_namespace(X)
@@ -448,8 +453,8 @@ def check_axes(X: Array, kind: str = "an array") -> None:
         )
 
 
-def _check_foreign(X: Array, name: str) -> Array:
-    """Validate an array of a library other than NumPy, where it lies."""
+def _check_foreign(X: Array, name: str) -> None:
+    """Raise where an array of a library other than NumPy holds no samples."""
     xp = get_namespace(X)
     if xp.isdtype(X.dtype, "complex floating"):
         raise ValueError(f"Complex data not supported by {name}: pass real and imaginary parts.")
@@ -458,12 +463,13 @@ def _check_foreign(X: Array, name: str) -> Array:
         raise ValueError(
             f"Found array with {X.shape[0]} sample(s) while a minimum of 1 is required by {name}."
         )
-    return _widened(X)
 
 
 def _check_finite(X: Array, estimator: Any) -> None:
     """Raise for entries that are not finite; name the first sample that has one."""
     xp = get_namespace(X)
+    if not xp.isdtype(X.dtype, "real floating"):
+        return
     with np.errstate(over="ignore", invalid="ignore"):
         if bool(xp.isfinite(xp.sum(X))):
             return
@@ -531,18 +537,21 @@ def check_sample_shape(
         )
 
 
-def check_dask(X: Any) -> Any:
+def check_dask(X: Any, *, own_type: bool = False) -> Any:
     """Return a Dask array that can be worked on chunk by chunk, or say what to change.
 
     Parameters
     ----------
     X : dask.array.Array of shape (n_samples, d_1, ...)
         The samples.
+    own_type : bool, default=False
+        Whether samples keep the type that they have.
 
     Returns
     -------
     X : dask.array.Array of shape (n_samples, d_1, ...)
-        The samples in float32 or float64, whole along the feature modes, without empty chunks.
+        The samples in float32 or float64, unless they keep their type, whole along the feature
+        modes and without empty chunks.
     """
     check_axes(X, "a Dask array")
     if any(math.isnan(size) for size in X.shape):
@@ -555,9 +564,9 @@ def check_dask(X: Any) -> Any:
         raise ValueError("Complex data not supported: pass real and imaginary parts.")
     if X.dtype.kind not in "fbiu":
         raise ValueError(f"X must hold real numbers, but it has dtype {X.dtype}.")
-    if X.dtype.kind == "f" and X.dtype.itemsize == 2:
+    if X.dtype.kind == "f" and X.dtype.itemsize == 2 and not own_type:
         raise TypeError("X has dtype float16: convert it with X.astype('float32') first.")
-    if X.dtype not in (np.float32, np.float64):
+    if X.dtype not in (np.float32, np.float64) and not own_type:
         X = X.astype(np.float64)
     if any(len(sizes) > 1 for sizes in X.chunks[1:]):
         X = X.rechunk(dict.fromkeys(range(1, X.ndim), -1))

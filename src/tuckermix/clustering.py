@@ -26,6 +26,7 @@ from tuckermix._array_api import (
     get_namespace,
     is_array,
     is_dask,
+    take_rows,
     to_numpy,
 )
 from tuckermix._estimators import (
@@ -779,9 +780,7 @@ class TuckerClustering(
             both = (was >= 0) & (now >= 0)  # outliers of one of them say nothing
             order = matching(was[both], now[both], self.n_clusters)
             model = model.renumbered(order)
-            xp = get_namespace(self.centroids_)
-            places = asarray_like(order, self.centroids_, dtype=xp.int64)
-            self.centroids_ = xp.take(self.centroids_, places, axis=0)
+            self.centroids_ = take_rows(self.centroids_, order)
         batch = as_blocks(asarray_like(X, self.core_))
         self._model_, self._summary_ = model, summary
         self.memberships_ = batch.map(model.weigh)

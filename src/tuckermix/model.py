@@ -34,6 +34,7 @@ from tuckermix._array_api import (
     get_namespace,
     is_double,
     is_numpy,
+    take_rows,
     to_numpy,
 )
 from tuckermix._estimators import Settings
@@ -401,10 +402,9 @@ class Model(Record):
         """Learn from halves of the landmarks what votes are worth."""
         labeller: Any = self.labeller
         X: Any = marks.projected
-        xp = get_namespace(X)
 
         def fit_part(indices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-            rows = xp.take(X, asarray_like(indices, X, dtype=xp.int64), axis=0)
+            rows = take_rows(X, indices)
             view = self.with_wide_view(rows, way.edge, way.graph.ridge_power)
             part: Any = way.learn(as_blocks(rows).map(view.place, rows), rng).labeller
             votes = part.votes_of_others(marks.blocks.map(view.place, X))
@@ -471,8 +471,7 @@ class Model(Record):
             if done == use.renumberings or np.all(order[1:] > order[:-1]):
                 break
             model = model.renumbered(order)
-            places = asarray_like(order, sums, dtype=xp.int64)
-            sums, counts = xp.take(sums, places, axis=0), xp.take(counts, places, axis=0)
+            sums, counts = take_rows(sums, order), take_rows(counts, order)
             if moves:
                 renamed = xp.take(asarray_like(np.argsort(order), labels), labels, axis=0)
         means = sums / get_namespace(sums).clip(counts, 1.0, None)[:, None]

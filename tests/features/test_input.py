@@ -94,11 +94,11 @@ def test_what_is_refused_of_other_libraries():
     xs = pytest.importorskip("array_api_strict")
     with pytest.raises(ValueError, match="at least 2 axes, samples first"):
         check_samples(Asker(), xs.zeros(3), reset=True)
-    with pytest.raises(ValueError, match="needs at least one sample and feature"):
+    with pytest.raises(ValueError, match="Found array with 0 feature"):
         check_samples(Asker(), xs.zeros((3, 0)), reset=True)
-    with pytest.raises(ValueError, match="takes real numbers, but X has dtype"):
+    with pytest.raises(ValueError, match="Complex data not supported by Asker"):
         check_samples(Asker(), xs.zeros((3, 2), dtype=xs.complex64), reset=True)
-    with pytest.raises(ValueError, match="contains NaN or infinity, which Asker does not"):
+    with pytest.raises(ValueError, match="contains infinity, which Asker does not"):
         check_samples(Asker(), xs.asarray([[1.0, float("inf")]]), reset=True)
 
 

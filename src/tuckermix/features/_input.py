@@ -12,16 +12,13 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
 
 from tuckermix._array_api import (
     Array,
     asarray_like,
     blocks,
     get_namespace,
-    is_array,
     is_dask,
-    is_numpy,
     to_numpy,
 )
 from tuckermix._threads import gather_rows, one_blas_thread
@@ -29,12 +26,10 @@ from tuckermix._validation import (
     EVERY_TRANSFORMER,
     Fields,
     Rules,
-    check_axes,
     check_fields,
-    check_given,
     check_rules,
     check_same_library,
-    check_sample_shape,
+    check_tensor,
 )
 from tuckermix.sources import as_blocks
 
@@ -182,39 +177,14 @@ def check_samples(estimator: Any, X: Any, *, reset: bool) -> Array:
     X : array of shape (n_samples, d_1, ...)
         The samples: whole along the feature axes for a Dask array.
     """
-    name = type(estimator).__name__
-    X = check_given(X, name)
-    if not reset:
-        check_is_fitted(estimator)
-    foreign = is_dask(X) or (is_array(X) and not is_numpy(X))
-    if foreign:
-        _check_axes(X, name)
-        if is_dask(X):
-            X = X.rechunk(dict.fromkeys(range(1, X.ndim), -1))
-        else:
-            _check_finite(X, name)
-    else:
-        if is_numpy(X) and not reset:
-            check_sample_shape(estimator, X.shape, reset)
-        # Types stay: an 8-bit image is converted piece by piece, not as a whole.
-        kind = None if is_numpy(X) and X.dtype.kind in "fbiu" else "numeric"
-        X = validate_data(estimator, X, reset=reset, allow_nd=True, dtype=kind)
-        if 0 in X.shape[1:]:
-            raise ValueError(
-                f"Found array with 0 feature(s) (shape={X.shape}) while a minimum of 1 is "
-                f"required by {name}."
-            )
-    kind = str(X.dtype).rsplit(".", 1)[-1]
-    if not kind.startswith(("bool", "int", "uint", "float", "bfloat")):
-        raise ValueError(f"{name} takes real numbers, but X has dtype {X.dtype}.")
-    check_sample_shape(estimator, X.shape, reset, named=is_numpy(X))
+    X = check_tensor(estimator, X, reset=reset, lazy=True, own_type=True)
     if reset:
         # An empty array remembers the library and the device; chunks of Dask arrays are NumPy's.
         empty = np.zeros(0, dtype=np.float32)
         xp = None if is_dask(X) else get_namespace(X)
         estimator._like_ = asarray_like(empty, X, xp.float32) if xp is not None else empty
     else:
-        check_same_library(X, estimator._like_, f"{name}.transform()")
+        check_same_library(X, estimator._like_, f"{type(estimator).__name__}.transform()")
     return X
 
 
@@ -282,26 +252,6 @@ def map_rows(X: Array, function: Callable[[Array], Array], block_size: int | Non
         block_size = BLOCK_BYTES // (math.prod(int(size) for size in X.shape[1:]) * 8)
     parts = list(blocks(n_samples, 1, max(1, block_size)))
     return gather_rows(lambda part: function(as_float(X[part, ...])), parts, n_samples, X)
-
-
-def _check_axes(X: Array, name: str) -> None:
-    check_axes(X)
-    if any(size != size for size in X.shape):  # NaN: Dask does not know
-        raise ValueError(
-            f"{name} needs the number of samples, but X is a Dask array with unknown chunk sizes: "
-            "call X.compute_chunk_sizes() first."
-        )
-    if 0 in tuple(X.shape):
-        raise ValueError(f"{name} needs at least one sample and feature. Got shape {X.shape}.")
-
-
-def _check_finite(X: Array, name: str) -> None:
-    xp = get_namespace(X)
-    if not xp.isdtype(X.dtype, "real floating"):
-        return
-    for part in blocks(int(X.shape[0]), math.prod(int(size) for size in X.shape[1:]), BLOCK_BYTES):
-        if not bool(xp.all(xp.isfinite(X[part, ...]))):
-            raise ValueError(f"Input X contains NaN or infinity, which {name} does not accept.")
 
 
 @dataclass(frozen=True)

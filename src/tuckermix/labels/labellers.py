@@ -27,6 +27,7 @@ from tuckermix._array_api import (
     epsilon,
     get_namespace,
     is_numpy,
+    take_rows,
     to_numpy,
 )
 from tuckermix._estimators import Settings, declare
@@ -146,7 +147,7 @@ class Labeller(Record, ABC):
 
     def renumbered(self, order: np.ndarray) -> Self:
         """Return the same labeller with label k in place of the old label ``order[k]``."""
-        changed = {name: _taken(getattr(self, name), order) for name in self.by_label}
+        changed = {name: take_rows(getattr(self, name), order) for name in self.by_label}
         held = getattr(self, "landmark_labels", None)
         if held is not None:
             changed["landmark_labels"] = get_namespace(held).take(
@@ -596,11 +597,6 @@ class ArgmaxLabels(Labeller):
             raise ValueError("each component must be one label, with a scale above 0")
 
 
-def _taken(values: Array, order: np.ndarray) -> Array:
-    xp = get_namespace(values)
-    return xp.take(values, asarray_like(order, values, dtype=xp.int64), axis=0)
-
-
 def _check_landmarks(labeller: Labeller, n_features: int, n_clusters: int) -> None:
     """Raise where landmarks and their labels, which a file may have made up, do not fit."""
     if labeller.landmarks is None and labeller.landmark_labels is None:
@@ -664,7 +660,7 @@ def _fit_graph(
         member = copies[member]
         if len(first) == size:
             break
-        rows = xp.take(rows, asarray_like(first, rows, dtype=xp.int64), axis=0)
+        rows = take_rows(rows, first)
     labels = graph_partition([rows], [(indices, squares)], n_clusters, n_init=n_init, rng=rng)
     copied = nearest if size < n_samples else None
     labeller, won, voters = voting_labeller(rows, labels, indices, n_clusters, copied)

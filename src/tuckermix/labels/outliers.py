@@ -31,6 +31,7 @@ from tuckermix._array_api import (
     epsilon,
     get_namespace,
     is_dask,
+    take_rows,
     to_numpy,
 )
 from tuckermix._estimators import Settings
@@ -298,7 +299,7 @@ def _reference_of(
     """Gather what is usual in a core."""
     use = OutlierSettings.current()
     xp = get_namespace(points)
-    inside = xp.take(points, asarray_like(core, points, dtype=xp.int64), axis=0)
+    inside = take_rows(points, core)
     count = min(n_neighbors, len(core) - 1)
     spacing = double(points[: len(core), 0]) * 0.0
     if count > 0:

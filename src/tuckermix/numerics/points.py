@@ -27,6 +27,7 @@ from tuckermix._array_api import (
     epsilon,
     get_namespace,
     is_numpy,
+    take_rows,
     to_numpy,
 )
 from tuckermix._estimators import Settings
@@ -548,7 +549,7 @@ def _sought_again(
     """
     xp = get_namespace(block)
     count = int(indices.shape[1])
-    rows = double(xp.take(block, asarray_like(which, indices, dtype=xp.int64), axis=0))
+    rows = double(take_rows(block, which))
     if block.dtype != xp.float64:
         found, gaps = nearest_neighbors(rows, double(points), count)
         order = xp.argsort(found, axis=1)
@@ -563,10 +564,9 @@ def _sought_again(
     # The standard has no assignment to rows: what was found again is put behind, and taken.
     places = np.arange(int(indices.shape[0]))
     places[which] = len(places) + np.arange(len(which))
-    taken = asarray_like(places, indices, dtype=xp.int64)
-    indices = xp.take(xp.concat([indices, *(part[0] for part in parts)], axis=0), taken, axis=0)
-    squares = xp.take(xp.concat([squares, *(part[1] for part in parts)], axis=0), taken, axis=0)
-    return indices, squares
+    indices = xp.concat([indices, *(part[0] for part in parts)], axis=0)
+    squares = xp.concat([squares, *(part[1] for part in parts)], axis=0)
+    return take_rows(indices, places), take_rows(squares, places)
 
 
 def smallest(values: Array, count: int) -> Array:

@@ -31,6 +31,7 @@ from tuckermix._array_api import (
     is_dask,
     is_double,
     is_numpy,
+    take_rows,
     to_numpy,
 )
 from tuckermix._estimators import Settings
@@ -225,8 +226,7 @@ class MemoryBlocks(Blocks):
 
     def take(self, indices: np.ndarray, function: Callable[[Array], Array] | None = None) -> Array:
         """Return chosen samples or rows of them, see `Blocks.take`."""
-        xp = get_namespace(self._X)
-        chosen = xp.take(self._X, asarray_like(indices, self._X, dtype=xp.int64), axis=0)
+        chosen = take_rows(self._X, indices)
         chosen = chosen if self._scale == 1.0 else chosen * self._scale
         return chosen if function is None else MemoryBlocks(chosen).map(function)
 
@@ -589,7 +589,7 @@ class Source:
         fibres = xp.reshape(rows, (-1, size))
         if fibres.shape[0] > width:
             some = np.sort(rng.choice(fibres.shape[0], width, replace=False))
-            fibres = xp.take(fibres, asarray_like(some, fibres, dtype=xp.int64), axis=0)
+            fibres = take_rows(fibres, some)
         if rank > fibres.shape[0]:  # more than the samples span: any others do
             further = rng.standard_normal((rank - fibres.shape[0], size))
             fibres = xp.concat([fibres, asarray_like(further, fibres)], axis=0)
