@@ -79,15 +79,7 @@ LIMITS = {
     "simplex_samples": ("memberships.VOLUME_SAMPLES",),
     "archetype_samples": ("memberships.ARCHETYPE_SAMPLES",),
     # A matrix with a longer side takes an iteration in place of a decomposition.
-    "dense_side": tuple(
-        f"{module}.DENSE_SIDE"
-        for module in (
-            "numerics.linalg",
-            "decomposition.exact",
-            "decomposition.alternating",
-            "decomposition.fit",
-        )
-    ),
+    "dense_side": ("numerics.linalg.DENSE_SIDE",),
     # What is computed on the host although the samples lie on a device.
     "values_on_host": ("decomposition.exact.HOST_TENSOR",),
     "eigenproblem_on_host": ("numerics.linalg.HOST_EIGENPROBLEM",),

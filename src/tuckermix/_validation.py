@@ -455,8 +455,7 @@ def check_axes(X: Array, kind: str = "an array") -> None:
 
 def _check_foreign(X: Array, name: str) -> None:
     """Raise where an array of a library other than NumPy holds no samples."""
-    xp = get_namespace(X)
-    if xp.isdtype(X.dtype, "complex floating"):
+    if get_namespace(X).isdtype(X.dtype, "complex floating"):
         raise ValueError(f"Complex data not supported by {name}: pass real and imaginary parts.")
     check_axes(X)
     if X.shape[0] < 1:

@@ -47,14 +47,7 @@ from tuckermix.labels.labellers import learn_labels
 from tuckermix.labels.outliers import Reference, fade, learn_reference, threshold_at
 from tuckermix.labels.tree import labels_of
 from tuckermix.memberships import SIMPLICES
-from tuckermix.numerics.linalg import (
-    DENSE_SIDE,
-    centre_rows,
-    leading_directions,
-    leading_eigenvectors,
-    rank_of,
-    times,
-)
+from tuckermix.numerics import linalg
 from tuckermix.numerics.simplex import simplex_least_squares
 from tuckermix.numerics.tensor import mode_dot, multi_mode_dot, squared_norm
 from tuckermix.sources import Blocks, add_parts, as_blocks
@@ -509,23 +502,23 @@ class Model(Record):
         """
         B, mean = (projected - self.mean) / self.spread, double(self.mean) / self.spread
         if axes is None:  # a part of the samples has a mean of its own
-            B, rest = centre_rows(B)
+            B, rest = linalg.centre_rows(B)
             mean = mean + rest
         xp = get_namespace(B)
         n_samples, n_directions = B.shape[0], self.directions.shape[1]
         width = min(B.shape)
-        many = width > DENSE_SIDE
+        many = width > linalg.DENSE_SIDE
         if many:
             width = min(width, max(edge, n_directions) + MOST_MORE)
-        basis = leading_directions(B, width, rough=many) if axes is None else axes
+        basis = linalg.leading_directions(B, width, rough=many) if axes is None else axes
         basis = basis[:, : min(width, n_samples - 1, basis.shape[1])]
         if basis.shape[1] <= n_directions:
             return self
-        along = double(times(B, basis))
+        along = double(linalg.times(B, basis))
         values = xp.sqrt(xp.sum(along * along, axis=0))
         host = to_numpy(values)
         norm = (n_samples * float(xp.vecdot(mean, mean)) + float(np.max(host)) ** 2) ** 0.5
-        rank = rank_of(host, norm, epsilon(B))
+        rank = linalg.rank_of(host, norm, epsilon(B))
         if rank <= n_directions:
             return self
         values = values[:rank]
@@ -762,9 +755,9 @@ def _missed_share(memberships: Array, Q: Array, core_rows: Array) -> float:
     basis = xp.eye(memberships.shape[1], dtype=xp.float64, device=device(core_rows))
     for _ in range(2):
         gram, cross = as_blocks(memberships).reduce(partial(_products, basis=basis), add_parts, Q)
-        values, vectors = leading_eigenvectors(gram, gram.shape[0])
+        values, vectors = linalg.leading_eigenvectors(gram, gram.shape[0])
         # Archetypes that nobody is mixed from leave the columns of the memberships dependent.
-        rank = rank_of(to_numpy(values), float(values[0]), epsilon(values))
+        rank = linalg.rank_of(to_numpy(values), float(values[0]), epsilon(values))
         whiten = vectors[:, :rank] / xp.sqrt(values[:rank])
         basis = xp.matmul(basis, whiten)
         if float(values[0]) < WELL_CONDITIONED * float(values[rank - 1]):

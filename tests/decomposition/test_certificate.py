@@ -36,13 +36,13 @@ def test_the_exact_solver_has_no_gap(data, dtype):
 @pytest.mark.parametrize("shape", [(60, 9, 8), (20, 9, 8)])  # either side the smaller one
 def test_a_worse_subspace_opens_the_gap_by_what_it_misses(rng, shape, monkeypatch):
     X = rng.standard_normal(shape) * np.linspace(1.0, 3.0, 8)
-    honest = exact.leading_directions
+    honest = exact.linalg.leading_directions
 
     def trailing(B, width, **options):
         every = honest(B, min(B.shape[0] - 1, B.shape[1]), **options)
         return every[:, ::-1][:, :width]
 
-    monkeypatch.setattr(exact, "leading_directions", trailing)
+    monkeypatch.setattr(exact.linalg, "leading_directions", trailing)
     fit = decompose(X, 4, (5, 5), max_iter=1)
     energies = np.linalg.svd(rows_of(X, fit.factors), compute_uv=False) ** 2
     reached = np.sum((fit.Q[:, 1:].T @ rows_of(X, fit.factors)) ** 2)

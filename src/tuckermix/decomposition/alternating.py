@@ -28,7 +28,7 @@ from tuckermix.decomposition.result import (
     with_constant,
 )
 from tuckermix.manifolds import FromPymanopt, Multinomial, to_pymanopt
-from tuckermix.numerics.linalg import DENSE_SIDE
+from tuckermix.numerics import linalg
 from tuckermix.numerics.simplex import regular_simplex
 from tuckermix.numerics.tensor import multi_mode_dot
 from tuckermix.objectives import MembershipObjective, TuckerObjective
@@ -284,7 +284,7 @@ def subspace_of(U: Array, B: Array, like: Array) -> Subspace:
 
 def gap_if_cheap(objective: MembershipObjective, U: Array) -> float:
     """Return the gap of memberships for a record, NaN where the spectrum of B takes too long."""
-    return objective.gap(U) if min(objective.B.shape) <= DENSE_SIDE else math.nan
+    return objective.gap(U) if min(objective.B.shape) <= linalg.DENSE_SIDE else math.nan
 
 
 def projected(source: Source, factors: Sequence[Array]) -> Array:

@@ -43,22 +43,7 @@ from tuckermix.decomposition.result import (
     relative_error,
     with_constant,
 )
-from tuckermix.numerics.linalg import (
-    DENSE_SIDE,
-    EXTRA_DIRECTIONS,
-    KRYLOV_LIMIT,
-    centre_rows,
-    leading_directions,
-    leading_eigenvectors,
-    leading_left_vectors,
-    orthonormal_basis,
-    random_basis,
-    rank_of,
-    signs_of,
-    summed_times,
-    tall_factors,
-    times,
-)
+from tuckermix.numerics import linalg
 from tuckermix.numerics.tensor import mode_dot, mode_gram, multi_mode_dot, squared_norm, unfold
 from tuckermix.sources import Source
 from tuckermix.sources.source import SKETCH_FLOOR
@@ -203,7 +188,7 @@ def sweep(
     if basis is None and source.lazy:
         basis = _first_basis(source, factors, width)
     elif basis is None:
-        basis = leading_directions(source.centred(factors)[0], width, rough=True)
+        basis = linalg.leading_directions(source.centred(factors)[0], width, rough=True)
     reached, step = math.inf, math.inf
     for left in reversed(range(max_iter)):
         T, energies = source.contracted(factors, basis)
@@ -240,9 +225,9 @@ def widened(n_directions: int, lazy: bool = False) -> int:
 def _first_basis(source: Source, factors: list[Array], width: int) -> Array:
     """Find directions of lazy samples to begin with."""
     n_features = math.prod(factor.shape[1] for factor in factors)
-    if n_features > DENSE_SIDE:
+    if n_features > linalg.DENSE_SIDE:
         width = min(width, n_features)
-        return random_basis(n_features, width, np.random.default_rng(0), source.mean)
+        return linalg.random_basis(n_features, width, np.random.default_rng(0), source.mean)
     return subspace_by_passes(source, factors, width, None).directions
 
 
@@ -285,7 +270,7 @@ def improve_within(
         small = multi_mode_dot(T, factors, transpose=True)
         projected = xp.reshape(small, (T.shape[0], math.prod(small.shape[1:])))
         gram = xp.matmul(projected[1:, :], projected[1:, :].T)
-        values, vectors = leading_eigenvectors(gram, gram.shape[0])
+        values, vectors = linalg.leading_eigenvectors(gram, gram.shape[0])
         explained = squared_norm(projected[0, :]) + float(xp.sum(values[:n_directions]))
         gain, error = error - relative_error(total, explained), relative_error(total, explained)
         if gain <= tol or round_ == use.inner_limit:
@@ -332,9 +317,9 @@ def extrapolate_factors(
     share = min(MOST_OVERSTEP, shrink / (1.0 - shrink))
     if share < LEAST_OVERSTEP:
         return None, step
-    further = [orthonormal_basis(new + share * move) for new, move in zip(ends, moves, strict=True)]
-    like = after[0]
-    return [asarray_like(factor, like) for factor in further], (1.0 + share) * step
+    ahead = (new + share * move for new, move in zip(ends, moves, strict=True))
+    further = [asarray_like(linalg.orthonormal_basis(factor), after[0]) for factor in ahead]
+    return further, (1.0 + share) * step
 
 
 def update_factors(T: Array, factors: Sequence[Array], *, n_loops: int = 1) -> list[Array]:
@@ -371,9 +356,9 @@ def update_factors(T: Array, factors: Sequence[Array], *, n_loops: int = 1) -> l
             B = multi_mode_dot(T, others, transpose=True)
             size, rank = new[mode].shape
             if math.prod(B.shape) < size**2:  # a long mode: the other side is shorter
-                new[mode] = leading_left_vectors(unfold(B, mode + 1), rank)
+                new[mode] = linalg.leading_left_vectors(unfold(B, mode + 1), rank)
             else:
-                new[mode] = leading_eigenvectors(mode_gram(B, mode + 1), rank)[1]
+                new[mode] = linalg.leading_eigenvectors(mode_gram(B, mode + 1), rank)[1]
     return new
 
 
@@ -403,7 +388,7 @@ def closed_form(B: Array, n_directions: int, *, start: Array | None = None) -> S
     subspace : Subspace
         The optimum.
     """
-    return _best_subspace(*centre_rows(B), n_directions, start=start)
+    return _best_subspace(*linalg.centre_rows(B), n_directions, start=start)
 
 
 def _best_subspace(
@@ -418,28 +403,27 @@ def _best_subspace(
 
     With `every`, all principal directions come along where they are found as soon as a few.
     """
-    use = ExactSettings.current()
     xp, (n_samples, n_projected) = get_namespace(B), B.shape
     fixed = n_samples * float(xp.vecdot(mean, mean))
     axes = None
-    if every and n_projected <= min(use.few_projected, n_samples):
-        axes = leading_directions(B, n_projected)
-        basis = axes[:, : min(n_directions + EXTRA_DIRECTIONS, axes.shape[1])]
+    if every and n_projected <= min(ExactSettings.current().few_projected, n_samples):
+        axes = linalg.leading_directions(B, n_projected)
+        basis = axes[:, : min(n_directions + linalg.EXTRA_DIRECTIONS, axes.shape[1])]
     else:
-        basis = leading_directions(B, n_directions, start=start)
-    rows, gram, _ = summed_times(B, basis)
-    rows, total, turn, sigma, right = tall_factors(rows, gram)
+        basis = linalg.leading_directions(B, n_directions, start=start)
+    rows, gram, _ = linalg.summed_times(B, basis)
+    rows, total, turn, sigma, right = linalg.tall_factors(rows, gram)
     host = to_numpy(sigma)
     norm = (fixed + float(np.max(host, initial=0.0)) ** 2) ** 0.5
-    rank = min(n_directions, rank_of(host, norm, epsilon(B)))
+    rank = min(n_directions, linalg.rank_of(host, norm, epsilon(B)))
     sigma = sigma[:rank]
     directions = xp.matmul(basis, right[:, :rank])
-    signs = signs_of(directions)
+    signs = linalg.signs_of(directions)
     directions = directions * signs
     turn = turn[:, :rank] * signs
     # Rounding leaves a trace of the constant vector, which the theorem needs orthogonal.
     trace = asarray_like(xp.matmul(total / n_samples, turn), B)
-    Q = times(rows, turn, lambda part: with_constant(part - trace, n_samples))
+    Q = linalg.times(rows, turn, lambda part: with_constant(part - trace, n_samples))
     return Subspace(mean, directions, sigma, Q, fixed + float(xp.vecdot(sigma, sigma)), axes)
 
 
@@ -470,20 +454,20 @@ def subspace_by_passes(
     use = ExactSettings.current()
     xp = get_namespace(source.mean)
     n_features = math.prod(factor.shape[1] for factor in factors)
-    if n_features <= DENSE_SIDE:
+    if n_features <= linalg.DENSE_SIDE:
         basis = xp.eye(n_features, dtype=xp.float64, device=device(source.mean))
     else:
         assert start is not None
         basis, captured = start, 0.0
-        for _ in range(KRYLOV_LIMIT):
+        for _ in range(linalg.KRYLOV_LIMIT):
             T, energies = source.contracted(factors, basis)
             if float(np.sum(energies[:n_directions])) <= captured * (1 + use.resolved):
                 break
             captured = float(np.sum(energies[:n_directions]))
             rows = multi_mode_dot(T[1:, ...], list(factors), transpose=True)
-            basis = orthonormal_basis(xp.reshape(rows, (rows.shape[0], n_features)).T)
+            basis = linalg.orthonormal_basis(xp.reshape(rows, (rows.shape[0], n_features)).T)
     gram = source.sketch(factors, basis, cross=False).gram
-    values, vectors = leading_eigenvectors(gram, min(n_directions, gram.shape[0]))
+    values, vectors = linalg.leading_eigenvectors(gram, min(n_directions, gram.shape[0]))
     mean = multi_mode_dot(source.mean[None, ...], list(factors), transpose=True)
     mean = xp.reshape(mean, (n_features,))
     fixed = source.n_samples * float(xp.vecdot(mean, mean))
@@ -493,7 +477,7 @@ def subspace_by_passes(
     rank = int(np.sum(host > floor * (fixed + float(np.sum(host**2))) ** 0.5))
     sigma = asarray_like(host[:rank], source.mean)
     directions = xp.matmul(basis, vectors[:, :rank])
-    directions = directions * signs_of(directions)
+    directions = directions * linalg.signs_of(directions)
     whiten = directions / sigma
     offset = asarray_like(xp.matmul(mean, whiten), source.like)
     rows = source.project(factors, whiten)

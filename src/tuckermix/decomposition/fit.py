@@ -40,14 +40,7 @@ from tuckermix._validation import (
 )
 from tuckermix.decomposition.exact import sweep
 from tuckermix.decomposition.result import Callback, Decomposition, Progress, Start
-from tuckermix.numerics.linalg import (
-    DENSE_SIDE,
-    leading_eigenvectors,
-    orthonormal_basis,
-    random_basis,
-    rank_of,
-    times_in_place,
-)
+from tuckermix.numerics import linalg
 from tuckermix.numerics.tensor import mode_dot, mode_gram, multi_mode_dot, unfold
 from tuckermix.sources import Source, SpanSettings
 
@@ -300,7 +293,7 @@ def lifted(fit: Decomposition, bases: Sequence[Array | None]) -> Decomposition:
 
 def _lifted_factors(factors: Sequence[Array], bases: Sequence[Array | None]) -> list[Array]:
     return [
-        factor if basis is None else times_in_place(asarray_like(basis, factor), factor)
+        factor if basis is None else linalg.times_in_place(asarray_like(basis, factor), factor)
         for factor, basis in zip(factors, bases, strict=True)
     ]
 
@@ -341,7 +334,7 @@ def strongest_spans(
         width = width if asked else max(rank, min(width, settings.most_directions))
         if size > settings.many_entries and len(shape) > 1 and 2 * width <= size:
             grams = source.mode_grams() if grams is None else list(grams)
-            basis = leading_eigenvectors(grams[mode], width)[1]
+            basis = linalg.leading_eigenvectors(grams[mode], width)[1]
             bases[mode], grams[mode] = basis, basis.T @ (grams[mode] @ basis)
     return bases, grams
 
@@ -423,7 +416,7 @@ def ranks_from_energy(
         rank = min(int(np.searchsorted(kept, wanted)) + 1, most)
         if rank == 1:
             # The one direction must not be spent on the mean, where all samples are the same.
-            vector = to_numpy(leading_eigenvectors(gram, 1)[1])[:, 0]
+            vector = to_numpy(linalg.leading_eigenvectors(gram, 1)[1])[:, 0]
             rank = 1 if vector @ centred @ vector > use.least_kept * total else 2
         ranks.append(rank)
     return tuple(ranks)
@@ -496,14 +489,14 @@ def start_factors(
     use = RankSettings.current()
     if init == "random":
         shapes = zip(source.sample_shape, ranks, strict=True)
-        return [random_basis(size, rank, rng, source.mean) for size, rank in shapes]
+        return [linalg.random_basis(size, rank, rng, source.mean) for size, rank in shapes]
     grams = source.mode_grams() if grams is None else grams
-    factors = [leading_eigenvectors(g, rank)[1] for g, rank in zip(grams, ranks, strict=True)]
+    factors = [vectors for _, vectors in map(linalg.leading_eigenvectors, grams, ranks)]
     if init == "hosvd-samples" and len(ranks) > 1:
         for _ in range(use.samples_loops):
             for mode, rank in enumerate(ranks):
                 gram = source.projected_gram(factors, mode)
-                factors[mode] = leading_eigenvectors(gram, rank)[1]
+                factors[mode] = linalg.leading_eigenvectors(gram, rank)[1]
     return factors
 
 
@@ -568,13 +561,13 @@ def certify(source: Source, fit: Decomposition, n_directions: int) -> Decomposit
     if gram is None:
         gram = _smaller_gram(source, fit.factors, cross)
     sigma = np.sqrt(np.clip(np.linalg.eigvalsh(to_numpy(gram))[::-1][:n_directions], 0.0, None))
-    rank = rank_of(sigma, source.squared_norm**0.5, epsilon(source.like))
+    rank = linalg.rank_of(sigma, source.squared_norm**0.5, epsilon(source.like))
     possible = float(np.sum(sigma[:rank] ** 2))
     if possible == 0.0:  # samples that are equal up to rounding
         return replace(fit, gap=0.0, stationarity=0.0, measured=None)
     reached, xp = 0.0, get_namespace(within)
     if cross.shape[0]:
-        values, vectors = leading_eigenvectors(within, within.shape[0])
+        values, vectors = linalg.leading_eigenvectors(within, within.shape[0])
         keep = int(np.sum(to_numpy(values) > epsilon(values) * float(values[0])))
         if keep == within.shape[0]:
             reached = float(xp.sum(xp.linalg.solve(within, cross) * cross))
@@ -616,16 +609,17 @@ def _smaller_gram(source: Source, factors: list[Array], cross: Array) -> Array:
     """
     use = ProbeSettings.current()
     xp = get_namespace(source.mean)
-    if source.n_samples <= DENSE_SIDE:
+    if source.n_samples <= linalg.DENSE_SIDE:
         B: Any = source.centred(factors)[0]
         B = double(B.compute() if is_dask(B) else B)
         return xp.matmul(B, B.T)
-    found = orthonormal_basis(cross.T)
-    probe = random_basis(cross.shape[1], use.probes, np.random.default_rng(use.probes), source.mean)
+    found = linalg.orthonormal_basis(cross.T)
+    rng = np.random.default_rng(use.probes)
+    probe = linalg.random_basis(cross.shape[1], use.probes, rng, source.mean)
     for _ in range(use.probe_steps):
         probe = probe - xp.matmul(found, xp.matmul(found.T, probe))
-        image = source.sketch(factors, orthonormal_basis(probe)).cross
+        image = source.sketch(factors, linalg.orthonormal_basis(probe)).cross
         rows = multi_mode_dot(image, [double(factor) for factor in factors], transpose=True)
         probe = xp.reshape(rows, (rows.shape[0], cross.shape[1])).T
-    basis = orthonormal_basis(xp.concat([found, probe], axis=1))
+    basis = linalg.orthonormal_basis(xp.concat([found, probe], axis=1))
     return source.sketch(factors, basis, cross=False).gram

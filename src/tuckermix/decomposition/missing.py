@@ -355,10 +355,9 @@ class _Turns:
         known_share: float,
         rng: np.random.Generator,
     ):
-        use = MissingSettings.current()
         self.xp = xp = get_namespace(X)
         self.rng, self.count = rng, 0
-        self.step = min(1.0 / known_share, use.max_step)
+        self.step = min(1.0 / known_share, MissingSettings.current().max_step)
         self.rows = rows = xp.reshape(X, (X.shape[0], -1))
         self.gaps = xp.reshape(gaps, rows.shape)
         self.places = asarray_like(np.flatnonzero(hidden), X, dtype=xp.int64)
@@ -428,11 +427,10 @@ class _Turns:
 
     def turn(self, n_directions: int) -> None:
         """Find mean and directions of the filled samples, and fill the gaps by them."""
-        use = MissingSettings.current()
         xp, F = self.xp, self.rows
         n_samples, n_features = F.shape
         basis = self.state.directions
-        width = min(n_directions + use.spare, n_samples - 1, n_features)
+        width = min(n_directions + MissingSettings.current().spare, n_samples - 1, n_features)
         further = width - basis.shape[1]
         if further > 0:
             basis = xp.concat([basis, random_basis(n_features, further, self.rng, F)], axis=1)

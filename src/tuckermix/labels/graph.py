@@ -80,8 +80,7 @@ copies: wider than the rounding of equal samples, narrower than the spacing of o
 
 def rank_weights(n_neighbors: int) -> np.ndarray:
     """Return the weights ``exp(-6 (r - 1) / n)`` of the neighbours r = 1, …, n."""
-    use = GraphSettings.current()
-    return np.exp(-use.decay * np.arange(n_neighbors) / max(1, n_neighbors))
+    return np.exp(-GraphSettings.current().decay * np.arange(n_neighbors) / max(1, n_neighbors))
 
 
 def distinct_rows(

@@ -312,13 +312,12 @@ class VoteLabels(Labeller):
         votes : array of shape (n_samples, n_clusters)
             Rows that sum to 1.
         """
-        xp = get_namespace(rows)
         count = min(self.n_neighbors, int(self.landmarks.shape[0]) - 1)
         if count < 1:
             return self.count_votes(self.nearest.find(rows, 1)[0])
         indices, squares = self.nearest.find(rows, count + 1)
         own = squares[:, :1] <= epsilon(rows) ** (2 * COPY_POWER)
-        return self.count_votes(xp.where(own, indices[:, 1:], indices[:, :-1]))
+        return self.count_votes(get_namespace(rows).where(own, indices[:, 1:], indices[:, :-1]))
 
     def calibrated(self, votes: Array) -> Array:
         """Turn votes into the probabilities that an independent fit gives each label.
@@ -727,13 +726,12 @@ def _fit_centers(
     rows: Array, n_clusters: int, *, n_init: int, rng: np.random.Generator, uses: str, **others: Any
 ) -> Learned:
     """Take the means of k-means as clusters."""
-    use = LabelSettings.current()
     result = kmeans(rows, n_clusters, n_init=n_init, rng=rng)
     centers = np.array(to_numpy(result.centers))
     # Which of two equal centres is nearer is a matter of rounding: one of them has to go.
     gaps = np.linalg.norm(centers[:, None, :] - centers[None, :, :], axis=2)
     size = np.abs(centers).max(initial=0.0)
-    equal = gaps <= max(use.told_apart, epsilon(rows) ** COPY_POWER) * size
+    equal = gaps <= max(LabelSettings.current().told_apart, epsilon(rows) ** COPY_POWER) * size
     centers[np.triu(equal, 1).any(axis=0)] = np.nan
     scale = result.inertia / (int(rows.shape[0]) * max(1, int(rows.shape[1])))
     labeller = CenterLabels(asarray_like(centers, result.centers), scale, uses)

@@ -161,12 +161,11 @@ class Reference(Record):
 
     def _largest(self, parts: list[Array]) -> Array:
         """Return the largest of the first parts, in their units."""
-        xp = get_namespace(parts[0])
         scores = [
             (part - float(median)) / float(unit)
             for part, median, unit in zip(parts, self.medians, self.units, strict=False)
         ]
-        return reduce(xp.maximum, scores)
+        return reduce(get_namespace(parts[0]).maximum, scores)
 
     # The core, made ready for many blocks of samples.
     _near = cached_property(lambda self: NearestPoints(self.points))
@@ -278,13 +277,12 @@ def _outside_other_clusters(q: np.ndarray, labels: np.ndarray) -> np.ndarray:
 
 def _leading(gram: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the eigenvectors of a Gram matrix that hold 95 % of its trace, and their values."""
-    use = OutlierSettings.current()
     values, vectors = np.linalg.eigh(gram)
     values, vectors = np.clip(values[::-1], 0.0, None), vectors[:, ::-1]
     shares = np.cumsum(values)
     if len(values) == 0 or shares[-1] == 0.0:
         return vectors[:, :0], values[:0]
-    rank = int(np.searchsorted(shares, use.energy * shares[-1])) + 1
+    rank = int(np.searchsorted(shares, OutlierSettings.current().energy * shares[-1])) + 1
     return vectors[:, :rank], values[:rank]
 
 

@@ -313,7 +313,6 @@ def grow_tree(
     tree : Tree
         The same for the same landmarks: nothing is random.
     """
-    use = TreeSettings.current()
     points = [to_numpy(labeller.landmarks) for labeller in labellers]
     own = to_numpy(labellers[0].landmark_labels)
     first, member = _distinct(points[0], own)
@@ -325,7 +324,7 @@ def grow_tree(
     nodes = [np.flatnonzero(own[inner] == name) for name in np.unique(own[inner])]
     n_clusters = len(nodes)
     joins = _merge(views, nodes)
-    splits = _divide(views, nodes, max(n_clusters, len(inner) // use.per_leaf))
+    splits = _divide(views, nodes, max(n_clusters, len(inner) // TreeSettings.current().per_leaf))
     rows = [*reversed(splits), *joins]
     divided = {row[0] for row in splits}
     bottom = [node for node in _in_order(range(n_clusters), splits) if node not in divided]
@@ -467,7 +466,6 @@ def _bisect(views: _Views, part: np.ndarray) -> tuple[np.ndarray, float]:
 
     Returns which landmarks are in the first half, and the cut.
     """
-    use = TreeSettings.current()
     if len(part) == 2:
         return np.array([True, False]), 2.0
     A = views.graph(part)
@@ -475,7 +473,7 @@ def _bisect(views: _Views, part: np.ndarray) -> tuple[np.ndarray, float]:
     if n_parts > 1:
         return join_parts(views.points[0][part], component, 2) == 0, 0.0
     N = normalized(A)
-    if len(part) <= use.dense:
+    if len(part) <= TreeSettings.current().dense:
         vector = np.linalg.eigh(N.toarray())[1][:, -2]
     else:
         vector = graph_eigenvectors(N, 2)[1][:, 1]

@@ -23,14 +23,7 @@ from tuckermix._array_api import (
     to_numpy,
 )
 from tuckermix._estimators import Settings
-from tuckermix.numerics.linalg import (
-    RANK_FACTOR,
-    WHOLE_EIGENPROBLEM,
-    leading_eigenvectors,
-    orthonormal_basis,
-    part_of_eigenpairs,
-    signs_of,
-)
+from tuckermix.numerics import linalg
 
 
 @dataclass(frozen=True)
@@ -155,16 +148,17 @@ def graph_eigenvectors(matrix: Any, n_vectors: int) -> tuple[Array, Array]:
         if not on_device and size >= use.many_wanted * n_vectors:
             pair = _lanczos(matrix, n_vectors)
         return _filtered_eigenvectors(matrix, n_vectors) if pair is None else pair
-    wanted = part_of_eigenpairs(size, n_vectors)
+    wanted = linalg.part_of_eigenpairs(size, n_vectors)
     if wanted is not None and not on_device:  # in float32 as far as that goes, see `_lanczos`
         single = matrix.astype(np.float32).toarray()
         space = scipy.linalg.eigh(single, subset_by_index=wanted, check_finite=False)[1]
         space = np.linalg.qr(space.astype(np.float64))[0]
-        values, turn = leading_eigenvectors(space.T @ (matrix @ space), n_vectors)
+        values, turn = linalg.leading_eigenvectors(space.T @ (matrix @ space), n_vectors)
         if values[-1] < 1 - use.crowded:
             vectors = space @ turn
-            return values, vectors * signs_of(vectors)
-    return leading_eigenvectors(matrix.to_dense() if on_device else matrix.toarray(), n_vectors)
+            return values, vectors * linalg.signs_of(vectors)
+    dense = matrix.to_dense() if on_device else matrix.toarray()
+    return linalg.leading_eigenvectors(dense, n_vectors)
 
 
 def improved_eigenvectors(
@@ -192,7 +186,7 @@ def improved_eigenvectors(
     """
     use = EigenSettings.current()
     size, count = guess.shape
-    if size <= WHOLE_EIGENPROBLEM or 4 * (count + use.spare) > size:
+    if size <= linalg.WHOLE_EIGENPROBLEM or 4 * (count + use.spare) > size:
         return graph_eigenvectors(matrix, count)
     # Fixed vectors: the result depends on the matrix and the guess alone.
     further = np.random.default_rng(0).standard_normal((size, use.spare))
@@ -242,7 +236,7 @@ def _lanczos(matrix: sparse.csr_array, count: int) -> tuple[np.ndarray, np.ndarr
             break
     if _largest_beside(cast, vectors, probe) > values[-1] + use.left_out:
         return None
-    return values, vectors * signs_of(vectors)
+    return values, vectors * linalg.signs_of(vectors)
 
 
 def _largest_beside(matrix: sparse.csr_array, vectors: np.ndarray, probe: np.ndarray) -> float:
@@ -298,13 +292,13 @@ def _filtered_eigenvectors(matrix: Any, count: int) -> tuple[Array, Array]:
         if not on_host:
             matrix, vectors = on_the_host(matrix), to_numpy(vectors)
         if size <= use.fallback_size:
-            values, vectors = leading_eigenvectors(matrix.toarray(), count)
+            values, vectors = linalg.leading_eigenvectors(matrix.toarray(), count)
             return asarray_like(values, like), asarray_like(vectors, like)
         values, vectors = _inverse_iteration(matrix, vectors, count)
         vectors = asarray_like(vectors, like)
     order = np.arange(vectors.shape[1])[::-1][:count]
     vectors = vectors[:, asarray_like(order, like, dtype=get_namespace(like).int64)]
-    return asarray_like(values[order], like), vectors * signs_of(vectors)
+    return asarray_like(values[order], like), vectors * linalg.signs_of(vectors)
 
 
 def _filtered(matrix: Any, vectors: Array, count: int) -> tuple[np.ndarray, Array, bool]:
@@ -344,10 +338,10 @@ def _quick_qr(vectors: Array) -> Array:
         gram = to_numpy(vectors.T @ vectors)
         lengths = np.sqrt(np.diag(gram))
         if not np.all(lengths > 0):
-            return orthonormal_basis(whole)
+            return linalg.orthonormal_basis(whole)
         weights, turn = np.linalg.eigh(gram / np.outer(lengths, lengths))
-        if weights[0] <= RANK_FACTOR * len(weights) * epsilon(vectors):
-            return orthonormal_basis(whole)
+        if weights[0] <= linalg.RANK_FACTOR * len(weights) * epsilon(vectors):
+            return linalg.orthonormal_basis(whole)
         vectors = vectors @ asarray_like(turn / np.sqrt(weights) / lengths[:, None], vectors)
     return vectors
 

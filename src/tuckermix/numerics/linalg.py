@@ -99,8 +99,7 @@ time does not matter."""
 
 def part_of_eigenpairs(size: int, n_vectors: int) -> tuple[int, int] | None:
     """Return the places of the leading pairs where the routine for a part of them is faster."""
-    use = BlockSettings.current()
-    if size > WHOLE_EIGENPROBLEM and 0 < use.part_wanted * n_vectors < size:
+    if size > WHOLE_EIGENPROBLEM and 0 < BlockSettings.current().part_wanted * n_vectors < size:
         return size - n_vectors, size - 1
     return None
 
@@ -473,7 +472,6 @@ def tall_factors(A: Array, gram: Array) -> tuple[Array, Array, Array, Array, Arr
     right : array of shape (d, r)
         Right singular vectors, in float64.
     """
-    use = BlockSettings.current()
     xp = get_namespace(A)
     if A.shape[1] == 0:
         none = xp.zeros((0,), dtype=gram.dtype, device=device(A))
@@ -491,7 +489,7 @@ def tall_factors(A: Array, gram: Array) -> tuple[Array, Array, Array, Array, Arr
     polish = xp.matmul(vectors / xp.sqrt(weights), vectors.T)
     factor = xp.matmul(xp.matmul(whiten, polish).T, gram)  # A = (rows @ polish) @ factor
     weights, rotation = leading_eigenvectors(xp.matmul(factor, factor.T), keep)
-    if keep and float(weights[-1]) > use.gram_range * float(weights[0]):
+    if keep and float(weights[-1]) > BlockSettings.current().gram_range * float(weights[0]):
         values = xp.sqrt(weights)
         right = xp.matmul(factor.T, rotation) / values
     else:

@@ -259,7 +259,6 @@ def _plus_plus(X: Array, n_clusters: int, n_init: int, rng: np.random.Generator)
 
 def _lloyd(X: Array, centers: Array, max_iter: int) -> tuple[Array, Array, np.ndarray]:
     """Iterate all starts until their labels stand still; return labels (n_samples, n_init)."""
-    use = PointSettings.current()
     xp = get_namespace(X)
     n_samples, n_init, n_clusters = int(X.shape[0]), int(centers.shape[0]), int(centers.shape[1])
     ones = xp.ones((n_samples, 1), dtype=X.dtype, device=device(X))
@@ -267,7 +266,7 @@ def _lloyd(X: Array, centers: Array, max_iter: int) -> tuple[Array, Array, np.nd
     n_iter = np.zeros(n_init, dtype=np.int64)
     done: dict[int, tuple[Array, Array]] = {}
     active = np.arange(n_init)
-    limit = use.still**2 * xp.max(xp.sum(X * X, axis=1))
+    limit = PointSettings.current().still ** 2 * xp.max(xp.sum(X * X, axis=1))
     labels: Any = None
     for iteration in range(1, max_iter + 1):
         previous, old = labels, centers
@@ -311,7 +310,6 @@ def _step(data: Array, centers: Array, n_clusters: int) -> tuple[Array, Array]:
     `data` has a last column of ones, so that the products with ``[-2c, |c|²]`` are the squared
     distances less ``|x|²``, and the sums of the rows of a cluster hold its size.
     """
-    use = PointSettings.current()
     xp = get_namespace(data)
     n_samples, n_init = int(data.shape[0]), int(centers.shape[0])
     squares = xp.sum(centers * centers, axis=2, keepdims=True)
@@ -330,7 +328,7 @@ def _step(data: Array, centers: Array, n_clusters: int) -> tuple[Array, Array]:
         marks = xp.astype(nearest[:, None, :] == names[:, None], data.dtype)
         return nearest.T, xp.matmul(xp.reshape(marks, (n_init * n_clusters, -1)), block)
 
-    budget = STEP_BLOCK if is_numpy(data) else use.device_step
+    budget = STEP_BLOCK if is_numpy(data) else PointSettings.current().device_step
     cuts = list(blocks(n_samples, 3 * n_init * n_clusters * _BYTES, budget))
     parts: list[tuple[Array, Array]] = []
     in_threads(assign, cuts, data, parts.append)
@@ -347,10 +345,9 @@ def _reseed(data: Array, centers: Array, labels: Array, sums: Array) -> tuple[Ar
     A sample that is alone in its cluster stays; as ``n_samples >= n_clusters`` there is always
     another one. The bookkeeping is on the host: it is rare and small.
     """
-    use = PointSettings.current()
     xp = get_namespace(data)
     n_clusters = int(centers.shape[1])
-    limit = use.still**2 * float(xp.max(xp.sum(data[:, :-1] ** 2, axis=1)))
+    limit = PointSettings.current().still ** 2 * float(xp.max(xp.sum(data[:, :-1] ** 2, axis=1)))
     new_labels, new_sums = [], []
     for start in range(int(centers.shape[0])):
         own, total = labels[:, start], sums[start, :, :]

@@ -53,7 +53,6 @@ def simplex_least_squares(targets: Array, vertices: Array) -> Array:
     weights : array of shape (n_samples, d + 1)
         Nonnegative rows that sum to one, in the floating type of `targets`.
     """
-    use = SimplexSettings.current()
     xp = get_namespace(targets, vertices)
     vertices = double(vertices)
     n_vertices, n_directions = vertices.shape
@@ -63,7 +62,7 @@ def simplex_least_squares(targets: Array, vertices: Array) -> Array:
     unit = float(xp.max(xp.abs(vertices)))
     unit = unit if unit > 0 else 1.0
     vertices = vertices / unit
-    far = min(use.far * unit, float(xp.finfo(xp.float64).max))
+    far = min(SimplexSettings.current().far * unit, float(xp.finfo(xp.float64).max))
     far = xp.asarray(far, dtype=xp.float64, device=device(vertices))
     ones = xp.ones((n_vertices, 1), dtype=vertices.dtype, device=device(vertices))
     inverse = xp.linalg.inv(xp.concat([ones, vertices], axis=1))

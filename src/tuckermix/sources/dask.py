@@ -87,16 +87,17 @@ class DaskBlocks(Blocks):
 
         arrays = [self._X, *map(self._aligned, rows)]
         sample = function(*(np.zeros((1, *a.shape[1:]), dtype=a.dtype) for a in arrays))
-        arguments: list[Any] = [_shared(function), None]
+        arguments: list[Any] = []
         n_axes = 1
         for array in arrays:
             arguments += [array, (0, *range(n_axes, n_axes + array.ndim - 1))]
             n_axes += array.ndim - 1
+        arguments[2:2] = [_shared(function), None]
         new = tuple(range(n_axes, n_axes + sample.ndim - 1))
         # The feature axes are contracted: Dask hands over a nested list with the one chunk in it,
         # where joining the chunks, its other way, would copy them.
         return da.blockwise(
-            _map_chunk,
+            functools.partial(_on_chunk, "map"),
             (0, *new),
             *arguments,
             align_arrays=False,
@@ -115,14 +116,14 @@ class DaskBlocks(Blocks):
 
         self.n_passes += 1
         axes = tuple(range(self._X.ndim))
-        arguments: list[Any] = [_shared(function), None, _shared(combine), None, self._X, axes]
+        arguments: list[Any] = [self._X, axes, _shared(function), None, _shared(combine), None]
         for other in rows:
             arguments += [self._aligned(other), (0, *range(len(axes), len(axes) + other.ndim - 1))]
             axes += arguments[-1][1:]
         # An array in name only: its chunks are the partial results. It keeps all axes, so that
         # nothing is contracted, and a chunk that several arguments need is read once.
         parts = da.blockwise(
-            _reduce_chunk,
+            functools.partial(_on_chunk, "reduce"),
             axes,
             *arguments,
             token=_task_name(function),
@@ -130,10 +131,10 @@ class DaskBlocks(Blocks):
             dtype=object,
             meta=np.empty((0,) * len(axes), dtype=object),
         )
-        merge = dask.delayed(_combine, pure=True)
+        merge = dask.delayed(functools.reduce, pure=True)
         layer = list(parts.to_delayed().ravel())
         while len(layer) > 1:
-            layer = [merge(layer[i : i + FAN_IN], combine) for i in range(0, len(layer), FAN_IN)]
+            layer = [merge(combine, layer[i : i + FAN_IN]) for i in range(0, len(layer), FAN_IN)]
         return _run(layer)[0]
 
     def _aligned(self, rows: Any) -> Any:
@@ -142,6 +143,10 @@ class DaskBlocks(Blocks):
 
         chunks = (self._X.chunks[0], *((size,) for size in rows.shape[1:]))
         return rows.rechunk(chunks) if isinstance(rows, da.Array) else da.from_array(rows, chunks)
+
+    def scaled(self, scale: float) -> DaskBlocks:
+        """Return the samples in other units, see `Blocks.scaled`."""
+        return DaskBlocks(self._X * scale)
 
     def take(self, indices: np.ndarray, function: Callable[[Array], Array] | None = None) -> Array:
         """Return chosen samples in memory, or rows that are made of them; see `Blocks.take`.
@@ -155,10 +160,10 @@ class DaskBlocks(Blocks):
         ends = np.cumsum(self._X.chunks[0])
         starts = ends - np.asarray(self._X.chunks[0])
         cuts = np.searchsorted(indices, [starts, ends])
-        pick, make = dask.delayed(_take_from_chunk, pure=True), _shared(function)
+        pick, make = dask.delayed(_on_chunk, pure=True), _shared(function)
         chunks = self._X.to_delayed().ravel()
         parts = [
-            pick(chunk, indices[first:last] - start, make)
+            pick("take", chunk, indices[first:last] - start, make)
             for chunk, first, last, start in zip(chunks, *cuts, starts, strict=True)
             if last > first
         ]
@@ -208,34 +213,17 @@ def _task_name(function: Any) -> str:
 
 # Dask shares out the processors among chunks: within a chunk there is one thread.
 @functools.partial(one_blas_thread, n_jobs=1)
-def _map_chunk(function: Callable[..., Array], *chunks: Any) -> Array:
-    samples, *rows = map(_only, chunks)
-    return MemoryBlocks(samples).map(function, *rows)
+def _on_chunk(method: str, chunk: Any, *arguments: Any) -> Any:
+    """Call a method of the blocks of a chunk."""
+    samples, *rest = map(_only, (chunk, *arguments))
+    return getattr(MemoryBlocks(samples), method)(*rest)
 
 
-def _only(chunk: Any) -> Array:
-    """Take a chunk out of the nested list that holds it alone."""
+def _only(chunk: Any) -> Any:
+    """Take a chunk out of the nested list that holds it alone; return others as they are."""
     while isinstance(chunk, list):
         (chunk,) = chunk
     return chunk
-
-
-@functools.partial(one_blas_thread, n_jobs=1)
-def _reduce_chunk(
-    function: Callable[..., Any], combine: Callable[[Any, Any], Any], chunk: Array, *rows: Array
-) -> Any:
-    return MemoryBlocks(chunk).reduce(function, combine, *rows)
-
-
-@functools.partial(one_blas_thread, n_jobs=1)
-def _take_from_chunk(
-    chunk: Array, indices: np.ndarray, function: Callable[[Array], Array] | None
-) -> Array:
-    return MemoryBlocks(chunk).take(indices, function)
-
-
-def _combine(parts: list[Any], combine: Callable[[Any, Any], Any]) -> Any:
-    return functools.reduce(combine, parts)
 
 
 def _run(tasks: list[Any]) -> tuple[Any, ...]:

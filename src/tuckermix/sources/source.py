@@ -175,6 +175,10 @@ class Blocks(ABC):
             The samples, or their rows.
         """
 
+    def scaled(self, scale: float) -> Blocks:
+        """Return the samples multiplied by a number, which very large and very small ones need."""
+        raise ValueError(f"{type(self).__name__} has no other units: divide X by a constant first.")
+
 
 class MemoryBlocks(Blocks):
     """Samples that lie in the memory of one device.
@@ -230,6 +234,10 @@ class MemoryBlocks(Blocks):
         chosen = chosen if self._scale == 1.0 else chosen * self._scale
         return chosen if function is None else MemoryBlocks(chosen).map(function)
 
+    def scaled(self, scale: float) -> MemoryBlocks:
+        """Return the samples in other units, see `Blocks.scaled`."""
+        return MemoryBlocks(self._X, scale)
+
     def _read(self, part: slice, function: Callable[..., Any], rows: tuple[Array, ...]) -> Any:
         """Apply a function to one block."""
         block = self._X[part, ...]
@@ -237,26 +245,26 @@ class MemoryBlocks(Blocks):
         return function(block, *(array[part, ...] for array in rows))
 
 
-def as_blocks(X: Any, scale: float = 1.0) -> Blocks:
+def as_blocks(X: Any) -> Blocks:
     """Wrap an array as blocks of samples.
 
     Parameters
     ----------
-    X : array of shape (n_samples, d_1, ...)
-        A NumPy, PyTorch, CuPy, JAX or Dask array of float32 or float64.
-    scale : float, default=1.0
-        What the samples are multiplied by when they are read.
+    X : array of shape (n_samples, d_1, ...), or Blocks
+        A NumPy, PyTorch, CuPy, JAX or Dask array of float32 or float64; blocks stay as they are.
 
     Returns
     -------
     samples : Blocks
         The samples.
     """
+    if isinstance(X, Blocks):
+        return X
     if is_dask(X):
         from tuckermix.sources.dask import DaskBlocks
 
-        return DaskBlocks(X if scale == 1.0 else X * scale)
-    return MemoryBlocks(X, scale)
+        return DaskBlocks(X)
+    return MemoryBlocks(X)
 
 
 @dataclass(frozen=True)
@@ -342,7 +350,7 @@ class Source:
 
     Parameters
     ----------
-    samples : array of shape (n_samples, d_1, ...)
+    samples : array of shape (n_samples, d_1, ...), or Blocks
         The samples: a NumPy, PyTorch, CuPy, JAX or Dask array of float32 or float64.
 
     Attributes
@@ -364,7 +372,7 @@ class Source:
     """
 
     def __init__(self, samples: Any):
-        use, X, samples = ReadingSettings.current(), samples, as_blocks(samples)
+        use, samples = ReadingSettings.current(), as_blocks(samples)
         self.n_samples = samples.n_samples
         self.sample_shape = samples.sample_shape
         self.like = samples.like
@@ -377,7 +385,7 @@ class Source:
         largest = min(limit ** (2 * use.safe_exponent), sys.float_info.max**use.safe_exponent)
         if not 1.0 / largest < total < largest:
             self.scale = choose_scale(samples.reduce(peak_of, _larger), self.like)
-            samples = as_blocks(X, self.scale)
+            samples = samples.scaled(self.scale)
             total, summed = samples.reduce(_moments, add_parts)
         if total**0.5 / self.scale > limit:
             raise ValueError(
@@ -749,10 +757,9 @@ def _projected_gram(block: Array, others: Sequence[Array | None], mode: int) -> 
 
 def _power_step(block: Array, basis: Array, mode: int) -> tuple[Array]:
     """Sum the fibres of a mode with the weights that they have along a basis, in their own type."""
-    xp = get_namespace(block)
     along = mode_dot(block, basis.T, mode + 1)
     rest = [axis for axis in range(block.ndim) if axis != mode + 1]
-    return (xp.tensordot(along, block, axes=(rest, rest)),)
+    return (get_namespace(block).tensordot(along, block, axes=(rest, rest)),)
 
 
 def _contract(block: Array, Q: Array) -> tuple[Array]:
