@@ -6,9 +6,10 @@ import io
 import math
 import os
 import zipfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import IO, ClassVar
 
 import numpy as np
@@ -35,19 +36,23 @@ METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Entry:
-    """An array in a file that has not been read yet; the classes of formats say how it is read."""
+    """An array in a file that has not been read yet."""
 
     name: str = ""  # its name in the file
     shape: tuple[int, ...]  # its declared shape
     dtype: np.dtype  # its declared type; object where the type is none of NumPy's
     note: str = ""  # what it is where the type does not tell, for messages
+    axes: str = ""  # a letter for each axis, where the file says what they mean
+    channels: Sequence[str] = ()  # the names of its channels, where they have any
+    read: Callable[[], np.ndarray] | None = None  # reads all of it
 
     stays: ClassVar[bool] = False
     """Whether it can stay on disk: it then has `lazy`, too."""
 
     def load(self) -> np.ndarray:
         """Read it into memory."""
-        raise NotImplementedError
+        assert self.read is not None
+        return self.read()
 
     @property
     def nbytes(self) -> int:
@@ -71,19 +76,12 @@ class Entry:
         )
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Member(Entry):
-    """An array of an open archive, whose header was checked."""
-
-    archive: zipfile.ZipFile
-    member: zipfile.ZipInfo
-
-    def load(self) -> np.ndarray:
-        """Unpack it; the archive checks length and checksum."""
-        with self.archive.open(self.member) as stream:
-            array = npy_format.read_array(stream, allow_pickle=False)
-            stream.read(1)  # the checksum is compared at the end of the stream only
-        return array
+def _unpacked(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> np.ndarray:
+    """Unpack an array whose header was checked; the archive checks length and checksum."""
+    with archive.open(member) as stream:
+        array = npy_format.read_array(stream, allow_pickle=False)
+        stream.read(1)  # the checksum is compared at the end of the stream only
+    return array
 
 
 @contextmanager
@@ -114,7 +112,8 @@ def zip_entries(path: str | os.PathLike[str], archive: zipfile.ZipFile) -> Seque
         with archive.open(member) as stream, reading(f"{os.fspath(path)}, {member.filename}"):
             shape, _, dtype, offset = array_header(stream)
         name = member.filename.removesuffix(".npy")
-        entry = Member(name=name, shape=shape, dtype=dtype, archive=archive, member=member)
+        unpack = partial(_unpacked, archive, member)
+        entry = Entry(name=name, shape=shape, dtype=dtype, read=unpack)
         if entry.numeric and offset + entry.nbytes != member.file_size:
             raise Refusal(
                 f"{entry} needs {offset + entry.nbytes} bytes, and {member.file_size} are stored"

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from tuckermix._archives import NUMERIC_KINDS, Entry
-from tuckermix._axes import arrange, chosen_axes, kind_of, sample_letter
-from tuckermix._pixels import grey_array
+from tuckermix._axes import SAMPLES, WORDS, arrange, chosen_axes, kind_of, sample_letter
+from tuckermix._pixels import fitted, grey_array
 from tuckermix._reading import Refusal, check_fits
 from tuckermix.datasets._dataset import Dataset
 from tuckermix.datasets._lazy import OnDisk
@@ -40,12 +40,19 @@ Path = str | os.PathLike[str]
 
 
 def assemble(
-    path: Path, entries: Sequence[Entry], options: Options, *, matlab: bool = False
+    path: Path,
+    entries: Sequence[Entry],
+    options: Options,
+    *,
+    matlab: bool = False,
+    colour: bool | None = None,
 ) -> Dataset:
     """Choose samples and labels among `entries`, read them and put the samples first.
 
     Parameters
     ----------
+    path : str or path
+        The file.
     entries : sequence of Entry
         What the file holds.
     options : Options
@@ -53,13 +60,17 @@ def assemble(
     matlab : bool, default=False
         Whether MATLAB wrote the arrays: stacks then have their samples last, and flat samples are
         unfolded column by column.
+    colour : bool or None, default=None
+        Whether the samples are pictures in colour, or grey ones, and can be given another size.
+        None means that they are no pictures.
 
     Returns
     -------
     dataset : Dataset
         Samples and labels.
     """
-    options.refuse(("size", "frames"), "stored arrays", FOR_PICTURES)
+    if colour is None:
+        options.refuse(("size", "frames"), "stored arrays", FOR_PICTURES)
     samples = _choose_samples(entries, options)
     label_entry = _choose_labels(entries, options, samples)
     labels = class_names = None
@@ -68,11 +79,14 @@ def assemble(
             raise Refusal(f"the labels {label_entry.name!r} are {label_entry.kind}", LABEL_REMEDY)
         check_declared(label_entry, options)
         labels, class_names = encode_labels(label_entry.load(), label_entry.name)
-    axis, notes = _sample_axis(samples, options, labels, matlab)
+    axes = chosen_axes(options.axes, samples.axes, samples.shape)
+    axis, notes = _sample_axis(samples, axes, options, labels, matlab)
     X = _load(samples, options, axis)
     extra: dict[str, Any] = {"notes": notes}
-    if options.axes is not None:
-        X, extra["kind"] = _in_order(X, options, options.axes[axis])
+    if axes:
+        first, inner = axes[axis], len(axes) > 3 or axis
+        axes = first + axes.replace(first, "")
+        X, axes = arrange(X, axes, first, options.channels, samples.channels)
     elif options.channels is not None:
         raise Refusal(
             "channels cannot be chosen in an array whose axes are not known",
@@ -80,8 +94,25 @@ def assemble(
         )
     if options.sample_shape is not None:
         X = unfold(X, options.sample_shape, matlab)
-    if options.grey:
+    if colour is not None and (options.size is not None or options.grey is not None):
+        if not isinstance(X, np.ndarray):
+            remedy = "Leave out lazy and chunks"
+            options.refuse(("size", "grey"), "pages that stay on disk", remedy)
+        done = [fitted(one, axes[1:], colour, options.grey, options.size) for one in X]
+        X, axes = np.stack([page for page, _ in done]), first + done[0][1]
+    elif options.grey:
         X = grey_array(X)
+    if axes:
+        if isinstance(X, np.ndarray) and not isinstance(X, np.memmap):
+            X = np.ascontiguousarray(X)
+        extra |= {"kind": kind_of(axes[1:], X.shape[1:]), "channels": list(samples.channels)}
+        if first != SAMPLES and options.axes is None and inner:
+            shape = " × ".join(map(str, X.shape[1:]))
+            notes.append(
+                f"Samples are the {X.shape[0]} entries along {first} ({WORDS[first]}), each of "
+                f"shape {shape}: set axes to say otherwise, with N for the samples, or name a "
+                "folder of such files."
+            )
     if labels is not None and labels.size != X.shape[0]:
         assert label_entry is not None
         raise Refusal(
@@ -201,14 +232,13 @@ def _choose_labels(entries: Sequence[Entry], options: Options, samples: Entry) -
 
 
 def _sample_axis(
-    samples: Entry, options: Options, labels: np.ndarray | None, matlab: bool
+    samples: Entry, axes: str, options: Options, labels: np.ndarray | None, matlab: bool
 ) -> tuple[int, list[str]]:
     """Find the axis of the samples: the one named, the one as long as the labels, or a habit.
 
     Notes say what was taken where nobody said so and others would take another.
     """
     n_axes = len(samples.shape)
-    axes = chosen_axes(options.axes, "", samples.shape)
     if options.sample_axis is not None:
         if not -n_axes <= options.sample_axis < n_axes:
             raise Refusal(
@@ -231,26 +261,10 @@ def _sample_axis(
     return habit, []
 
 
-def _in_order(X: Any, options: Options, first: str) -> tuple[Any, str]:
-    """Bring the axes of samples, the first of which is done, into their order."""
-    assert options.axes is not None
-    axes = first + options.axes.replace(first, "")
-    X, axes = arrange(X, axes, first, options.channels)
-    if isinstance(X, np.ndarray) and not isinstance(X, np.memmap):
-        X = np.ascontiguousarray(X)
-    return X, kind_of(axes[1:], X.shape[1:])
-
-
-def left_on_disk(options: Options, nbytes: int) -> bool:
-    """Tell whether an array of a size is to be left on disk."""
-    if options.lazy == "auto" and nbytes > options.max_bytes:
-        return True
-    return options.lazy is True or options.chunks is not None
-
-
 def _load(entry: Entry, options: Options, axis: int) -> Any:
     """Read or open the samples and move their axis to the front."""
-    if left_on_disk(options, entry.nbytes if entry.stays else 0):
+    too_large = options.lazy == "auto" and entry.stays and entry.nbytes > options.max_bytes
+    if options.lazy is True or options.chunks is not None or too_large:
         if not isinstance(entry, OnDisk) or not entry.stays:
             raise Refusal(
                 "this format cannot be left on disk",

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import re
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -60,25 +62,19 @@ def find_pairs(folder: Path) -> list[Path]:
     return sorted(found.values(), key=lambda path: ("train" not in path.name, path.name))
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Idx(Entry):
-    """The one array of an idx file."""
-
-    path: Path
-
-    def load(self) -> np.ndarray:
-        """Read the values, which end with the file."""
-        with open_unpacked(self.path) as stream:
-            stream.read(4 + 4 * len(self.shape))
-            content = stream.read(self.nbytes + 1)  # one more, to see whether it ends there
-        if len(content) != self.nbytes:
-            fault = "longer" if len(content) > self.nbytes else "shorter"
-            raise read_error(self.path, f"it is {fault} than its header says (shape {self.shape})")
-        values = np.frombuffer(content, self.dtype).reshape(self.shape)
-        return values.astype(self.dtype.newbyteorder("="))
+def _values(path: Path, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+    """Read the values, which end with the file."""
+    nbytes = math.prod(shape) * dtype.itemsize
+    with open_unpacked(path) as stream:
+        stream.read(4 + 4 * len(shape))
+        content = stream.read(nbytes + 1)  # one more, to see whether it ends there
+    if len(content) != nbytes:
+        fault = "longer" if len(content) > nbytes else "shorter"
+        raise read_error(path, f"it is {fault} than its header says (shape {shape})")
+    return np.frombuffer(content, dtype).reshape(shape).astype(dtype.newbyteorder("="))
 
 
-def idx_entry(path: Path, name: str) -> Idx:
+def idx_entry(path: Path, name: str) -> Entry:
     """Describe the one array of an idx file from its header."""
     with open_unpacked(path) as stream:
         head = stream.read(4)
@@ -92,7 +88,8 @@ def idx_entry(path: Path, name: str) -> Idx:
     if len(sizes) < 4 * head[3]:
         raise read_error(path, "it is truncated within its header")
     shape = tuple(np.frombuffer(sizes, dtype=">u4").tolist())
-    return Idx(name=name, shape=shape, dtype=np.dtype(TYPES[head[2]]), path=path)
+    dtype = np.dtype(TYPES[head[2]])
+    return Entry(name=name, shape=shape, dtype=dtype, read=partial(_values, path, shape, dtype))
 
 
 def _labels_beside(path: Path) -> Path | None:

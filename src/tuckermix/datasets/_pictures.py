@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from tuckermix._axes import WORDS, arrange, chosen_axes, kind_of, sample_letter
-from tuckermix._pixels import fitted
+from tuckermix._archives import Entry
+from tuckermix._axes import arrange, chosen_axes, kind_of
 from tuckermix._reading import Refusal, check_fits
 from tuckermix._sandbox import question
-from tuckermix.datasets._container import left_on_disk
+from tuckermix.datasets._container import assemble
 from tuckermix.datasets._dataset import Dataset
 from tuckermix.datasets._options import Options
 from tuckermix.datasets._plan import Look, sized
@@ -121,30 +121,7 @@ def read_tiff(path: Path, options: Options) -> Dataset:
     """Read a TIFF file whose pages are the samples."""
     said, _ = options.sandbox.ask("tiff", "list", path)
     pages = Stored.told("tiff", path, options, said)
-    axes = chosen_axes(options.axes, said["axes"], pages.shape)
-    first = sample_letter(axes, pages.shape)
-    if left_on_disk(options, pages.nbytes):
-        options.refuse(("size", "grey"), "pages that stay on disk", "Leave out lazy and chunks")
-        X, axes = pages.lazy(axes.index(first), options.chunks), first + axes.replace(first, "")
-    else:
-        check_fits("its pages", pages.nbytes, options.max_bytes)
-        X = pages.load()
-    names = said["channels"]
-    X, axes = arrange(X, axes, first, options.channels, names)
-    if options.size is not None or options.grey is not None:
-        done = [fitted(one, axes[1:], said["colour"], options.grey, options.size) for one in X]
-        X, axes = np.stack([page for page, _ in done]), first + done[0][1]
-    elif isinstance(X, np.ndarray):
-        X = np.ascontiguousarray(X)
-    notes = []
-    if len(axes) > 3 and first in "TZC" and options.axes is None:
-        shape = " × ".join(map(str, X.shape[1:]))
-        notes.append(
-            f"Samples are the {X.shape[0]} entries along {first} ({WORDS[first]}), each of shape "
-            f"{shape}: set axes to say otherwise, with N for the samples."
-        )
-    extra = {"notes": notes, "channels": names, "kind": kind_of(axes[1:], X.shape[1:])}
-    return Dataset(X=X, name=path.name, extra=extra)
+    return assemble(path, [pages], options, colour=bool(said["colour"]))
 
 
 def refuse_for_scans(options: Options) -> None:
@@ -157,16 +134,9 @@ def read_nifti(path: Path, options: Options) -> Dataset:
     """Read a scan whose times are the samples, or else its slices."""
     refuse_for_scans(options)
     said, X = options.sandbox.ask("nifti", "read", path)
-    axes = chosen_axes(options.axes, said["axes"], X.shape)
-    first = sample_letter(axes, X.shape)
-    X, axes = arrange(X, axes, first, options.channels)
-    note = (
-        f"Samples are the {X.shape[0]} entries along {first} ({WORDS[first]}): set axes to say "
-        "otherwise, with N for the samples, or name a folder of scans."
+    return assemble(
+        path, [Entry(shape=X.shape, dtype=X.dtype, axes=said["axes"], read=lambda: X)], options
     )
-    kind = kind_of(axes[1:], X.shape[1:])
-    extra = {"notes": [] if options.axes else [note], "kind": kind}
-    return Dataset(X=np.ascontiguousarray(X), name=path.name, extra=extra)
 
 
 def read_video_file(path: Path, options: Options) -> Dataset:

@@ -49,6 +49,8 @@ class Stored(OnDisk):
             shape=tuple(map(int, said["shape"]))[order],
             dtype=strange.get(said["dtype"]) or np.dtype(said["dtype"]),
             note=str(said["note"]),
+            axes=str(said.get("axes", "")),
+            channels=said.get("channels", ()),
             limit=options.max_bytes,
             stamp=stamp_of(path),
             turned=turned,
