@@ -3,7 +3,7 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from tuckermix.datasets import ReadError, _table, read
+from tuckermix.datasets import ReadError, read
 
 Image = pytest.importorskip("PIL.Image", reason="pillow is not installed")
 
@@ -159,11 +159,12 @@ def test_pixels_keep_their_values_and_may_be_pictures(tmp_path):
     assert np.array_equal(read(tmp_path / "t.csv", sample_shape=(8, 8)).X, X.reshape(30, 8, 8))
 
 
-def test_a_key_that_holds_numbers():
-    table = _table.Table({}, ["a"], np.zeros((2, 1)))
-    options = __import__("tuckermix.datasets._options", fromlist=["Options"]).Options
+def test_a_key_that_holds_numbers(tmp_path):
+    pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    parquet = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed")
+    parquet.write_table(pa.table({"a": [1, 2], "b": [3, 4]}), tmp_path / "t.parquet")
     with pytest.raises(ReadError, match="the column 'a' holds numbers"):
-        _table.samples_of_table(_table.Path("t"), table, options.checked(key="a"), None)
+        read(tmp_path / "t.parquet", key="a")
 
 
 def test_a_folder_that_is_a_link_does_not_leave_the_folder_of_the_table(tmp_path):

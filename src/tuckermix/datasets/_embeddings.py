@@ -78,7 +78,7 @@ def _read(source: Path, max_bytes: int | None) -> Dataset:
     with closing(options.sandbox), reading(source):
         suffix = source.suffix.lower() if source.is_file() else ""
         if suffix in TABLE_SUFFIXES:
-            return read_table(source, options, read_files=None)
+            return read_table(source, options, files=False)
         return (_read_npz if suffix == ".npz" else read_with)(source, options)
 
 

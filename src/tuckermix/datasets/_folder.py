@@ -5,7 +5,9 @@ from __future__ import annotations
 import logging
 import os
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +15,16 @@ import numpy as np
 from tuckermix._names import SKIP
 from tuckermix._reading import ReadError, Refusal, check_fits, reading
 from tuckermix.datasets._dataset import Dataset
+from tuckermix.datasets._npy import NPY_SUFFIXES, read_sample
 from tuckermix.datasets._options import OneReader, Options
+from tuckermix.datasets._pictures import (
+    IMAGE_SUFFIXES,
+    NIFTI_SUFFIXES,
+    VIDEO_SUFFIXES,
+    Ahead,
+    looks_at,
+)
+from tuckermix.datasets._plan import Look, Plan, plan
 
 LOGGED = 100
 """How often the progress through a folder is logged: once a percent."""
@@ -55,13 +66,81 @@ def _walk(folder: Path, prefix: str, suffixes: tuple[str, ...], seen: set[str]) 
             yield prefix + item.name
 
 
+FILES: tuple[tuple[str, frozenset[str], str], ...] = (
+    ("images", IMAGE_SUFFIXES, "picture"),
+    ("videos", VIDEO_SUFFIXES, "picture"),
+    ("scans", NIFTI_SUFFIXES, "nifti"),
+    ("arrays", NPY_SUFFIXES, "array"),
+)
+"""Files that hold one sample each: what they are, how they end, and what reads one of them."""
+
+ENDINGS = f"Known endings are {', '.join(sorted(end for _, ends, _ in FILES for end in ends))}"
+"""The remedy for files of other kinds."""
+
+
+def read_files(folder: Path, names: Sequence[str], options: Options) -> Dataset:
+    """Read files that hold one sample each: pictures and videos, or scans, or arrays."""
+    found: dict[str, tuple[str, str]] = {}
+    for name in names:
+        for kind, ends, parser in FILES:
+            if name.lower().endswith(tuple(ends)):
+                found.setdefault(parser, (kind, name))
+                break
+        else:
+            raise Refusal(f"files like {name!r} hold no samples that can be read", ENDINGS)
+    if len(found) > 1:
+        (one, first), (two, second) = list(found.values())[:2]
+        raise Refusal(
+            f"it holds {one}, like {first!r}, and {two}, like {second!r}",
+            "Put them into folders of their own",
+        )
+    ((parser, (kind, _)),) = found.items()
+    if parser == "picture":
+        return _read_pictures(folder, names, options, kind)
+    paths = [folder / name for name in names]
+    read_one = read_sample if parser == "array" else Ahead(parser, paths, options)
+    return stack_files(folder, names, read_one, options, kind)
+
+
+def _read_pictures(folder: Path, names: Sequence[str], options: Options, kind: str) -> Dataset:
+    """Look at pictures and videos, plan how they make one array, and read them."""
+    looks: dict[str, Look] = {}
+    skipped: dict[str, str] = {}
+    for name, look in looks_at(folder, names, options):
+        with _skipping(folder, name, options, skipped):
+            if isinstance(look, Exception):
+                raise look
+            looks[name] = look
+    chosen = plan(looks, options) if looks else Plan(options)
+    skipped |= chosen.left_out
+    kept = [name for name in looks if name not in skipped]
+    places = [chosen.places.get(name) for name in kept]
+    ahead = Ahead("picture", [folder / name for name in kept], chosen.options, places)
+    data = stack_files(folder, names, ahead, chosen.options, kind, skipped)
+    notes = [*chosen.notes, *data.extra["notes"]]
+    return replace(data, extra={**data.extra, "notes": notes, "reading": chosen.reading})
+
+
+@contextmanager
+def _skipping(folder: Path, name: str, options: Options, skipped: dict[str, str]) -> Iterator[None]:
+    """Note why a file cannot be read, where such files are to be left out."""
+    path = folder / name
+    try:
+        with reading(path):
+            yield
+    except ReadError as error:
+        if options.on_error != SKIP:
+            raise
+        skipped[name] = str(error).removeprefix(f"Cannot read {path}: ")
+
+
 def stack_files(
     folder: Path,
     names: Sequence[str],
     read_one: OneReader,
     options: Options,
     kind: str,
-    skipped: Sequence[tuple[str, str]] = (),
+    skipped: Mapping[str, str] | None = None,
 ) -> Dataset:
     """Read every file and stack them; the first folder of a name is the class.
 
@@ -77,8 +156,8 @@ def stack_files(
         What the caller asked for.
     kind : str
         What the files are called in messages, in the plural.
-    skipped : sequence of (str, str), default=()
-        Files that were left out before, and why.
+    skipped : dict of str to str, default=None
+        Names of files that are left out, and why.
 
     Returns
     -------
@@ -88,26 +167,22 @@ def stack_files(
     X: np.ndarray | None = None
     drawn: set[str] = set()
     read: list[str] = []
-    left_out = list(skipped)
+    left_out = dict(skipped or {})
+    wanted = [name for name in names if name not in left_out]
     if options.remember is not None:
         read_one = options.remember(read_one)
-    for index, name in enumerate(names):
-        if index % max(1, len(names) // LOGGED) == 0:
-            done = {"share": index / len(names)}
-            logger.info("%d of %d %s", index, len(names), kind, extra=done)
-        path = folder / name
-        try:
-            with reading(path):
-                sample, as_what = read_one(path, options)
-        except ReadError as error:
-            if options.on_error != SKIP:
-                raise
-            left_out.append((name, reason(error, path)))
+    for index, name in enumerate(wanted):
+        if index % max(1, len(wanted) // LOGGED) == 0:
+            done = {"share": index / len(wanted)}
+            logger.info("%d of %d %s", index, len(wanted), kind, extra=done)
+        with _skipping(folder, name, options, left_out):
+            sample, as_what = read_one(folder / name, options)
+        if name in left_out:
             continue
         if X is None:
-            total = f"{len(names)} samples of shape {sample.shape}"
-            check_fits(total, len(names) * sample.nbytes, options.max_bytes, TOTAL_REMEDY)
-            X = np.empty((len(names), *sample.shape), dtype=sample.dtype)
+            total = f"{len(wanted)} samples of shape {sample.shape}"
+            check_fits(total, len(wanted) * sample.nbytes, options.max_bytes, TOTAL_REMEDY)
+            X = np.empty((len(wanted), *sample.shape), dtype=sample.dtype)
         if sample.shape != X.shape[1:]:
             shapes = f"{read[0]!r} has shape {X.shape[1:]} and {name!r} has shape {sample.shape}"
             raise Refusal(
@@ -119,20 +194,23 @@ def stack_files(
         X[len(read)] = sample
         read.append(name)
         drawn.add(as_what)
+    reasons = [(name, left_out[name]) for name in names if name in left_out]
     if X is None:
-        raise none_read(left_out, kind)
+        first, why = next(iter(left_out.items()))
+        problem, _, remedy = why.partition(". ")
+        raise Refusal(
+            f"none of its {len(names)} {kind} can be read, neither {first!r}: {problem}",
+            remedy.rstrip("."),
+        )
     labels, class_names, notes = _classes(read, kind)
+    drawn_as = drawn.pop() if len(drawn) == 1 else "auto"
     return Dataset(
         X=X[: len(read)],
         labels=labels,
         names=read,
         class_names=class_names,
         name=folder.resolve().name,
-        extra={
-            "skipped": left_out,
-            "notes": notes,
-            "kind": drawn.pop() if len(drawn) == 1 else "auto",
-        },
+        extra={"skipped": reasons, "notes": notes, "kind": drawn_as},
     )
 
 
@@ -159,18 +237,3 @@ def numbered(names: Sequence[str]) -> tuple[np.ndarray, list[str]]:
     classes = sorted(set(names), key=natural_key)
     number = {name: index for index, name in enumerate(classes)}
     return np.array([number[name] for name in names], dtype=np.int64), classes
-
-
-def reason(error: Exception, path: Path) -> str:
-    """Return why a file is left out, without its name."""
-    return str(error).removeprefix(f"Cannot read {path}: ")
-
-
-def none_read(skipped: Sequence[tuple[str, str]], kind: str) -> Refusal:
-    """Build the refusal of a folder whose files are all left out."""
-    first, problem = skipped[0]
-    problem, _, remedy = problem.partition(". ")
-    return Refusal(
-        f"none of its {len(skipped)} {kind} can be read, neither {first!r}: {problem}",
-        remedy.rstrip("."),
-    )

@@ -15,10 +15,10 @@ from tuckermix._names import STRETCH
 from tuckermix._pixels import as_grey_values
 from tuckermix._reading import Refusal, open_regular, read_error, reading
 from tuckermix.datasets._dataset import Dataset
-from tuckermix.datasets._folder import files_in, natural_key, numbered, stack_files
+from tuckermix.datasets._folder import files_in, natural_key, numbered, read_files, stack_files
 from tuckermix.datasets._options import OneReader, Options
 from tuckermix.datasets._pictures import IMAGE_SUFFIXES, VIDEO_SUFFIXES, Ahead, read_video
-from tuckermix.datasets._read import join, read, read_files, read_with
+from tuckermix.datasets._read import join, read, read_with
 
 
 @dataclass(frozen=True)

@@ -6,32 +6,28 @@ import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from tuckermix._array_api import is_dask
-from tuckermix._names import CROP, SKIP
-from tuckermix._reading import ReadError, Refusal, check_regular, open_regular, reading
+from tuckermix._names import CROP
+from tuckermix._reading import Refusal, check_regular, open_regular, reading
 from tuckermix.datasets._dataset import Dataset
-from tuckermix.datasets._folder import files_in, none_read, reason, stack_files
+from tuckermix.datasets._folder import ENDINGS, files_in, read_files
 from tuckermix.datasets._idx import find_pairs, is_idx, read_idx
-from tuckermix.datasets._npy import NPY_SUFFIXES, read_npy, read_npz, read_sample
+from tuckermix.datasets._npy import NPY_SUFFIXES, read_npy, read_npz
 from tuckermix.datasets._options import OneReader, Options
 from tuckermix.datasets._pictures import (
     IMAGE_SUFFIXES,
     NIFTI_SUFFIXES,
     TIFF_SUFFIXES,
     VIDEO_SUFFIXES,
-    Ahead,
-    looks_at,
     read_nifti,
     read_tiff,
     read_video_file,
 )
-from tuckermix.datasets._plan import Look, plan
 from tuckermix.datasets._stored import read_hdf5, read_mat, read_zarr
 from tuckermix.datasets._table import TABLE_SUFFIXES, read_table
 from tuckermix.datasets._zarr import is_zarr
@@ -228,7 +224,7 @@ def _reader(path: Path) -> Reader:
     if path.name.lower().endswith(tuple(NIFTI_SUFFIXES)):
         return read_nifti
     if suffix in TABLE_SUFFIXES:
-        return partial(read_table, read_files=read_files)
+        return read_table
     if IDX_NAME.search(path.name):
         return read_idx
     if suffix in IMAGE_SUFFIXES:
@@ -260,73 +256,6 @@ def _read_folder(path: Path, options: Options) -> Dataset:
     given = [name for name in inside if getattr(options, name) not in (False, "auto")]
     options.refuse(given, "a folder of files", "Leave the option out")
     return read_files(path, names, options)
-
-
-FILES: tuple[tuple[str, frozenset[str], str], ...] = (
-    ("images", IMAGE_SUFFIXES, "picture"),
-    ("videos", VIDEO_SUFFIXES, "picture"),
-    ("scans", NIFTI_SUFFIXES, "nifti"),
-    ("arrays", NPY_SUFFIXES, "array"),
-)
-"""Files that hold one sample each: what they are, how they end, and what reads one of them."""
-
-ENDINGS = f"Known endings are {', '.join(sorted(end for _, ends, _ in FILES for end in ends))}"
-"""The remedy for files of other kinds."""
-
-
-def read_files(folder: Path, names: list[str], options: Options) -> Dataset:
-    """Read files that hold one sample each: pictures and videos, or scans, or arrays."""
-    found: dict[str, tuple[str, str]] = {}
-    for name in names:
-        for kind, ends, parser in FILES:
-            if name.lower().endswith(tuple(ends)):
-                found.setdefault(parser, (kind, name))
-                break
-        else:
-            raise Refusal(f"files like {name!r} hold no samples that can be read", ENDINGS)
-    if len(found) > 1:
-        (one, first), (two, second) = list(found.values())[:2]
-        raise Refusal(
-            f"it holds {one}, like {first!r}, and {two}, like {second!r}",
-            "Put them into folders of their own",
-        )
-    ((parser, (kind, _)),) = found.items()
-    if parser == "picture":
-        return _read_pictures(folder, names, options, kind)
-    paths = [folder / name for name in names]
-    read_one = read_sample if parser == "array" else Ahead(parser, paths, options)
-    return stack_files(folder, names, read_one, options, kind)
-
-
-def _read_pictures(folder: Path, names: list[str], options: Options, kind: str) -> Dataset:
-    """Look at pictures and videos, plan how they make one array, and read them."""
-    looks: dict[str, Look] = {}
-    skipped: dict[str, str] = {}
-    for name, look in looks_at(folder, names, options):
-        if isinstance(look, Look):
-            looks[name] = look
-            continue
-        try:
-            with reading(folder / name):
-                raise look
-        except ReadError as error:
-            if options.on_error != SKIP:
-                raise
-            skipped[name] = reason(error, folder / name)
-    if not looks:
-        raise none_read(list(skipped.items()), kind)
-    chosen = plan(looks, options)
-    skipped |= chosen.left_out
-    kept = [name for name in looks if name not in skipped]
-    places = [chosen.places.get(name) for name in kept]
-    ahead = Ahead("picture", [folder / name for name in kept], chosen.options, places)
-    left_out = [(name, skipped[name]) for name in names if name in skipped]
-    data = stack_files(folder, kept, ahead, chosen.options, kind, left_out)
-    order = {name: place for place, name in enumerate(names)}
-    data.extra["skipped"].sort(key=lambda one: order[one[0]])
-    data.extra["notes"] = [*chosen.notes, *data.extra["notes"]]
-    data.extra["reading"] = chosen.reading
-    return data
 
 
 def join(parts: list[Dataset], path: Path) -> Dataset:

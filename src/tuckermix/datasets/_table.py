@@ -8,7 +8,7 @@ import os
 import re
 from array import array
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from tuckermix._reading import Refusal, check_fits
 from tuckermix._tables import rows_of_text
 from tuckermix.datasets._container import LABEL_NAMES, SAMPLE_NAMES, encode_labels, unfold
 from tuckermix.datasets._dataset import Dataset
+from tuckermix.datasets._folder import read_files
 from tuckermix.datasets._options import Options
 
 PARQUET_SUFFIXES = frozenset({".parquet", ".pq"})
@@ -40,29 +41,30 @@ CLASS_NAMES = (*LABEL_NAMES, "class", "truth", "y")
 TEXT_BYTES, NUMBER_BYTES = 64, 16
 """Bytes that a short text takes in memory, and a number while it is compared with others."""
 
-FileReader = Callable[[Path, list[str], Options], Dataset]
-
 
 @dataclass(frozen=True)
 class Table:
-    """The content of a table.
+    """The columns of a table, which are read when they are asked for.
 
     Attributes
     ----------
-    texts : dict of str to list of str
-        The columns of text by name.
-    names : list of str
-        The names of the columns of numbers.
-    numbers : ndarray of shape (n_rows, n_numbers)
-        What stands in them.
-    others : dict of str to str
-        What is in the columns of texts that were not asked for, or of dates.
+    n_rows : int
+        The number of rows.
+    kinds : dict of str to str
+        What each column holds: "number", "text", "list" (of numbers), "date" or "other".
+    says : dict of str to str
+        The same for people, of the columns without numbers.
+    numbers : callable
+        Reads a column of numbers or of lists.
+    texts : callable
+        Reads any other column that was asked for, as a list of texts.
     """
 
-    texts: dict[str, list[str]]
-    names: list[str]
-    numbers: np.ndarray
-    others: dict[str, str] = field(default_factory=dict)
+    n_rows: int
+    kinds: dict[str, str]
+    says: dict[str, str]
+    numbers: Callable[[str], np.ndarray]
+    texts: Callable[[str], list[str]]
 
 
 DATE = re.compile(r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}")
@@ -81,15 +83,19 @@ def _roles(columns: Sequence[str], options: Options) -> tuple[str | None, str | 
             raise Refusal(
                 f"it has no column {name!r}", f"Set {option} to one of these: {', '.join(columns)}"
             )
+    kept = [name for name in columns if name not in (options.drop or ())]
     if label is None:
-        label = next((name for name in CLASS_NAMES if name in columns and name != key), None)
+        label = next((name for name in CLASS_NAMES if name in kept and name != key), None)
     if key is None:
-        key = next((name for name in PATH_NAMES if name in columns and name != label), None)
+        key = next((name for name in PATH_NAMES if name in kept and name != label), None)
     return key, label if isinstance(label, str) else None
 
 
-def read_table(path: Path, options: Options, read_files: FileReader | None) -> Dataset:
+def read_table(path: Path, options: Options, *, files: bool = True) -> Dataset:
     """Read a table: the files that it names, or the numbers in it.
+
+    A column of paths counts where it was asked for, where there are no numbers, or where the first
+    of its files is there; else its texts are the names of the samples, and the numbers are these.
 
     Parameters
     ----------
@@ -97,17 +103,58 @@ def read_table(path: Path, options: Options, read_files: FileReader | None) -> D
         The table.
     options : Options
         `key` is the column of the samples or of their paths, `label_key` that of the classes.
-    read_files : callable or None
-        Reads files, given their folder, their names and the options. None means that paths are
-        names of rows, and no files are opened.
+    files : bool, default=True
+        Whether the table may name files. If not, paths are names of rows, and none is opened.
 
     Returns
     -------
     dataset : Dataset
         One sample for each row.
     """
-    if path.suffix.lower() in PARQUET_SUFFIXES:
-        return _read_parquet(path, options, read_files)
+    table = (_parquet if path.suffix.lower() in PARQUET_SUFFIXES else _text)(path, options)
+    key, label = _roles(list(table.kinds), options)
+    kinds = {name: kind for name, kind in table.kinds.items() if name not in (options.drop or ())}
+    paths = table.texts(key) if key is not None and kinds.get(key) == "text" else None
+    numbers = [name for name, kind in kinds.items() if kind == "number" and name != label]
+    samples = _lists(kinds, options)
+    rows: Sequence[int] = range(table.n_rows)
+    if samples is not None:
+        data = replace(_from_numbers(path, table.numbers(samples), options), names=paths)
+    elif options.key is not None and paths is None:
+        raise Refusal(f"the column {key!r} holds numbers", "Set key to the column of the paths")
+    elif files and paths and (options.key or not numbers or (path.parent / paths[0]).is_file()):
+        data = _from_paths(path, paths, options)
+        rows = data.extra.pop("rows")
+    elif numbers:
+        told = {label, key if paths else None}
+        others = {name: what for name, what in table.says.items() if name in kinds.keys() - told}
+        if others:
+            columns = ", ".join(f"{name!r} ({what})" for name, what in others.items())
+            raise Refusal(
+                f"these columns hold no numbers: {columns}",
+                f"Leave them out with drop='{','.join(others)}', write them as numbers, or "
+                "name that of the classes with label_key",
+            )
+        what = f"{len(numbers)} numbers in {table.n_rows} rows"
+        check_fits(what, 8 * len(numbers) * table.n_rows, options.max_bytes)
+        X = np.empty((table.n_rows, len(numbers)))
+        for place, name in enumerate(numbers):
+            X[:, place] = table.numbers(name)
+        data = replace(_from_numbers(path, X, options, numbers), names=paths)
+    else:
+        columns = ", ".join(kinds)
+        raise Refusal(
+            f"it has neither a column of paths nor one of numbers ({columns})",
+            f"Set key to one of these: {columns}",
+        )
+    if label is None:
+        return replace(data, labels=None, class_names=None)
+    cells = table.texts(label)
+    return _with_classes(data, [cells[row] for row in rows], label)
+
+
+def _text(path: Path, options: Options) -> Table:
+    """Read a table of text. Its first row tells which columns hold numbers."""
     rows = rows_of_text(path, options.max_bytes)
     try:
         head = [cell.strip() for cell in next(rows, [])]
@@ -115,18 +162,18 @@ def read_table(path: Path, options: Options, read_files: FileReader | None) -> D
             raise Refusal("it is empty")
         if len(set(head)) < len(head):
             raise Refusal("two of its columns have one name", "Give each column a name of its own")
-        return samples_of_table(path, _parsed(head, rows, options), options, read_files)
+        return _parsed(head, rows, options)
     except csv.Error as error:
         raise ValueError(str(error)) from error
 
 
 def _parsed(head: list[str], rows: Iterator[list[str]], options: Options) -> Table:
     """Read the rows; numbers are kept as numbers, eight bytes each."""
-    told = [name for name in _roles(head, options) if name is not None]
-    kept = [name not in (options.drop or ()) for name in head]
+    told = _roles(head, options)
+    kept = {place: name for place, name in enumerate(head) if name not in (options.drop or ())}
+    places: dict[str, int] = {}
     texts: dict[str, list[str]] = {}
     numbers = array("d")
-    places: list[int] = []
     held = 0
     for number, row in enumerate(rows, start=2):
         if len(row) != len(head):
@@ -134,19 +181,14 @@ def _parsed(head: list[str], rows: Iterator[list[str]], options: Options) -> Tab
                 f"row {number} has {len(row)} cells, and the first has {len(head)}",
                 "Check how the table was written",
             )
-        if not held:  # the first row tells what is a number
-            pairs = zip(head, row, strict=True)
-            plain = [name not in told and _is_number(cell) for name, cell in pairs]
-            places = [place for place, is_number in enumerate(plain) if is_number and kept[place]]
-            texts = {
-                name: []
-                for name, is_number, keep in zip(head, plain, kept, strict=True)
-                if keep and not is_number
-            }
+        if not held:
+            plain = [p for p, name in kept.items() if name not in told and _is_number(row[p])]
+            places = {kept[place]: place for place in plain}
+            texts = {name: [] for name in kept.values() if name not in places}
         try:
-            numbers.extend(float(row[place]) for place in places)
+            numbers.extend(float(row[place]) for place in places.values())
         except ValueError as error:
-            name = next(head[place] for place in places if not _is_number(row[place]))
+            name = next(name for name, place in places.items() if not _is_number(row[place]))
             raise Refusal(
                 f"row {number} holds a text in the column {name!r}, where the rows above it hold "
                 "numbers",
@@ -159,52 +201,33 @@ def _parsed(head: list[str], rows: Iterator[list[str]], options: Options) -> Tab
         check_fits(f"its first {number - 1} rows", held, options.max_bytes, verb="take")
     if not held:
         raise Refusal("it has a heading and no rows", "Store one row for each sample")
-    table = np.frombuffer(numbers).reshape(number - 1, len(places))
-    others = {
+    columns = dict(
+        zip(places, np.frombuffer(numbers).reshape(number - 1, len(places)).T, strict=True)
+    )
+    says = {
         name: f"{'dates' if DATE.match(cells[0]) else 'texts'} such as {cells[0]!r}"
         for name, cells in texts.items()
-        if name not in told
     }
-    return Table(texts, [head[place] for place in places], table, others)
+    kinds = {name: "number" if name in places else "text" for name in head}
+    return Table(number - 1, kinds, says, columns.__getitem__, texts.__getitem__)
 
 
-def _read_parquet(path: Path, options: Options, read_files: FileReader | None) -> Dataset:
+def _parquet(path: Path, options: Options) -> Table:
+    """List the columns of a Parquet file."""
     said, _ = options.sandbox.ask("parquet", "list", path)
     kinds, n_rows = dict(said["columns"]), int(said["rows"])
     if not n_rows:
         raise Refusal("it has no rows", "Store one row for each sample")
 
-    def column(name: str) -> np.ndarray:
+    def numbers(name: str) -> np.ndarray:
         return options.sandbox.ask("parquet", "read", path, name=name)[1]
 
-    key, label = _roles(list(kinds), options)
-    kinds = {name: kind for name, kind in kinds.items() if name not in (options.drop or ())}
-    lists = _lists(kinds, options)
-    texts: dict[str, list[str]] = {}
-    if key is not None and kinds[key] == "text":
-        texts[key] = column(key).tolist()
-    paths = texts.get(str(key))
-    if label is not None:
-        texts[label] = [str(value) for value in column(label).ravel().tolist()]
-    if lists is not None:
-        data = replace(_from_numbers(path, column(lists), options), names=paths)
-        return data if label is None else _with_classes(data, texts[label], label)
-    told = (label, key if key in texts else None)
-    names = [name for name, kind in kinds.items() if kind == "number" and name not in told]
-    numbers = np.empty((n_rows, 0))
-    if options.key is not None and key in texts:
-        names = []
-    if names:
-        what = f"{len(names)} numbers in {n_rows} rows"
-        check_fits(what, 8 * len(names) * n_rows, options.max_bytes)
-        numbers = np.empty((n_rows, len(names)))
-        for place, name in enumerate(names):
-            numbers[:, place] = column(name)
+    def texts(name: str) -> list[str]:
+        return [str(value) for value in numbers(name).ravel().tolist()]
+
     words = {"text": "texts", "date": "dates", "other": "neither numbers nor texts"}
-    others = {
-        name: words[kind] for name, kind in kinds.items() if kind in words and name not in told
-    }
-    return samples_of_table(path, Table(texts, names, numbers, others), options, read_files)
+    says = {name: words[kind] for name, kind in kinds.items() if kind in words}
+    return Table(n_rows, kinds, says, numbers, texts)
 
 
 def _lists(kinds: dict[str, str], options: Options) -> str | None:
@@ -221,44 +244,6 @@ def _lists(kinds: dict[str, str], options: Options) -> str | None:
             f"Set key to one of these: {', '.join(found)}",
         )
     return common
-
-
-def samples_of_table(
-    path: Path, table: Table, options: Options, read_files: FileReader | None
-) -> Dataset:
-    """Take samples, names and classes from a table.
-
-    A column of paths counts where it was asked for, where there are no numbers, or where the first
-    of its files is there; else its texts are the names of the samples, and the numbers are these.
-    """
-    key, label = _roles([*table.texts, *table.names, *(options.drop or ())], options)
-    paths = table.texts.get(key) if key is not None else None
-    if options.key is not None and paths is None:
-        raise Refusal(f"the column {key!r} holds numbers", "Set key to the column of the paths")
-    there = bool(paths) and (path.parent / str((paths or [""])[0])).is_file()
-    rows: Sequence[int]
-    if read_files and paths is not None and (options.key is not None or not table.names or there):
-        data = _from_paths(path, paths, options, read_files)
-        rows = data.extra.pop("rows")
-    elif table.names:
-        if table.others:
-            columns = ", ".join(f"{name!r} ({what})" for name, what in table.others.items())
-            raise Refusal(
-                f"these columns hold no numbers: {columns}",
-                f"Leave them out with drop='{','.join(table.others)}', write them as numbers, or "
-                "name that of the classes with label_key",
-            )
-        data = replace(_from_numbers(path, table.numbers, options, table.names), names=paths)
-        rows = range(data.n_samples)
-    else:
-        columns = ", ".join(table.texts)
-        raise Refusal(
-            f"it has neither a column of paths nor one of numbers ({columns})",
-            f"Set key to one of these: {columns}",
-        )
-    if label is None:
-        return replace(data, labels=None, class_names=None)
-    return _with_classes(data, [table.texts[label][row] for row in rows], label)
 
 
 def _with_classes(data: Dataset, cells: Sequence[str], label: str) -> Dataset:
@@ -295,7 +280,7 @@ def _from_numbers(
     if counts and len(counts) < X.shape[1]:
         X = np.delete(X, counts, axis=1)
         notes.append("The column that numbers the rows was left out.")
-    X = X.astype(np.float64) if X.dtype.kind == "f" else X
+    X = X.astype(np.float64, copy=False) if X.dtype.kind == "f" else X
     flat = X.ndim == 2 and options.sample_shape is None
     X, scale, told = _standardised(X, options.scale, flat)
     notes += told
@@ -361,9 +346,7 @@ def _different_scales(X: np.ndarray) -> tuple[float, float] | None:
     return min(deviations), max(deviations)
 
 
-def _from_paths(
-    path: Path, cells: Sequence[str], options: Options, read_files: FileReader
-) -> Dataset:
+def _from_paths(path: Path, cells: Sequence[str], options: Options) -> Dataset:
     """Read the files that a column names, which lie in the folder of the table or below."""
     names = [_below(path, cell) for cell in cells]
     places: dict[str, int] = {}
