@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import IO, ClassVar
+from typing import IO, Any, ClassVar
 
 import numpy as np
 from numpy.lib import format as npy_format
@@ -47,12 +47,16 @@ class Entry:
     read: Callable[[], np.ndarray] | None = None  # reads all of it
 
     stays: ClassVar[bool] = False
-    """Whether it can stay on disk: it then has `lazy`, too."""
+    """Whether it can stay on disk."""
 
     def load(self) -> np.ndarray:
         """Read it into memory."""
         assert self.read is not None
         return self.read()
+
+    def lazy(self, axis: int, chunks: int | None) -> Any:
+        """Leave it on disk, with its samples, along `axis`, first."""
+        raise NotImplementedError
 
     @property
     def nbytes(self) -> int:

@@ -193,7 +193,7 @@ def test_tiff_refused(tmp_path):
     with pytest.raises(ReadError, match=r"c.tif: its pages have dtype complex64. Save it with"):
         read(tmp_path / "c.tif")
     tifffile.imwrite(tmp_path / "big.tif", picture(0, (9, 6, 5)))
-    with pytest.raises(ReadError, match=r"its array .* uint8 would take 270 bytes .* max_bytes=269. If"):
+    with pytest.raises(ReadError, match=r"its array .* would take 270 bytes .* max_bytes=269. If"):
         read(tmp_path / "big.tif", max_bytes=269)
     whole = (tmp_path / "big.tif").read_bytes()
     (tmp_path / "cut.tif").write_bytes(whole[:60])

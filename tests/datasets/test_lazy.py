@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tuckermix.datasets import ReadError, read
-from tuckermix.datasets._lazy import to_dask
+from tuckermix.datasets._arrays import to_dask
 
 pytest.importorskip("dask", reason="Dask is not installed")
 
@@ -20,7 +20,7 @@ def test_chunks_travel_to_other_processes(tmp_path):
 
 def test_chunks_of_the_file_are_not_torn(tmp_path, monkeypatch):
     h5py = pytest.importorskip("h5py", reason="h5py is not installed")
-    monkeypatch.setattr("tuckermix.datasets._lazy.BLOCK_BYTES", 8 * 3 * 10)
+    monkeypatch.setattr("tuckermix.datasets._arrays.BLOCK_BYTES", 8 * 3 * 10)
     with h5py.File(tmp_path / "a.h5", "w") as file:
         file.create_dataset("X", data=np.zeros((50, 3)), chunks=(4, 3))
     assert read(tmp_path / "a.h5", lazy=True).X.chunks[0] == (8, 8, 8, 8, 8, 8, 2)

@@ -223,36 +223,36 @@ class Nifti(Parser):
 
     needs = ("nibabel", "Reading NIfTI", "io")
 
-    def __init__(self, path: str, limit: int) -> None:
-        super().__init__(path, limit)
-        self.header = header = self._header()
-        shape = list(header.get_data_shape())
-        while len(shape) > 1 and shape[-1] == 1:
-            shape.pop()
-        self.shape, self.dtype = tuple(shape), header.get_data_dtype()
-        if not shape or min(shape) < 1:
-            raise ValueError(f"its sizes {self.shape} are impossible")
-        if len(shape) > len(self.AXES):
-            raise Refusal(
-                f"it has {len(shape)} axes, and scans have up to {len(self.AXES)}",
-                "Save the parts as files of their own",
-            )
-        if self.dtype.kind not in NUMERIC_KINDS or self.dtype.itemsize > 8:
-            raise Refusal(
-                f"its voxels are of type {self.dtype}, which is no real number",
-                "Save it as integers or floating-point numbers",
-            )
-        self.nbytes = math.prod(shape) * self.dtype.itemsize
-        scaled = 8 * math.prod(shape) if header.get_slope_inter()[0] not in (None, 1) else 0
-        sizes = " x ".join(map(str, shape))
-        check_fits(f"its {sizes} voxels", self.nbytes + scaled, limit)
+    def answer_read(self) -> Answers:
+        from nibabel import volumeutils
 
-    def _header(self) -> Any:
+        with open_unpacked(self.path) as stream:
+            header = self._header(stream.read(self.library.Nifti2Header.sizeof_hdr))
+            shape, dtype = self._shape(header), header.get_data_dtype()
+            slope, shift = header.get_slope_inter()
+            nbytes = math.prod(shape) * dtype.itemsize
+            scaled = 8 * math.prod(shape) if slope not in (None, 1) else 0
+            sizes = " x ".join(map(str, shape))
+            check_fits(f"its {sizes} voxels", nbytes + scaled, self.limit)
+            stream.seek(int(header.get_data_offset()))
+            content = stream.read(nbytes)
+        if len(content) < nbytes:
+            raise EOFError(f"of {nbytes} bytes of voxels, {len(content)} are here")
+        voxels = np.frombuffer(content, dtype).reshape(shape, order="F")
+        if slope is not None and (slope, shift) != (1, 0):
+            # Single precision holds integers of 16 bits with room to spare.
+            wide = np.float64 if dtype.itemsize > 2 else np.float32
+            voxels = volumeutils.apply_read_scaling(voxels.astype(wide), slope, shift)
+        if len(shape) >= 3:
+            turned = self.library.io_orientation(header.get_best_affine())
+            if np.isfinite(turned).all():
+                voxels = self.library.apply_orientation(voxels, turned)
+        yield {"axes": self.AXES[: voxels.ndim]}, voxels.astype(voxels.dtype.newbyteorder("="))
+
+    def _header(self, start: bytes) -> Any:
         for kind in (self.library.Nifti1Header, self.library.Nifti2Header):
-            with open_unpacked(self.path) as stream:
-                content = stream.read(kind.sizeof_hdr)
-            if kind.may_contain_header(content):
-                header = kind(content, check=False)
+            if kind.may_contain_header(start):
+                header = kind(start[: kind.sizeof_hdr], check=False)
                 if header["magic"].item() != header.single_magic:
                     raise Refusal(
                         "its voxels lie in another file",
@@ -263,25 +263,25 @@ class Nifti(Parser):
                 return header
         raise Refusal("it does not start like NIfTI, or ends within its header")
 
-    def answer_read(self) -> Answers:
-        from nibabel import volumeutils
-
-        with open_unpacked(self.path) as stream:
-            stream.seek(int(self.header.get_data_offset()))
-            content = stream.read(self.nbytes)
-        if len(content) < self.nbytes:
-            raise EOFError(f"of {self.nbytes} bytes of voxels, {len(content)} are here")
-        voxels = np.frombuffer(content, self.dtype).reshape(self.shape, order="F")
-        slope, shift = self.header.get_slope_inter()
-        if slope is not None and (slope, shift) != (1, 0):
-            # Single precision holds integers of 16 bits with room to spare.
-            wide = np.float64 if self.dtype.itemsize > 2 else np.float32
-            voxels = volumeutils.apply_read_scaling(voxels.astype(wide), slope, shift)
-        if len(self.shape) >= 3:
-            turned = self.library.io_orientation(self.header.get_best_affine())
-            if np.isfinite(turned).all():
-                voxels = self.library.apply_orientation(voxels, turned)
-        yield {"axes": self.AXES[: voxels.ndim]}, voxels.astype(voxels.dtype.newbyteorder("="))
+    def _shape(self, header: Any) -> tuple[int, ...]:
+        """Return the sizes of what is read, without axes of 1 at the end."""
+        shape = list(header.get_data_shape())
+        while len(shape) > 1 and shape[-1] == 1:
+            shape.pop()
+        if not shape or min(shape) < 1:
+            raise ValueError(f"its sizes {shape} are impossible")
+        if len(shape) > len(self.AXES):
+            raise Refusal(
+                f"it has {len(shape)} axes, and scans have up to {len(self.AXES)}",
+                "Save the parts as files of their own",
+            )
+        dtype = header.get_data_dtype()
+        if dtype.kind not in NUMERIC_KINDS or dtype.itemsize > 8:
+            raise Refusal(
+                f"its voxels are of type {dtype}, which is no real number",
+                "Save it as integers or floating-point numbers",
+            )
+        return tuple(shape)
 
 
 class Parquet(Parser):

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import io
-import itertools
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from importlib import import_module
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 
@@ -52,13 +51,17 @@ class Picture(Parser):
             import_module("pillow_heif").register_heif_opener()
         cls.formats = [name for name in FORMATS if name in cls.library.OPEN]
 
-    def _opened(self, stream: BinaryIO) -> Any:
+    def __init__(self, path: str, limit: int) -> None:
+        super().__init__(path, limit)
+        self.stream = open_regular(path)
+        self.tiff = Tiff(path, limit) if self.stream.read(4) in TIFF_STARTS else None
+
+    def _opened(self) -> Any:
         Image = self.library
-        length = stream.seek(0, 2)
-        stream.seek(0)
-        check_fits("the file itself", length, self.limit)
+        check_fits("the file itself", self.stream.seek(0, 2), self.limit)
+        self.stream.seek(0)
         try:
-            image = Image.open(stream, formats=self.formats)
+            image = Image.open(self.stream, formats=self.formats)
         except Image.DecompressionBombError as error:
             raise Refusal(
                 f"it has more than {2 * (Image.MAX_IMAGE_PIXELS or 0)} pixels, where Pillow stops",
@@ -81,28 +84,26 @@ class Picture(Parser):
 
     def answer_look(self) -> Answers:
         """Say what the header says: axes, their lengths, whether it is in colour, and its type."""
-        with open_regular(self.path) as stream:
-            if stream.read(4) in TIFF_STARTS:
-                tiff = Tiff(self.path, self.limit)
-                said = {"axes": tiff.axes, "shape": tiff.shape, "type": tiff.dtype.str}
-                yield {**said, "colour": tiff.colour}, None
-                return
-            image = self._opened(stream)
-            n_frames, colour = _n_frames(image), _in_colour(image)
-            # Without the test, Pillow decodes a PNG to look for EXIF at its end.
-            known = image.format != "PNG" or "exif" in image.info
-            turned = known and image.getexif().get(ORIENTATION) in TURNED
-            shape = (*((n_frames,) if n_frames > 1 else ()), *image.size[:: 1 if turned else -1])
-            yield (
-                {
-                    "axes": "T" * (n_frames > 1) + "YX" + "C" * colour,
-                    "shape": (*shape, 3) if colour else shape,
-                    "colour": colour,
-                    "type": DEEP_MODES.get(image.mode, "|u1"),
-                    "clear": bool(image.has_transparency_data),
-                },
-                None,
-            )
+        if tiff := self.tiff:
+            said = {"axes": tiff.axes, "shape": tiff.shape, "type": tiff.dtype.str}
+            yield said | {"colour": tiff.colour}, None
+            return
+        image = self._opened()
+        n_frames, colour = _n_frames(image), _in_colour(image)
+        # Without the test, Pillow decodes a PNG to look for EXIF at its end.
+        known = image.format != "PNG" or "exif" in image.info
+        turned = known and image.getexif().get(ORIENTATION) in TURNED
+        shape = (*((n_frames,) if n_frames > 1 else ()), *image.size[:: 1 if turned else -1])
+        yield (
+            {
+                "axes": "T" * (n_frames > 1) + "YX" + "C" * colour,
+                "shape": (*shape, 3) if colour else shape,
+                "colour": colour,
+                "type": DEEP_MODES.get(image.mode, "|u1"),
+                "clear": bool(image.has_transparency_data),
+            },
+            None,
+        )
 
     def answer_read(
         self,
@@ -118,19 +119,18 @@ class Picture(Parser):
 
         `places` are entries of the first axis: one loses the axis.
         """
-        with open_regular(self.path) as stream:
-            if stream.read(4) in TIFF_STARTS:
-                tiff = Tiff(self.path, self.limit).fitting()
-                image = tiff[tuple(slice(0, size) for size in tiff.shape)]
-                found, colour, names = tiff.axes, tiff.colour, tiff.channels
-            else:
-                (image, found), names = self._decoded(stream, places, size, fit), []
-                colour, places = image.ndim > 2, None
-                if axes not in (None, found):
-                    raise Refusal(
-                        f"its axes are {found}, and axes={axes!r} was asked for",
-                        "Leave axes out: they concern stacks of pages and stored arrays",
-                    )
+        if self.tiff:
+            tiff = self.tiff.fitting()
+            image = tiff[tuple(slice(0, size) for size in tiff.shape)]
+            found, colour, names = tiff.axes, tiff.colour, tiff.channels
+        else:
+            (image, found), names = self._decoded(places, size, fit), []
+            colour, places = image.ndim > 2, None
+            if axes not in (None, found):
+                raise Refusal(
+                    f"its axes are {found}, and axes={axes!r} was asked for",
+                    "Leave axes out: they concern stacks of pages and stored arrays",
+                )
         image, letters = arrange(
             image, chosen_axes(axes, found, image.shape), None, channels, names
         )
@@ -146,34 +146,32 @@ class Picture(Parser):
         """Read it for showing: upright, 8 bits, no side longer than `side`; the first of frames."""
         from PIL import Image, ImageOps
 
-        with open_regular(self.path) as stream:
-            if stream.read(4) in TIFF_STARTS:
-                tiff = Tiff(self.path, self.limit).fitting()
-                sizes = tiff.shape[: len(tiff.shape) - len(tiff.plane)]
-                middle = [slice(n // 2, n // 2 + 1) for n in sizes]
-                image = tiff[(*middle, *(slice(0, n) for n in tiff.plane))].reshape(tiff.plane)
-                if image.ndim > 2 and not tiff.colour:
-                    image = image[..., 0]
-                image = image if image.dtype == np.uint8 else eight_bits(image)
-                image = Image.fromarray(image)
-            else:
-                opened = self._opened(stream)
-                deep = opened.mode in DEEP_MODES
-                image = Image.fromarray(eight_bits(np.asarray(opened))) if deep else _plain(opened)
-                if image is not opened:
-                    image.getexif().update(opened.getexif())
-            # A JPEG is decoded at about the size that is wanted, which takes a tenth of the time.
-            image.thumbnail((side, side), reducing_gap=2.0)
-            ImageOps.exif_transpose(image, in_place=True)
-            yield {}, np.ascontiguousarray(image)
+        if self.tiff:
+            tiff = self.tiff.fitting()
+            sizes = tiff.shape[: len(tiff.shape) - len(tiff.plane)]
+            middle = [slice(n // 2, n // 2 + 1) for n in sizes]
+            pixels = tiff[(*middle, *(slice(0, n) for n in tiff.plane))].reshape(tiff.plane)
+            if pixels.ndim > 2 and not tiff.colour:
+                pixels = pixels[..., 0]
+            image = Image.fromarray(pixels if pixels.dtype == np.uint8 else eight_bits(pixels))
+        else:
+            opened = self._opened()
+            deep = opened.mode in DEEP_MODES
+            image = Image.fromarray(eight_bits(np.asarray(opened))) if deep else _plain(opened)
+            if image is not opened:
+                image.getexif().update(opened.getexif())
+        # A JPEG is decoded at about the size that is wanted, which takes a tenth of the time.
+        image.thumbnail((side, side), reducing_gap=2.0)
+        ImageOps.exif_transpose(image, in_place=True)
+        yield {}, np.ascontiguousarray(image)
 
     def _decoded(
-        self, stream: BinaryIO, places: Any, size: tuple[int, int] | None, fit: str
+        self, places: Any, size: tuple[int, int] | None, fit: str
     ) -> tuple[np.ndarray, str]:
         """Return a still picture, or the frames of an animation, and the axes."""
         from PIL import ImageOps
 
-        image = self._opened(stream)
+        image = self._opened()
         n_frames = _n_frames(image)
         if n_frames == 1 or isinstance(places, int):
             image = _reduced(image, size, fit)
@@ -437,8 +435,6 @@ class Video(Parser):
                 check_fits("its frames", most, self.limit)
             if wanted is not None and number >= wanted[-1]:
                 break
-        if not found:
-            raise Refusal("it has no frames")
         last = max(found)
         video = np.stack([found.get(one, found[last]) for one in wanted or found])
         if isinstance(places, int):
@@ -448,11 +444,9 @@ class Video(Parser):
         letters = "TYXC"[isinstance(places, int) :][: video.ndim]
         yield {"kind": kind_of(letters, video.shape)}, video
 
-    def answer_frames(
-        self, grey: bool | None, size: tuple[int, int] | None, fit: str, most: int | None
-    ) -> Answers:
+    def answer_frames(self, grey: bool | None, size: tuple[int, int] | None, fit: str) -> Answers:
         """Send frames one by one, then an answer without values."""
-        for frame in itertools.islice(self._frames(grey), most):
+        for frame in self._frames(grey):
             yield {"more": True}, resize(match(frame, grey), size, fit)
         yield {}, None
 

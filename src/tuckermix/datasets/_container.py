@@ -14,7 +14,6 @@ from tuckermix._axes import SAMPLES, WORDS, arrange, chosen_axes, kind_of, sampl
 from tuckermix._pixels import fitted, grey_array
 from tuckermix._reading import Refusal, check_fits
 from tuckermix.datasets._dataset import Dataset
-from tuckermix.datasets._lazy import OnDisk
 from tuckermix.datasets._options import FOR_PICTURES, Options
 
 SAMPLE_NAMES = ("images", "X", "x", "data", "fea", "videos", "volumes", "samples", "arr_0")
@@ -265,7 +264,7 @@ def _load(entry: Entry, options: Options, axis: int) -> Any:
     """Read or open the samples and move their axis to the front."""
     too_large = options.lazy == "auto" and entry.stays and entry.nbytes > options.max_bytes
     if options.lazy is True or options.chunks is not None or too_large:
-        if not isinstance(entry, OnDisk) or not entry.stays:
+        if not entry.stays:
             raise Refusal(
                 "this format cannot be left on disk",
                 "Leave out lazy and chunks, or store the samples as .npy, HDF5 or Zarr",

@@ -14,8 +14,8 @@ import numpy as np
 
 from tuckermix._names import SKIP
 from tuckermix._reading import ReadError, Refusal, check_fits, reading
+from tuckermix.datasets._arrays import NPY_SUFFIXES, read_sample
 from tuckermix.datasets._dataset import Dataset
-from tuckermix.datasets._npy import NPY_SUFFIXES, read_sample
 from tuckermix.datasets._options import OneReader, Options
 from tuckermix.datasets._pictures import (
     IMAGE_SUFFIXES,

@@ -17,7 +17,7 @@ from tuckermix._reading import Refusal, open_regular, read_error, reading
 from tuckermix.datasets._dataset import Dataset
 from tuckermix.datasets._folder import files_in, natural_key, numbered, read_files, stack_files
 from tuckermix.datasets._options import OneReader, Options
-from tuckermix.datasets._pictures import IMAGE_SUFFIXES, VIDEO_SUFFIXES, Ahead, read_video
+from tuckermix.datasets._pictures import IMAGE_SUFFIXES, VIDEO_SUFFIXES, Ahead, read_video_file
 from tuckermix.datasets._read import join, read, read_with
 
 
@@ -154,7 +154,7 @@ def videos(n_frames: int, size: tuple[int, int], path: Path) -> Dataset:
     """
     options = Options.checked(size=size, grey=True, frames=n_frames, fit=STRETCH)
     readers: list[tuple[frozenset[str], OneReader]] = [
-        (VIDEO_SUFFIXES, read_video),
+        (VIDEO_SUFFIXES, _first_clip),
         (ARRAY_SUFFIXES, partial(_clip_array, (n_frames, *size))),
     ]
     for suffixes, read_one in readers:
@@ -180,6 +180,10 @@ def videos(n_frames: int, size: tuple[int, int], path: Path) -> Dataset:
         return np.stack([read_image(path / file, options)[0] for file in files]), "video"
 
     return _with_classes(stack_files(path, clips, read_frames, options, "clips"))
+
+
+def _first_clip(path: Path, options: Options) -> tuple[np.ndarray, str]:
+    return read_video_file(path, options).X[0], "video"
 
 
 def _clip_array(shape: tuple[int, ...], path: Path, options: Options) -> tuple[np.ndarray, str]:

@@ -54,7 +54,7 @@ class Options:
     def checked(cls, **given: Any) -> Options:
         """Check what the caller of `read` gave, and bring it into one form."""
         for name, (rule, obeys) in RULES.items():
-            if name in given and not obeys(given[name]):
+            if given.get(name) is not None and not obeys(given[name]):
                 raise _wrong(name, rule, given[name])
         given = {name: value for name, value in given.items() if value is not None}
         for name in ("frames", "chunks", "max_bytes"):
@@ -114,28 +114,25 @@ def _wrong(name: str, rule: str, value: object, owner: str = "read") -> ValueErr
 
 
 RULES: dict[str, tuple[str, Callable[[Any], bool]]] = {
-    "key": ("None or the name of an array", lambda key: key is None or isinstance(key, str)),
+    "key": ("None or the name of an array", lambda key: isinstance(key, str)),
     "label_key": (
         "None, False or the name of an array",
-        lambda key: key is None or key is False or isinstance(key, str),
+        lambda key: key is False or isinstance(key, str),
     ),
-    "sample_axis": ("None or an integer", lambda axis: axis is None or _is_integer(axis)),
+    "sample_axis": ("None or an integer", _is_integer),
     "axes": (
         f"some of the letters {ORDER}, one for each axis",
-        lambda axes: axes is None or (isinstance(axes, str) and check_axes(axes) is not None),
+        lambda axes: isinstance(axes, str) and check_axes(axes) is not None,
     ),
-    "channels": (
-        "numbers or names of channels",
-        lambda channels: channels is None or _is_channels(channels),
-    ),
-    "grey": ("None, True or False", lambda grey: grey in (None, True, False)),
+    "channels": ("numbers or names of channels", _is_channels),
+    "grey": ("None, True or False", lambda grey: grey in (True, False)),
     "fit": (f"one of {FITS}", lambda fit: fit in FITS),
     "scale": (
         f"None, {AS_STORED!r}, {SAMPLE!r}, {COLUMNS!r} or a mean and a deviation by column",
-        lambda scale: scale in (None, AS_STORED, SAMPLE, COLUMNS) or isinstance(scale, dict),
+        lambda scale: isinstance(scale, dict) or scale in (AS_STORED, SAMPLE, COLUMNS),
     ),
     "lazy": ("True, False or 'auto'", lambda lazy: lazy in (True, False, "auto")),
-    "remember": ("None or a function", lambda value: value is None or callable(value)),
+    "remember": ("None or a function", callable),
     "on_error": ("'stop' or 'skip'", lambda action: action in ON_ERROR),
 }
-"""Rules for options that are kept as they were given, in words and as a test."""
+"""Rules for options that are given, in words and as a test."""

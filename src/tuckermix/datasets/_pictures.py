@@ -13,11 +13,11 @@ from tuckermix._archives import Entry
 from tuckermix._axes import arrange, chosen_axes, kind_of
 from tuckermix._reading import Refusal, check_fits
 from tuckermix._sandbox import question
+from tuckermix.datasets._arrays import Stored
 from tuckermix.datasets._container import assemble
 from tuckermix.datasets._dataset import Dataset
 from tuckermix.datasets._options import Options
 from tuckermix.datasets._plan import Look, sized
-from tuckermix.datasets._stored import Stored
 
 logger = logging.getLogger(__name__)
 
@@ -145,34 +145,23 @@ def read_video_file(path: Path, options: Options) -> Dataset:
     look = Look.of(said, options)
     planes = look.shape[0] * (3 if look.colour and not options.grey else 1)
     options, notes = sized([look.size], planes, options)
-    video = _frames(path, options, None)
+    video = _frames(path, options)
     if options.frames is not None:
         count = video.shape[0] // options.frames
         if count < 1:
-            raise _too_short(video.shape[0], options.frames)
+            raise Refusal(
+                f"it has {video.shape[0]} frames and frames={options.frames} were asked for",
+                "Pass a smaller frames",
+            )
         video = video[: count * options.frames]
         video = video.reshape(count, options.frames, *video.shape[1:])
         return Dataset(X=video, name=path.name, extra={"kind": "video", "notes": notes})
     return Dataset(X=video, name=path.name, extra={"notes": notes})
 
 
-def read_video(path: Path, options: Options) -> tuple[np.ndarray, str]:
-    """Read a video of a folder: (frames, height, width), in colour with a last axis of 3."""
-    video = _frames(path, options, options.frames)
-    if options.frames is not None and video.shape[0] < options.frames:
-        raise _too_short(video.shape[0], options.frames)
-    return video, "video"
-
-
-def _too_short(count: int, frames: int) -> ValueError:
-    return Refusal(
-        f"it has {count} frames and frames={frames} were asked for", "Pass a smaller frames"
-    )
-
-
-def _frames(path: Path, options: Options, most: int | None) -> np.ndarray:
-    """Collect frames up to a number, within the limit on memory."""
-    asked = {"grey": options.grey, "size": options.size, "fit": options.fit, "most": most}
+def _frames(path: Path, options: Options) -> np.ndarray:
+    """Collect the frames of a video, within the limit on memory."""
+    asked = {"grey": options.grey, "size": options.size, "fit": options.fit}
     collected: list[np.ndarray] = []
     total = 0
     for said, frame in options.sandbox.pieces("video", "frames", path, **asked):
@@ -183,6 +172,4 @@ def _frames(path: Path, options: Options, most: int | None) -> np.ndarray:
         remedy = "Pass a smaller size, grey=True, fewer frames, or a larger max_bytes"
         what = f"its first {len(collected)} frames"
         check_fits(what, total, options.max_bytes, remedy, verb="take")
-    if not collected:
-        raise Refusal("it has no frames")
     return np.stack(collected)

@@ -14,10 +14,19 @@ import numpy as np
 from tuckermix._array_api import is_dask
 from tuckermix._names import CROP
 from tuckermix._reading import Refusal, check_regular, open_regular, reading
+from tuckermix.datasets._arrays import (
+    NPY_SUFFIXES,
+    find_pairs,
+    is_idx,
+    read_hdf5,
+    read_idx,
+    read_mat,
+    read_npy,
+    read_npz,
+    read_zarr,
+)
 from tuckermix.datasets._dataset import Dataset
 from tuckermix.datasets._folder import ENDINGS, files_in, read_files
-from tuckermix.datasets._idx import find_pairs, is_idx, read_idx
-from tuckermix.datasets._npy import NPY_SUFFIXES, read_npy, read_npz
 from tuckermix.datasets._options import OneReader, Options
 from tuckermix.datasets._pictures import (
     IMAGE_SUFFIXES,
@@ -28,7 +37,6 @@ from tuckermix.datasets._pictures import (
     read_tiff,
     read_video_file,
 )
-from tuckermix.datasets._stored import read_hdf5, read_mat, read_zarr
 from tuckermix.datasets._table import TABLE_SUFFIXES, read_table
 from tuckermix.datasets._zarr import is_zarr
 
