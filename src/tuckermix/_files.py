@@ -22,6 +22,7 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from operator import methodcaller
 from pathlib import Path
+from types import SimpleNamespace
 from typing import IO, Any
 
 TOKEN_BYTES = 6
@@ -190,17 +191,10 @@ def csv_text(rows: Iterable[Iterable[Any]]) -> str:
     """
     lines: list[str] = []
     # Cells with a carriage return are put in quotes only where it is part of the line end.
-    writer = csv.writer(_Lines(lines), lineterminator="\r\n")
+    writer = csv.writer(SimpleNamespace(write=lines.append), lineterminator="\r\n")
     for row in rows:
         writer.writerow([f"'{cell}" if _like_formula(cell) else cell for cell in row])
     return "".join(line.removesuffix("\r\n") + "\n" for line in lines)
-
-
-class _Lines:
-    """The target of `csv.writer`: each row is one call."""
-
-    def __init__(self, lines: list[str]) -> None:
-        self.write = lines.append
 
 
 def from_csv_cell(cell: str) -> str:

@@ -53,31 +53,24 @@ def rows_of_text(path: str | os.PathLike[str], limit: int | None = None) -> Iter
                 if not first:
                     return
             delimiter = max(DELIMITERS, key=first.count)
-            lines = _Lines(first, stream, delimiter, most, limit)
+            held = 0
+
+            def lines() -> Iterator[str]:
+                """Yield lines. One row may have several, which together must not pass the limit."""
+                nonlocal held
+                line = first
+                while line:
+                    held += LETTER_BYTES * len(line) + CELL_BYTES * line.count(delimiter)
+                    remedy = "Check how the table was written, or raise max_bytes"
+                    check_fits("a row of it", held, limit, remedy)
+                    yield line
+                    line = stream.readline(most)
+
             before = csv.field_size_limit(min(most, 2**31 - 1))
             try:
-                for row in csv.reader(lines, delimiter=delimiter):
-                    lines.held = 0
+                for row in csv.reader(lines(), delimiter=delimiter):
+                    held = 0
                     if row:
                         yield row
             finally:
                 csv.field_size_limit(before)
-
-
-class _Lines:
-    """The lines of a table; one row may have several, and together they must not pass a limit."""
-
-    def __init__(
-        self, first: str, stream: io.TextIOWrapper, delimiter: str, most: int, limit: int
-    ) -> None:
-        self.first, self.stream, self.delimiter = first, stream, delimiter
-        self.most, self.limit, self.held = most, limit, 0
-
-    def __iter__(self) -> Iterator[str]:
-        line = self.first
-        while line:
-            self.held += LETTER_BYTES * len(line) + CELL_BYTES * line.count(self.delimiter)
-            remedy = "Check how the table was written, or raise max_bytes"
-            check_fits("a row of it", self.held, self.limit, remedy)
-            yield line
-            line = self.stream.readline(self.most)

@@ -42,7 +42,7 @@ from tuckermix._archives import NUMERIC_KINDS, open_archive, zip_entries
 from tuckermix._array_api import is_array, is_dask, to_numpy
 from tuckermix._files import atomic_open
 from tuckermix._machine import default_limit
-from tuckermix._reading import ReadError, Refusal, check_fits
+from tuckermix._reading import SAVE_AGAIN, ReadError, Refusal, check_fits, explained
 from tuckermix._records import Record, StopReason
 from tuckermix._validation import EVERY_ESTIMATOR, EVERY_MODEL, check_fields
 from tuckermix._version import __version__
@@ -216,16 +216,12 @@ def load(path: str | os.PathLike[str], *, max_bytes: int | None = None) -> Any:
 
 def _explained(error: Exception) -> tuple[str, str]:
     """Say what is wrong with a file at which loading ended, and what to do about it."""
-    match error:
-        case Refusal():
-            return error.args[0], error.args[1]
-        case ReadError():
-            return str(error).rstrip("."), AGAIN
-        case PermissionError():
-            return "permission is denied", "Check who may read it"
-        case zipfile.BadZipFile():
-            return f"it is not a model file, or it is truncated ({error})", AGAIN
-    return f"it is damaged ({type(error).__name__}: {error})", AGAIN
+    if isinstance(error, ReadError) and not isinstance(error, Refusal):
+        return str(error).rstrip("."), AGAIN
+    if isinstance(error, zipfile.BadZipFile):
+        return f"it is not a model file, or it is truncated ({error})", AGAIN
+    problem, remedy = explained(error).args
+    return problem, AGAIN if remedy == SAVE_AGAIN else remedy
 
 
 def _class(name: str) -> Any:
@@ -384,8 +380,8 @@ class Encoder:
 
     owner: str
     arrays: dict[str, np.ndarray] = field(default_factory=dict, init=False)
-    _names: dict[int, str] = field(default_factory=dict, init=False)
-    _alive: list[Any] = field(default_factory=list, init=False)
+    # Its name by the id of an array, which stays taken as long as the array lives.
+    _stored: dict[int, tuple[str, Any]] = field(default_factory=dict, init=False)
 
     def estimator(
         self, model: Any, classes: dict[str, str], *, fitted: bool = True
@@ -468,8 +464,8 @@ class Encoder:
         return {key: self.encode(value, f"{name}.{key}") for key, value in values.items()}
 
     def _array(self, value: Any, name: str) -> dict[str, Any]:
-        if id(value) in self._names:
-            return {"array": self._names[id(value)]}
+        if id(value) in self._stored:
+            return {"array": self._stored[id(value)][0]}
         array = np.asarray(value) if is_dask(value) else to_numpy(value)
         if array.dtype.kind in "OU":
             strings = array.tolist()
@@ -482,8 +478,7 @@ class Encoder:
             )
         key = f"array_{len(self.arrays)}"
         self.arrays[key] = np.asarray(array)
-        self._names[id(value)] = key
-        self._alive.append(value)  # an id stays taken as long as its object lives
+        self._stored[id(value)] = key, value
         return {"array": key}
 
 

@@ -363,20 +363,18 @@ def _palette(page: Any) -> np.ndarray | None:
 
 
 def _page_shape(page: Any) -> tuple[tuple[int, ...], str, np.dtype]:
-    """Return shape, axes and type of a page as it is shown."""
-    sizes = dict(zip(page.axes, page.shape, strict=True))
-    letters = "".join(letter for letter in page.axes if letter != "S")
-    palette = _palette(page)
-    dtype = np.dtype(page.dtype or "V").newbyteorder("=")
-    if palette is not None:
-        sizes["S"], dtype = palette.ndim > 1 and 3, palette.dtype
-    elif "S" in sizes and (page.photometric == 2 or sizes["S"] == 2):
-        sizes["S"] = 3 if page.photometric == 2 else 1  # what remains is opacity
-    bands = sizes.pop("S", 1)
-    shape = tuple(sizes[letter] for letter in letters)
+    """Return shape, axes and type of a page as it is shown, by what becomes of one pixel."""
+    letters = page.axes.replace("S", "")
     if not letters.endswith("YX") or set(letters) - set("TZCYX"):
         raise Refusal(f"its pages have axes {page.axes}, which are not understood")
-    return ((*shape, bands), letters + "C", dtype) if bands > 1 else (shape, letters, dtype)
+    sizes = dict(zip(page.axes, page.shape, strict=True))
+    pixel = np.zeros(
+        [sizes["S"] if letter == "S" else 1 for letter in page.axes], page.dtype or "V"
+    )
+    shown = _shown(pixel, page)
+    shape = tuple(sizes[letter] for letter in letters)
+    bands = shown.shape[len(letters) :]
+    return (*shape, *bands), letters + "C" * len(bands), shown.dtype
 
 
 def _shown(values: np.ndarray, page: Any) -> np.ndarray:

@@ -202,7 +202,7 @@ def stack_files(
             f"none of its {len(names)} {kind} can be read, neither {first!r}: {problem}",
             remedy.rstrip("."),
         )
-    labels, class_names, notes = _classes(read, kind)
+    labels, class_names, notes = classes_of(read, kind)
     drawn_as = drawn.pop() if len(drawn) == 1 else "auto"
     return Dataset(
         X=X[: len(read)],
@@ -214,7 +214,7 @@ def stack_files(
     )
 
 
-def _classes(
+def classes_of(
     names: Sequence[str], kind: str
 ) -> tuple[np.ndarray | None, list[str] | None, list[str]]:
     """Take the first folder of each name as its class, where that says something."""

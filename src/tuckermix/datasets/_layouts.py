@@ -13,9 +13,16 @@ import numpy as np
 
 from tuckermix._names import STRETCH
 from tuckermix._pixels import as_grey_values
-from tuckermix._reading import Refusal, open_regular, read_error, reading
+from tuckermix._reading import Refusal, open_regular, read_error
 from tuckermix.datasets._dataset import Dataset
-from tuckermix.datasets._folder import files_in, natural_key, numbered, read_files, stack_files
+from tuckermix.datasets._folder import (
+    classes_of,
+    files_in,
+    natural_key,
+    numbered,
+    read_files,
+    stack_files,
+)
 from tuckermix.datasets._options import OneReader, Options
 from tuckermix.datasets._pictures import IMAGE_SUFFIXES, VIDEO_SUFFIXES, Ahead, read_video_file
 from tuckermix.datasets._read import join, read, read_with
@@ -97,21 +104,18 @@ def cbcl_images(path: Path) -> Dataset:
 
 def cbcl_text(path: Path) -> Dataset:
     """Read CBCL's text form: two counts, then lines of 361 grey values and 1 or -1."""
-    with reading(path):
-        with open_regular(path) as raw, io.TextIOWrapper(raw, encoding="ascii") as stream:
-            count, width = int(stream.readline()), int(stream.readline())
-            table = np.loadtxt(stream, dtype=np.float64, ndmin=2)
-        n_pixels = CBCL_SIDE**2
-        if width not in (n_pixels, n_pixels + 1) or table.shape != (count, n_pixels + 1):
-            raise Refusal(
-                f"it announces {count} lines of {width} numbers and has {table.shape[0]} of "
-                f"{table.shape[1]}",
-                "Get the file again; each line has 361 grey values and the class",
-            )
-        return Dataset(
-            X=table[:, :-1].reshape(count, CBCL_SIDE, CBCL_SIDE),
-            labels=(table[:, -1] > 0).astype(np.int64),
+    with open_regular(path) as raw, io.TextIOWrapper(raw, encoding="ascii") as stream:
+        count, width = int(stream.readline()), int(stream.readline())
+        table = np.loadtxt(stream, dtype=np.float64, ndmin=2)
+    n_pixels = CBCL_SIDE**2
+    if width not in (n_pixels, n_pixels + 1) or table.shape != (count, n_pixels + 1):
+        raise Refusal(
+            f"it announces {count} lines of {width} numbers and has {table.shape[0]} of "
+            f"{table.shape[1]}",
+            "Get the file again; each line has 361 grey values and the class",
         )
+    X = table[:, :-1].reshape(count, CBCL_SIDE, CBCL_SIDE)
+    return Dataset(X, labels=(table[:, -1] > 0).astype(np.int64))
 
 
 def voxels(path: Path) -> Dataset:
@@ -168,18 +172,16 @@ def videos(n_frames: int, size: tuple[int, int], path: Path) -> Dataset:
             "the folder holds no clips", "Keep one folder per class, with its videos in it"
         )
     clips = sorted(frames, key=natural_key)
-
-    read_image = Ahead("picture", [path / file for clip in clips for file in frames[clip]], options)
-
-    def read_frames(folder: Path, options: Options) -> tuple[np.ndarray, str]:
-        files = frames[folder.relative_to(path).as_posix()][:n_frames]
-        if len(files) < n_frames:
-            raise read_error(
-                folder, f"it has {len(files)} frames and not {n_frames}", "Get the folder again"
-            )
-        return np.stack([read_image(path / file, options)[0] for file in files]), "video"
-
-    return _with_classes(stack_files(path, clips, read_frames, options, "clips"))
+    for clip in clips:
+        if len(frames[clip]) < n_frames:
+            problem = f"it has {len(frames[clip])} frames and not {n_frames}"
+            raise read_error(path / clip, problem, "Get the folder again")
+    files = [file for clip in clips for file in frames[clip][:n_frames]]
+    read_image = Ahead("picture", [path / file for file in files], options)
+    X = stack_files(path, files, read_image, options, "frames").X
+    labels, class_names, _ = classes_of(clips, "clips")
+    X = X.reshape(len(clips), n_frames, *size)
+    return _with_classes(Dataset(X, labels, names=clips, class_names=class_names))
 
 
 def _first_clip(path: Path, options: Options) -> tuple[np.ndarray, str]:

@@ -156,16 +156,12 @@ def describe(name: str, data_home: str | os.PathLike[str] | None = None) -> Data
     state = "built in" if name == "digits" else "missing"
     if found is not None:
         state = "verified" if _verified(known, found[1]) else "found"
+    shared = ("name", "title", "sample_shape", "n_classes", "terms", "source")
     return DatasetInfo(
-        name=known.name,
-        title=known.title,
+        **{field: getattr(known, field) for field in shared},
         n_samples=known.n_samples[0],
-        sample_shape=known.sample_shape,
-        n_classes=known.n_classes,
         state=state,
         path=None if found is None else str(found[1]),
-        terms=known.terms,
-        source=known.source,
         remedy=_remedy(known, data_home) if state == "missing" else "",
     )
 
