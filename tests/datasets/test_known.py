@@ -5,7 +5,7 @@ import pytest
 from tests.cases import each
 
 from tuckermix.datasets import DatasetNotFound, load
-from tuckermix.datasets._known import KNOWN
+from tuckermix.datasets._registry import KNOWN
 from tuckermix_bench import EXPERIMENTS
 
 

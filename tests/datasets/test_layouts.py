@@ -7,7 +7,7 @@ import pytest
 import scipy.io
 
 from tuckermix.datasets import ReadError, load
-from tuckermix.datasets._known import KNOWN
+from tuckermix.datasets._registry import KNOWN
 
 Image = pytest.importorskip("PIL.Image", reason="pillow is not installed")
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tuckermix.datasets._known import KNOWN
+from tuckermix.datasets._registry import KNOWN
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "datasets.rst"
 

@@ -14,7 +14,7 @@ from tuckermix.datasets import (
     list_datasets,
     load,
 )
-from tuckermix.datasets._known import KNOWN
+from tuckermix.datasets._registry import KNOWN
 
 PAPER = ["cbcl", "mnist", "pie", "orl", "yaleb", "dyntex++"]
 

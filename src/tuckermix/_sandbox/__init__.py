@@ -246,9 +246,6 @@ class Sandbox:
     def __reduce__(self) -> Any:  # in another process there is another child
         return Sandbox, (self.limit,)
 
-    def __dask_tokenize__(self) -> int:
-        return self.limit
-
     def close(self) -> None:
         """End the children; the next question starts one again."""
         _end(self._idle)

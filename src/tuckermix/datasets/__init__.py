@@ -1,9 +1,8 @@
 """Files and generators of samples: everything that ends in an array with samples on axis 0."""
 
 from tuckermix._reading import ReadError
-from tuckermix.datasets._dataset import Dataset
+from tuckermix.datasets._dataset import Dataset, labels_like
 from tuckermix.datasets._embeddings import read_embeddings
-from tuckermix.datasets._frames import labels_like
 from tuckermix.datasets._objects import make_objects
 from tuckermix.datasets._pictures import VIDEO_SUFFIXES
 from tuckermix.datasets._read import READERS, read

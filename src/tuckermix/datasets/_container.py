@@ -170,14 +170,9 @@ def _choose_samples(entries: Sequence[Entry], options: Options) -> Entry:
     if options.key is not None:
         chosen = _named(entries, options.key, "key")
     else:
-        candidates = {
-            entry.name: entry
-            for entry in entries
-            if entry.numeric
-            and len(entry.shape) >= 2
-            and entry.name != options.label_key
-            and not _looks_like_labels(entry)
-        }
+        numeric = [entry for entry in entries if entry.numeric and len(entry.shape) >= 2]
+        unlike = [entry for entry in numeric if not _looks_like_labels(entry)]
+        candidates = {entry.name: entry for entry in unlike if entry.name != options.label_key}
         common = [candidates[name] for name in SAMPLE_NAMES if name in candidates]
         found = common[:1] or list(candidates.values()) or entries
         if not found:
