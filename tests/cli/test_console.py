@@ -63,7 +63,7 @@ def test_what_begins_is_shown_at_once_and_once(capsys, monkeypatch):
 
 
 def test_tables_are_aligned(capsys):
-    Console().table([("name", "value"), ("a", "1"), ("long", "[red]2")])
+    Console().result({}, [("name", "value"), ("a", "1"), ("long", "[red]2")])
     assert capsys.readouterr().out == "name  value\na     1\nlong  [red]2\n"
 
 

@@ -43,7 +43,7 @@ def photos(tmp_path):
 
 def begin(results, key="k" * 16, quiet=True):
     unfinished = Unfinished(results, Console(quiet))
-    unfinished.under(lambda: key)
+    unfinished.key = lambda: key
     return unfinished
 
 
@@ -241,7 +241,7 @@ def test_quick_work_leaves_nothing_and_asks_for_no_key(photos, tmp_path, monkeyp
     monkeypatch.delenv("TUCKERMIX_KEEP_SECONDS")
     unfinished = Unfinished(tmp_path / "out", Console(True))
     read(photos, remember=unfinished.remember)
-    unfinished.under(lambda: pytest.fail("all samples were read for a key"))
+    unfinished.key = lambda: pytest.fail("all samples were read for a key")
     with unfinished.guarding():
         assert unfinished.choice(lambda _: CHOSEN) == CHOSEN
         assert unfinished.fitted() is None

@@ -135,10 +135,8 @@ def run(arguments: list[str]) -> int:
     completed = [word for name in COMPLETED for word in os.environ.get(name, "").split()]
     wanted = arguments[0] if arguments else next((w for w in completed if w in FROM_BENCH), "")
     try:
-        app = build(wanted)
-        code = typer.main.get_command(app).main(
-            arguments, prog_name="tuckermix", standalone_mode=False
-        )
+        program = typer.main.get_command(build(wanted))
+        code = program.main(arguments, prog_name="tuckermix", standalone_mode=False)
         sys.stdout.flush()
         if code == Exit.INTERRUPTED and "reproduce" not in arguments[:1]:
             return _fail(INTERRUPTED, code)  # typer has caught Ctrl-C itself
@@ -169,14 +167,11 @@ def _explain(error: Exception) -> int:
         text = in_options(" ".join(message().split()).rstrip("."))
         end = "" if text.endswith("?") else "."
         said, code = f"{text}{end} Try 'tuckermix --help'.", Exit.USAGE
-    elif path and number in NOT_ALLOWED:
-        said = f"Cannot open {path}: {os.strerror(number).lower()}. "
-        said += "Check who may use it, or name another."
-    elif path and number in NOT_THERE:
-        said, code = (
-            f"Cannot open {path}: {os.strerror(number).lower()}. Check the path.",
-            Exit.USAGE,
-        )
+    elif path and number in NOT_ALLOWED + NOT_THERE:
+        code, remedy = Exit.USAGE, "Check the path."
+        if number in NOT_ALLOWED:
+            code, remedy = Exit.FAILED, "Check who may use it, or name another."
+        said = f"Cannot open {path}: {os.strerror(number).lower()}. {remedy}"
     elif isinstance(error, USAGE):
         said, code = in_options(said), Exit.USAGE
     elif number in FULL_DISK:

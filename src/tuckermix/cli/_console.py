@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from enum import IntEnum
 from typing import Any
@@ -111,18 +111,13 @@ class Console:
             if issubclass(warning.category, UserWarning | RuntimeWarning):
                 self.note(f"warning: {' '.join(str(warning.message).split())}")
 
-    def result(self, values: dict[str, Any], rows: Iterable[tuple[str, ...]]) -> None:
-        """Write the result to stdout: all `values` as JSON, or `rows` as a small table."""
+    def result(self, values: dict[str, Any], rows: Sequence[tuple[str, ...]]) -> None:
+        """Write the result to stdout: all `values` as JSON, or `rows` as an aligned table."""
         if self.as_json:
             sys.stdout.write(json.dumps(values, indent=2) + "\n")
-        else:
-            self.table(rows)
-
-    def table(self, rows: Iterable[tuple[str, ...]]) -> None:
-        """Write a table of aligned words to stdout."""
-        lines = list(rows)
-        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-        for line in lines:
+            return
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        for line in rows:
             cells = (cell.ljust(width) for cell, width in zip(line, widths, strict=True))
             sys.stdout.write("  ".join(cells).rstrip() + "\n")
 
@@ -160,16 +155,13 @@ def left(share: float, seconds: float) -> str:
 
 def visible(text: str) -> str:
     """Return a text without what would steer a terminal: names of files may hold anything."""
-    return "".join(
-        letter if letter.isprintable() else letter.encode("unicode_escape").decode()
-        for letter in text
-    )
+    escaped = (one if one.isprintable() else one.encode("unicode_escape").decode() for one in text)
+    return "".join(escaped)
 
 
 def one_line(error: BaseException) -> str:
     """Return the message of an error on a single line."""
-    text = " ".join(str(error).split())
-    return text or type(error).__name__
+    return " ".join(str(error).split()) or type(error).__name__
 
 
 WORDS = (

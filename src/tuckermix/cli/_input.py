@@ -103,22 +103,15 @@ def known_classes(truth: str | None, data: Dataset) -> np.ndarray | None:
     elif data.labels is None:
         raise UsageError(f"--truth {truth}: neither a file nor labels in the input.")
     else:
-        values = _named(data)
+        values, names = np.asarray(data.labels), data.class_names
+        if names is not None and values.size and values.min() >= 0 and values.max() < len(names):
+            values = np.array(names, dtype=str)[values]
     if len(values) != data.n_samples:
         raise UsageError(
             f"--truth {truth} holds {len(values)} classes, but the input has {data.n_samples} "
             "samples."
         )
     return values
-
-
-def _named(data: Dataset) -> np.ndarray:
-    """Return the labels of a dataset, by the names of the classes where it has them."""
-    labels = np.asarray(data.labels)
-    names = data.class_names
-    if names is not None and labels.size and labels.min() >= 0 and labels.max() < len(names):
-        return np.array(names, dtype=str)[labels]
-    return labels
 
 
 def _truth_file(truth: str) -> tuple[Path, str | None]:
@@ -237,14 +230,12 @@ def pixels_of(data: Dataset) -> Dataset:
             f"--pixels needs a scene of height × width × bands, but INPUT has shape {X.shape}: "
             "name the array with --key."
         )
-    height, width = int(X.shape[0]), int(X.shape[1])
-    labels = None if data.labels is None else np.asarray(data.labels).reshape(-1)
-    if labels is not None and len(labels) != height * width:
-        labels = None
+    height, width = map(int, X.shape[:2])
+    fits = data.labels is not None and np.size(data.labels) == height * width
+    labels = np.asarray(data.labels).reshape(-1) if fits else None
     names = [f"{row},{column}" for row in range(height) for column in range(width)]
-    spectra = X.reshape(height * width, X.shape[2])
     extra = {**data.extra, "scene": (height, width)}
-    return replace(data, X=spectra, labels=labels, names=names, extra=extra)
+    return replace(data, X=X.reshape(-1, X.shape[2]), labels=labels, names=names, extra=extra)
 
 
 def to_device(X: Any, device: str) -> Any:

@@ -160,13 +160,7 @@ def left_out(data: Dataset) -> dict[str, Any]:
 
 
 def publish(
-    folder: Path,
-    model: Any,
-    data: Dataset,
-    at: Placed,
-    *,
-    console: Console,
-    **about: Any,
+    folder: Path, model: Any, data: Dataset, at: Placed, *, console: Console, **about: Any
 ) -> FitSummary:
     """Write results, see `write_results`, print what came out, and return the figures."""
     with console.stage("Writing"):

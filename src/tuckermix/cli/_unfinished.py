@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -104,6 +104,12 @@ class Unfinished:
         The folder of the results; the journal lies beside it.
     console : Console
         Where it is said that a run continues, or why a journal is ignored.
+
+    Attributes
+    ----------
+    key : callable
+        Returns the key of the run, see `key_of`. It is called only where there is something to find
+        or to keep, since it needs all samples.
     """
 
     def __init__(self, results: Path, console: Console) -> None:
@@ -115,20 +121,12 @@ class Unfinished:
             self.keeping = Keeping(seconds, self.keeping.rate if seconds > 0 else float("inf"))
         self._told = False
         self._turn = threading.Lock()  # numbers of clusters are compared in threads
-        self._key: Callable[[], str] = str
+        self.key: Callable[[], str] = str
         self._journal: Journal | None = None
         try:
             self._journal = Journal(self.path)
         except (JournalError, OSError) as error:
             self._ignore(error)
-
-    def under(self, key: Callable[[], str]) -> None:
-        """Continue under the key of the run.
-
-        The key is computed only where there is something to find or to keep, since it needs all
-        samples.
-        """
-        self._key = cache(key)
 
     @contextmanager
     def guarding(self) -> Iterator[None]:
@@ -156,7 +154,7 @@ class Unfinished:
 
     def _head(self, kind: str, *about: Any) -> list[Any]:
         """Return the head of a record: files speak for themselves, the others have the key."""
-        return [kind, *about] if kind == "sample" else [kind, *about, self._key()]
+        return [kind, *about] if kind == "sample" else [kind, *about, self.key()]
 
     def _found(self, decode: Callable[[bytes], Any], *head: Any) -> Any:
         """Return what a record holds, or None, and say once that the run continues."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -164,11 +164,7 @@ def cluster(
         folder = Path(os.path.relpath(Path(source).resolve().parent)) / folder
     _results.refuse_to_replace(folder, force)
     unfinished = Unfinished(folder, console)
-    with (
-        _input.scheduler(scheduler),
-        unfinished.guarding(),
-        _results.result_folder(folder),
-    ):
+    with _input.scheduler(scheduler), unfinished.guarding(), _results.result_folder(folder):
         with console.stage(f"Reading {source}"):
             data = _input.read_input(
                 source,
@@ -190,7 +186,7 @@ def cluster(
             console.note(_features.FOR_PHOTOS)
         about = {"model": repr(model), "device": device, "pixels": pixels}
         files = [state_of(path) for path in elsewhere.values() if path is not None]
-        unfinished.under(partial(key_of, data, source, elsewhere=files, **about))
+        unfinished.key = cache(partial(key_of, data, source, elsewhere=files, **about))
         model.reading_ = _features.reading_of(source, data, reading, pixels=pixels)
         if elsewhere["embeddings"] is not None:
             model.reading_["embeddings"] = str(elsewhere["embeddings"])

@@ -151,10 +151,9 @@ def _small_pictures(
     if kind in ("image", "colour"):
         yield from small_pictures(list(found.values()), SHEET_SIDE)
         return
-    names, places = earlier.names or [], list(found)
-    there = replace(
-        earlier, names=[names[place] for place in places], labels=earlier.labels[places]
-    )
+    places = list(found)
+    names = [name for place, name in enumerate(earlier.names or ()) if place in found]
+    there = replace(earlier, names=names, labels=earlier.labels[places])
     elsewhere: Any = {"embeddings": None, "network": None}
     try:
         data, _ = _earlier.samples_of(there, load(earlier.folder / _results.MODEL), elsewhere)

@@ -223,8 +223,7 @@ class MembershipDisplay(Display):
         display : Display
             The display, drawn.
         """
-        owner = type(self).__name__
-        check_option(style, "style", owner, STYLES)
+        check_option(style, "style", type(self).__name__, STYLES)
         weights = np.asarray(self.weights)
         n_columns = weights.shape[1]
         if style == "ternary" and n_columns != 3:
@@ -232,12 +231,9 @@ class MembershipDisplay(Display):
                 f"style='ternary' needs 3 columns. Got {n_columns}: use style='bars' instead."
             )
         names = [str(k) for k in range(n_columns)] if self.names is None else list(self.names)
-        if style == "ternary" or (style == "auto" and n_columns == 3):
-            ax = self._axes(ax, (4.4, 4.2))
-            self._draw_triangle(ax, weights, names)
-        else:
-            ax = self._axes(ax, (7.0, 3.2))
-            self._draw_bars(ax, weights, names)
+        three = style == "ternary" or (style == "auto" and n_columns == 3)
+        ax = self._axes(ax, (4.4, 4.2) if three else (7.0, 3.2))
+        (self._draw_triangle if three else self._draw_bars)(ax, weights, names)
         return self._keep(ax)
 
     def _draw_bars(self, ax: Any, weights: np.ndarray, names: list[str]) -> None:
@@ -258,22 +254,17 @@ class MembershipDisplay(Display):
         name_axes(ax, f"{self.title or 'Weights'} of each sample", xlabel=label)
 
     def _draw_triangle(self, ax: Any, weights: np.ndarray, names: list[str]) -> None:
-        points = weights @ TRIANGLE
-        largest = weights.argmax(axis=1)
-        closed = np.concatenate([TRIANGLE, TRIANGLE[:1]])
-        ax.plot(closed[:, 0], closed[:, 1], color=INK, linewidth=1)
+        points, largest = weights @ TRIANGLE, weights.argmax(axis=1)
+        ax.plot(*TRIANGLE[[0, 1, 2, 0]].T, color=INK, linewidth=1)
         centre = TRIANGLE.mean(axis=0)
         for k in range(3):  # the borders between the three regions of the largest weight
             middle = (TRIANGLE[k] + TRIANGLE[(k + 1) % 3]) / 2
             ax.plot(*np.stack([centre, middle]).T, color="#999999", linewidth=0.8, linestyle=":")
         style = {"s": 18, "edgecolor": "white", "linewidth": 0.4, "zorder": 3}
-        self.artists_ = [
-            ax.scatter(
-                *points[largest == k].T, label=name, **style, **look_of(k, "color", "marker")
-            )
-            for k, name in enumerate(names)
-        ]
+        self.artists_ = []
         for k, (name, align) in enumerate(zip(names, ("right", "left", "center"), strict=True)):
+            look = {"label": name, **style, **look_of(k, "color", "marker")}
+            self.artists_.append(ax.scatter(*points[largest == k].T, **look))
             x, y = TRIANGLE[k] + 0.05 * (TRIANGLE[k] - centre)
             ax.text(x, y, name, ha=align, va="bottom" if k == 2 else "top", color=INK)
         ax.set_aspect("equal")
@@ -399,15 +390,13 @@ class EnergyDisplay(Display):
         display : Display
             The display, drawn.
         """
-        owner = type(self).__name__
-        check_option(values, "values", owner, VALUES)
+        check_option(values, "values", type(self).__name__, VALUES)
         ax = self._axes(ax, STYLE.chart)
         self.lines_ = []
         for mode, spectrum in enumerate(self.spectra):
-            spectrum = np.asarray(spectrum, dtype=float)
-            curve = spectrum
+            curve = np.asarray(spectrum, dtype=float)
             if values == "share":
-                energy = np.cumsum(spectrum**2)
+                energy = np.cumsum(curve**2)
                 curve = energy / energy[-1] if energy[-1] > 0 else np.ones_like(energy)
             look = {"markersize": 4, **look_of(mode, "color", "marker", "linestyle")}
             numbers = np.arange(1, len(curve) + 1)
@@ -649,7 +638,7 @@ class SelectionDisplay(Display):
 
     def _draw(self, ax: Any) -> Any:
         """Draw the lines."""
-        ax = self._axes(ax, (5.6, 3.2))
+        ax = self._axes(ax, STYLE.chart)
         self.lines_ = {}
         for place, view in enumerate(self.selection.views):
             trials = [trial for trial in self.selection.trials if trial.view == view]
@@ -659,9 +648,8 @@ class SelectionDisplay(Display):
         chosen, view = self.selection.n_clusters, self.selection.view
         best = next(t for t in self.selection.of(chosen) if t.view == view)
         height = getattr(best, self.quantity)
-        (self.chosen_,) = ax.plot(
-            [chosen], [height], marker="o", markersize=12, fillstyle="none", color="black"
-        )
+        ring = {"marker": "o", "markersize": 12, "fillstyle": "none", "color": "black"}
+        (self.chosen_,) = ax.plot([chosen], [height], **ring)
         ax.set_xscale("log")
         # Powers of ten say little of numbers of clusters: every number whose neighbours leave room.
         shown = [chosen]
