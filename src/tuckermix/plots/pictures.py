@@ -51,14 +51,11 @@ def picture_kind(shape: tuple[int, ...], kind: str = "auto") -> str:
                 f"kind={kind!r} does not fit samples of shape {shape}: use kind='auto'."
             )
         return kind
-    coloured = len(shape) >= 3 and shape[-1] in COLOUR_CHANNELS and min(shape[-3:-1]) > 4
-    if len(shape) == 1:
-        return "signal"
-    if len(shape) == 2:
-        return "image"
-    if coloured:
-        return "colour" if len(shape) == 3 else "video"
-    return "volume"
+    if len(shape) < 3:
+        return "signal" if len(shape) == 1 else "image"
+    if shape[-1] not in COLOUR_CHANNELS or min(shape[-3:-1]) <= 4:
+        return "volume"
+    return "colour" if len(shape) == 3 else "video"
 
 
 def value_range(
@@ -91,9 +88,8 @@ def value_range(
 def scaled(samples: np.ndarray, limits: tuple[float, float]) -> np.ndarray:
     """Map `limits` to [0, 1] and clip, in float32: pictures need no more."""
     low, high = limits
-    return np.clip((np.asarray(samples, dtype=np.float64) - low) / (high - low), 0, 1).astype(
-        np.float32
-    )
+    shares = (np.asarray(samples, dtype=np.float64) - low) / (high - low)
+    return np.clip(shares, 0, 1).astype(np.float32)
 
 
 def views(

@@ -45,9 +45,8 @@ def facts(summary: FitSummary) -> list[tuple[str, str, str]]:
     if summary.ranks is not None:
         made.append(f"{summary.n_components} components, core {sizes_text(summary.ranks)}")
     if summary.n_iter is not None:
-        ended = (
-            f", stopped by {summary.stop_reason.replace('_', ' ')}" if summary.stop_reason else ""
-        )
+        stop = summary.stop_reason
+        ended = f", stopped by {stop.replace('_', ' ')}" if stop else ""
         made.append(f"{summary.n_iter} iterations{ended}")
     sizes = f"of {min(summary.cluster_sizes)} to {max(summary.cluster_sizes)} samples"
     rows = [
@@ -74,9 +73,7 @@ def facts(summary: FitSummary) -> list[tuple[str, str, str]]:
     return rows
 
 
-def scene_maps(
-    model: Any, labels: np.ndarray, scene: tuple[int, int] | None
-) -> list[tuple[str, str]]:
+def scene_maps(model: Any, labels: np.ndarray, scene: Any) -> list[tuple[str, str]]:
     """Return maps of a scene whose pixels are the samples, each with its name: labels, weights."""
     if scene is None:
         return []
@@ -119,11 +116,9 @@ def charts(model: Any) -> list[dict[str, Any]]:
     """Draw the cost and the gap over the iterations."""
     history = getattr(model, "history_", [])
     iterations = iterations_of(history)
-    drawn = (
-        chart("Cost", iterations, history_column(history, "cost")),
-        chart("Optimality gap", iterations, history_column(history, "gap"), log=True),
-    )
-    return [one for one in drawn if one is not None]
+    cost = chart("Cost", iterations, history_column(history, "cost"))
+    gap = chart("Optimality gap", iterations, history_column(history, "gap"), log=True)
+    return [one for one in (cost, gap) if one is not None]
 
 
 def selection(chosen: Any) -> dict[str, Any] | None:
@@ -161,10 +156,8 @@ def confusion(truth: Any, labels: np.ndarray) -> dict[str, Any] | None:
     long = []
     for row, (name, counts) in enumerate(classes):
         largest = np.argsort(-counts, kind="stable")[:LISTED_CLUSTERS].tolist()
-        clusters = [
-            (int(table.clusters[k]), int(counts[k]), k == row) for k in largest if counts[k]
-        ]
-        long.append((name, int(counts.sum()), clusters))
+        found = [(int(table.clusters[k]), int(counts[k]), k == row) for k in largest if counts[k]]
+        long.append((name, int(counts.sum()), found))
     return {"long": long}
 
 

@@ -136,9 +136,8 @@ class Pictures:
         frames = PageSettings.current().frames if whole else 6
         for part in blocks(len(indices), max(CURVE_BYTES, 8 * int(np.prod(self.shown.shape[1:])))):
             chosen = np.asarray(indices[part]).tolist()
-            found: dict[int, Any] = {
-                at: next(opened) if at in self.files else None for at in chosen
-            }
+            found: dict[int, Any] = dict.fromkeys(chosen)
+            found |= {at: next(opened) for at in chosen if at in self.files}
             rest = [at for at, picture in found.items() if picture is None]
             if rest:
                 several = self.views(np.array(rest), frames, whole)
