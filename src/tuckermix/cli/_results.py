@@ -109,7 +109,9 @@ def computed(model: Any, placed: Placed) -> Placed:
 
     All that is written has a few numbers for each sample.
     """
-    inner, proba, scores = innermost(model), placed.proba, placed.scores
+    inner, proba = innermost(model), placed.proba
+    labelled = getattr(inner, "outliers", "keep") == "label"
+    scores = placed.unlike() if labelled and placed.unlike is not None else None
     if is_dask(proba):
         import dask
 

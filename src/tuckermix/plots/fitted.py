@@ -114,20 +114,20 @@ class Placed(Record):
     places : array of shape (n_samples, d)
         Where they lie in the learned subspace, or in those of all views beside each other. Samples
         that are alike lie near each other.
-    scores : array of shape (n_samples,) or None
-        Their outlier scores, where outliers are labelled.
     seen : array of shape (n_samples, ...) or None
         The features that the model was fitted on; None where there are several views.
     unlike : callable or None
         Returns the outlier scores of the samples, whether or not outliers are labelled, from the
         features that are known; None where the estimator gives none.
+    scores : array of shape (n_samples,) or None
+        These, where outliers are labelled and somebody has asked.
     """
 
     proba: Any
     places: Any
-    scores: Any
     seen: Any
     unlike: Callable[[], Any] | None = None
+    scores: Any = None
 
 
 @one_blas_thread
@@ -154,22 +154,18 @@ def placed(estimator: Any, X: Any, features: Features | None = None) -> Placed:
     selection = getattr(estimator, "selection_", None)
     if selection is not None and selection.view == EMBEDDINGS:
         features = Features(estimator._samples(features.X, "predict", features.embeddings))
-    outliers = getattr(innermost(best), "outliers", "keep") == "label"
     if isinstance(best, MultiViewClustering):
         several = best._places(features)
-        scores = best._scores(features) if outliers else None
         shares = [Z / len(several) ** 0.5 for Z in several]
         places = get_namespace(*shares).concat(shares, axis=1)
-        return Placed(
-            best._proba(several, features), places, scores, None, partial(best._scores, features)
-        )
+        unlike = partial(best._scores, features)
+        return Placed(best._proba(several, features), places, None, unlike)
     seen, final = features.transform(first_steps(best)), last_step(best)
     if hasattr(final, "best_estimator_"):  # transformers before a choice
         return placed(final, seen)
-    scores = final.outlier_scores(seen) if outliers else None
     given = partial(final.outlier_scores, seen) if hasattr(final, "outlier_scores") else None
     look = final.place if hasattr(final, "place") else final.transform
-    return Placed(final.predict_proba(seen), look(seen), scores, seen, given)
+    return Placed(final.predict_proba(seen), look(seen), seen, given)
 
 
 def subspace_of(estimator: Any, X: Any) -> np.ndarray:
