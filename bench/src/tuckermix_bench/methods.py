@@ -354,11 +354,7 @@ def select_methods(names: Iterable[str]) -> list[Method]:
 
 
 def build(
-    method: Method,
-    n_clusters: int,
-    ranks: tuple[int, ...],
-    seed: int,
-    settings: Mapping[str, Any],
+    method: Method, n_clusters: int, ranks: tuple[int, ...], seed: int, settings: Mapping[str, Any]
 ) -> Any:
     """Build the estimator of a cell.
 

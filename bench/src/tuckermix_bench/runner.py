@@ -12,6 +12,7 @@ import time
 import warnings
 from collections import Counter, defaultdict
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cache
@@ -34,13 +35,7 @@ from tuckermix.datasets import list_datasets
 from tuckermix.summary import NUMERICAL, SECONDS_DIGITS, machine, scores, versions
 from tuckermix_bench.draws import DATASETS, DatasetEntry, draw
 from tuckermix_bench.methods import METHODS, Method, MethodError, build
-from tuckermix_bench.store import (
-    Key,
-    RunRecord,
-    Store,
-    read_records,
-    read_store,
-)
+from tuckermix_bench.store import Key, RunRecord, Store, read_records, read_store
 from tuckermix_bench.tables import (
     FIGURES,
     LIBRARIES,
@@ -115,11 +110,15 @@ def _memory(field: str) -> int | None:
 
 def _reset_peak() -> int | None:
     """Start a new measurement of the peak of resident memory and return the present value."""
-    try:
+    with suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5")
-    except OSError:
-        return None
-    return _memory("VmRSS")
+        return _memory("VmRSS")
+    return None
+
+
+def _finite(value: Any) -> float | None:
+    """Return a number that JSON has: not NaN."""
+    return float(value) if np.isfinite(value) else None
 
 
 def _extras(model: Any, keep: Iterable[str]) -> dict[str, Any]:
@@ -127,12 +126,7 @@ def _extras(model: Any, keep: Iterable[str]) -> dict[str, Any]:
     extras: dict[str, Any] = {}
     if "history" in keep and hasattr(model, "history_"):
         extras["history"] = [
-            # JSON has no NaN.
-            {
-                name: float(entry[name]) if np.isfinite(entry[name]) else None
-                for name in KEPT_HISTORY
-                if name in entry
-            }
+            {name: _finite(entry[name]) for name in KEPT_HISTORY if name in entry}
             for entry in model.history_
         ]
     for name in ("components_", "centroids_") if "components" in keep else ():
@@ -481,17 +475,16 @@ class Worker:
         try:
             if answered:
                 return self.pipe.recv()
+            if self.time_limit is None or time.monotonic() - self.begun <= self.time_limit:
+                return None
+            text = f"Stopped at the time limit of {self.time_limit:g} s."
+            outcome = {"status": "timeout", "seconds": self.time_limit, "error": text}
         except (EOFError, ConnectionResetError):
-            self.stop()
-            self._start()
             text = "The process ended without a result: it was killed, or ran out of memory."
-            return {"status": "failed", "error": text}
-        if self.time_limit is None or time.monotonic() - self.begun <= self.time_limit:
-            return None
+            outcome = {"status": "failed", "error": text}
         self.stop()
         self._start()
-        text = f"Stopped at the time limit of {self.time_limit:g} s."
-        return {"status": "timeout", "seconds": self.time_limit, "error": text}
+        return outcome
 
     def stop(self) -> None:
         """End the process, whatever it is doing."""
