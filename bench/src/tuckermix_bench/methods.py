@@ -31,10 +31,12 @@ DECLARED: dict[str, Any] = tomllib.loads(
 
 def declared(kind: str) -> dict[str, dict[str, Any]]:
     """Return what is declared of "columns", "tables" or "figures" by name; lists become tuples."""
-    return {
-        name: {key: tuple(fact) if isinstance(fact, list) else fact for key, fact in facts.items()}
-        for name, facts in DECLARED[kind].items()
-    }
+    return {name: tupled(facts) for name, facts in DECLARED[kind].items()}
+
+
+def tupled(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Return facts with tuples in place of lists."""
+    return {key: tuple(fact) if isinstance(fact, list) else fact for key, fact in facts.items()}
 
 
 ROLES = ("paper", "ours", "orientation", "extra")

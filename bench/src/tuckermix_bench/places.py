@@ -255,14 +255,11 @@ def _labels_of(model: Any, X: np.ndarray) -> Any:
 
 def _copy_of(model: Any, n_clusters: int, seed: int) -> Any:
     """Return a fresh copy of a ready-made model with the number of clusters and the seed set."""
+    model = copy.deepcopy(model)
     if not hasattr(model, "get_params"):
-        model = copy.deepcopy(model)
-        number = next((name for name in NUMBERS if hasattr(model, name)), None)
-        if number is not None:
-            setattr(model, number, n_clusters)
+        for name in [name for name in NUMBERS if hasattr(model, name)][:1]:
+            setattr(model, name, n_clusters)
         return model
-    from sklearn.base import clone
-
     known = model.get_params(deep=True)
     # Steps of a pipeline are set as well; other names than the first mean other things there.
     wanted = {name: n_clusters for name in known if name.rpartition("__")[2] == NUMBERS[0]} or {
@@ -270,7 +267,7 @@ def _copy_of(model: Any, n_clusters: int, seed: int) -> Any:
     }
     seeds = [name for name in known if name.rpartition("__")[2] == SEEDS[0]]
     wanted |= {name: seed for name in seeds if known[name] is None}
-    return clone(model).set_params(**wanted)
+    return model.set_params(**wanted)
 
 
 def _takes_rows(model: Any) -> bool:

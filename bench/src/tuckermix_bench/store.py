@@ -8,7 +8,7 @@ import io
 import json
 import math
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
@@ -140,6 +140,7 @@ class RunRecord(Record):
 
 
 KINDS = {one.name: str(one.type) for one in fields(RunRecord)}
+READERS: dict[str, Callable[[str], Any]] = {"str": from_csv_cell, "int": int, "float": float}
 TYPES: dict[str, Any] = {"str": str, "int": int, "float": int | float, "list": list, "dict": dict}
 
 
@@ -346,10 +347,8 @@ def _values(line: dict[str, str], said: dict[tuple[Any, ...], dict[str, str]]) -
     line = line | of_draw
     values: dict[str, Any] = {"classes": [int(name) for name in line["classes"].split()]}
     for name in IN_CSV:
-        kind, _, optional = KINDS[name].partition(" | ")
-        if kind in ("int", "float"):
-            values[name] = {"int": int, "float": float}[kind](line[name]) if line[name] else None
-        elif kind == "str":
-            values[name] = from_csv_cell(line[name]) or (None if optional else "")
+        read = READERS.get(KINDS[name].partition(" | ")[0])
+        if read is not None and line[name]:  # an empty cell is a default
+            values[name] = read(line[name])
     values["extras"] = {name: float(line[name]) for name in IN_EXTRAS if line.get(name)}
     return values

@@ -17,7 +17,7 @@ from typing import Any
 from tuckermix._records import Record
 from tuckermix._validation import check_option
 from tuckermix_bench.draws import EVERYTHING, PARTS, seed_of
-from tuckermix_bench.methods import DECLARED, METHODS, Method, declared, select_methods
+from tuckermix_bench.methods import DECLARED, METHODS, Method, declared, select_methods, tupled
 
 PAPER, QUICK = "paper", "quick"
 """The two profiles: the paper's settings, and miniature ones for checks."""
@@ -170,11 +170,11 @@ class Experiment(Record):
 
     def row(self, name: str) -> Row:
         """Return the row called `name`."""
-        for row in self.rows:
-            if row.name == name:
-                return row
-        names = ", ".join(repr(row.name) for row in self.rows)
-        raise ValueError(f"{self.name} has no row {name!r}: its rows are {names}.")
+        rows = {row.name: row for row in self.rows}
+        if name not in rows:
+            names = ", ".join(map(repr, rows))
+            raise ValueError(f"{self.name} has no row {name!r}: its rows are {names}.")
+        return rows[name]
 
     def runs_of(self, row: Row, method: str) -> int:
         """Return how many runs of a row a method gets."""
@@ -237,17 +237,11 @@ def columns_in(names: Iterable[str]) -> tuple[str, ...]:
     )
 
 
-def _declared_row(facts: Mapping[str, Any]) -> Row:
-    values: dict[str, Any] = {
-        key: tuple(fact) if isinstance(fact, list) else fact for key, fact in facts.items()
-    }
-    return Row(**values | {"without": columns_in(facts.get("without", ()))})
-
-
 def _declared_table(name: str, facts: dict[str, Any]) -> Experiment:
     same, columns = facts.pop("same", {}), columns_in(facts.pop("columns"))
-    rows = tuple(_declared_row(same | own) for own in facts.pop("rows"))
-    return Experiment(name, rows=rows, methods=columns, **facts)
+    rows = (tupled(same | own) for own in facts.pop("rows"))
+    made = [Row(**row | {"without": columns_in(row.get("without", ()))}) for row in rows]
+    return Experiment(name, rows=tuple(made), methods=columns, **facts)
 
 
 EXPERIMENTS = {name: _declared_table(name, facts) for name, facts in declared("tables").items()}
@@ -439,12 +433,8 @@ class Cell(Record):
 
     def parameters(self) -> dict[str, Any]:
         """Return everything that determines the cell's numbers, but for the code."""
-        return {
-            **self.row.parameters(),
-            "settings": dict(self.settings),
-            "seed": self.seed,
-            "version": self.version,
-        }
+        own = {"settings": dict(self.settings), "seed": self.seed, "version": self.version}
+        return self.row.parameters() | own
 
     @property
     def digest(self) -> str:
