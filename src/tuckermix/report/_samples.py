@@ -24,6 +24,16 @@ from tuckermix.plots.layout import neighbor_map
 from tuckermix.plots.pictures import picture_kind
 from tuckermix.report import _images
 from tuckermix.report._images import FILMS, PageSettings, Pictures
+from tuckermix.summary import sizes_text
+
+NOUNS = {"image": "picture", "colour": "picture", "signal": "sample", "channels": "sample"}
+"""Words for a sample; others are called by their kind."""
+
+CAPTIONS = {
+    "volume": "The middle slices of {} voxels, one along each axis",
+    "channels": "Channels of {}, some of them",
+}
+"""Words on pictures that show several views of a sample."""
 
 
 @dataclass(frozen=True)
@@ -49,21 +59,6 @@ class Subject(Record):
     """Names of clusters."""
     unlike: Callable[[], Any] | None = None
     """Returns the outlier scores of the samples, see `Placed`."""
-
-    @property
-    def told_apart(self) -> bool:
-        """Whether the model tells outliers apart; if not, -1 is the label of what was set aside."""
-        return self.outliers is not None and getattr(self.model, "outliers", "keep") == "label"
-
-    @property
-    def shown(self) -> Any:
-        """Values from which pictures are made."""
-        return self.X if self.images is None else self.images
-
-    @property
-    def shown_kind(self) -> str:
-        """How samples are drawn: one of the kinds of `picture_kind`, and never "auto"."""
-        return picture_kind(tuple(self.shown.shape[1:]), self.kind)
 
 
 def embedding(Z: np.ndarray) -> np.ndarray:
@@ -182,12 +177,11 @@ def near_duplicates(Z: np.ndarray) -> list[list[int]]:
     return list(found.values())[:200]
 
 
-def unusual(subject: Subject) -> list[int]:
-    """Return the samples that fit no cluster well, the strangest first."""
-    told = np.flatnonzero(subject.outliers) if subject.told_apart else np.array([], int)
+def unusual(subject: Subject, outliers: np.ndarray) -> list[int]:
+    """Return the samples that fit no cluster well, the strangest first; `outliers` are known."""
     n = len(subject.labels)
-    if len(told) or n > PageSettings.current().placed or subject.unlike is None:
-        return told.tolist()
+    if len(outliers) or n > PageSettings.current().placed or subject.unlike is None:
+        return outliers.tolist()
     try:
         scores = to_numpy(subject.unlike())
     except (ValueError, AttributeError):  # without landmarks there are no scores
@@ -214,7 +208,8 @@ def content(subject: Subject, files: Sequence[Path | None] = ()) -> dict[str, An
         "sheet": thumbnails.
     """
     use = PageSettings.current()
-    kind, labels = subject.shown_kind, subject.labels
+    labels, images = subject.labels, subject.X if subject.images is None else subject.images
+    kind, shape = picture_kind(tuple(images.shape[1:]), subject.kind), sizes_text(images.shape[1:])
     listed = even_subsample(len(labels), use.listed)
     sure = subject.proba[np.arange(len(labels)), labels]
     Z = to_numpy(subject.places)
@@ -222,27 +217,32 @@ def content(subject: Subject, files: Sequence[Path | None] = ()) -> dict[str, An
     tree = levels_of(subject.model, subject.X, labels, few)
     first = _first_seen(few, labels, sure)
     marked = even_subsample(len(listed), use.placed)
-    pictures = Pictures(subject.shown, kind, files if len(labels) <= use.originals else ())
+    pictures = Pictures(images, kind, files if len(labels) <= use.originals else ())
     # The first of all clusters come before the second of any: there may not be room for all.
     ranks = zip_longest(*([*typical, *doubtful] for _, typical, doubtful in first))
     shown = [place for rank in ranks for place in rank if place is not None]
     films = _films(pictures, shown)
     room = use.picture_bytes - sum(map(len, films.values()))
-    held, thumbs, left = _drawn(pictures, shown, listed[marked], room, is_dask(subject.shown))
+    held, thumbs, left = _drawn(pictures, shown, listed[marked], room, is_dask(images))
     views = pictures.views(np.arange(1), use.frames, whole=True)[0]
     sheet = _images.sprite_sheet([thumbs[int(place)] for place in listed[marked]])
     ratios = [round(100 * thumb.width / thumb.height) for thumb in thumbs.values()]
-    where = np.full(len(labels), -1)
-    where[listed] = np.arange(len(listed))
+    place_of = np.full(len(labels), -1)
+    place_of[listed] = np.arange(len(listed))
+    where: list[int] = place_of.tolist()
     truth = subject.truth
     classes, kinds = (None, None) if truth is None else np.unique(truth, return_inverse=True)
     spread = positions(Z, labels)[listed]
-    outside = [] if subject.outliers is None else np.flatnonzero(subject.outliers[listed]).tolist()
+    beyond = np.flatnonzero(subject.outliers if subject.outliers is not None else ())
+    outside = [where[place] for place in beyond.tolist() if where[place] >= 0]
+    # If the model does not tell outliers apart, -1 is the label of what was set aside.
+    told_apart = getattr(subject.model, "outliers", "keep") == "label"
+    strange = unusual(subject, beyond if told_apart else beyond[:0])
     groups = []
     for cluster, typical, doubtful in first:
         members = [
             {
-                "place": int(where[place]),
+                "place": where[place],
                 "name": subject.names[place],
                 "address": held[place],
                 "doubtful": place in doubtful,
@@ -264,10 +264,10 @@ def content(subject: Subject, files: Sequence[Path | None] = ()) -> dict[str, An
         "sure": np.rint(1000 * sure[listed]).astype(int).tolist(),
         "near": base64.b64encode(np.ascontiguousarray(few[listed]).tobytes()).decode(),
         "at": spread.reshape(-1).tolist(),
-        "twins": [[int(where[one]) for one in group] for group in near_duplicates(Z)],
-        "strange": [int(where[one]) for one in unusual(subject) if where[one] >= 0],
-        "out": outside if subject.told_apart else [],
-        "aside": [] if subject.told_apart else outside,
+        "twins": [[where[one] for one in group] for group in near_duplicates(Z)],
+        "strange": [where[one] for one in strange if where[one] >= 0],
+        "out": outside if told_apart else [],
+        "aside": [] if told_apart else outside,
         "classes": None if classes is None else [str(value) for value in classes],
         "truth": None if kinds is None else kinds.reshape(-1)[listed].tolist(),
         "marks": None if len(marked) == len(listed) else marked.tolist(),
@@ -275,6 +275,8 @@ def content(subject: Subject, files: Sequence[Path | None] = ()) -> dict[str, An
         "sizes": sheet.sizes if len(set(sheet.sizes)) > 1 else sheet.sizes[:1],
         "ratios": ratios if len(set(ratios)) > 1 else ratios[:1],
         "kind": kind,
+        "noun": NOUNS.get(kind, kind),
+        "caption": CAPTIONS.get(kind, "").format(shape),
         "frames": len(views) if kind in FILMS else 0,
         "fine": not pictures.still and max(views.shape[1:3]) <= use.tiny,
     }
@@ -283,8 +285,8 @@ def content(subject: Subject, files: Sequence[Path | None] = ()) -> dict[str, An
     return {
         "data": data,
         "first": groups,
-        "pictures": {int(where[one]): text for one, text in held.items() if one not in on_page},
-        "films": {int(where[place]): text for place, text in films.items()},
+        "pictures": {where[one]: text for one, text in held.items() if one not in on_page},
+        "films": {where[place]: text for place, text in films.items()},
         "sheet": sheet.address,
         "n_listed": len(listed),
         # The others can be shown from their files, if these are pictures.

@@ -27,7 +27,6 @@ from tuckermix.summary import (
     innermost,
     printable,
     sample_names,
-    sizes_text,
     summarize_fit,
     surety,
 )
@@ -36,9 +35,6 @@ TEMPLATES = Path(__file__).with_name("templates")
 
 SCRIPTS = "base state picture tiles clusters all tray map viewer choose main"
 """The modules of the script, in the order in which they are put together."""
-
-NOUNS = {"image": "picture", "colour": "picture", "signal": "sample", "channels": "sample"}
-"""Words for a sample; others are called by their kind."""
 
 
 def require_packages() -> None:
@@ -174,14 +170,10 @@ def render_report(
         names is not None, cluster_names(model), placed.unlike,
     )  # fmt: skip
     shown = content(subject, files)
-    data, kinds = shown.pop("data"), subject.shown_kind
+    data = shown.pop("data")
     listed = range(X.shape[0]) if data["samples"] is None else data["samples"]
-    data |= {
-        "base": base,
-        "unlinked": [at for at, sample in enumerate(listed) if files and files[sample] is None],
-        "caption": _caption(subject),
-        "noun": NOUNS.get(kinds, kinds),
-    }
+    unlinked = [at for at, sample in enumerate(listed) if files and files[sample] is None]
+    data |= {"base": base, "unlinked": unlinked}
     if summary is None:
         summary = summarize_fit(
             final, X, proba, labels=found, truth=truth, seconds=seconds, seen=placed.seen
@@ -244,15 +236,6 @@ def _plain(value: Any) -> str:
     return "not set" if value is None else str(value)
 
 
-def _caption(subject: Subject) -> str:
-    """Say what is seen where a picture has several views; nothing where it is an image."""
-    shape = sizes_text(subject.shown.shape[1:])
-    return {
-        "volume": f"The middle slices of {shape} voxels, one along each axis",
-        "channels": f"Channels of {shape}, some of them",
-    }.get(subject.shown_kind, "")
-
-
 def linked(
     names: Any, folder: Any, page: str | os.PathLike[str] | None
 ) -> tuple[list[Path | None], str | None]:
@@ -297,16 +280,15 @@ def files_below(roots: list[Path], names: Any) -> list[Path | None]:
     """
     places = [root.resolve() for root in roots]
 
-    def found(name: str) -> Path | None:
-        try:
+    files: list[Path | None] = []
+    for name in map(str, names):
+        files.append(None)
+        with suppress(OSError, ValueError):
             name.encode()
             path = roots[0] / name
-            inside = any(path.resolve().is_relative_to(place) for place in places)
-            return path if inside and path.is_file() else None
-        except (OSError, ValueError):
-            return None
-
-    return [found(str(name)) for name in names]
+            if any(path.resolve().is_relative_to(place) for place in places) and path.is_file():
+                files[-1] = path
+    return files
 
 
 def write_report(path: str | os.PathLike[str], model: Any, X: Any, **options: Any) -> None:
