@@ -73,6 +73,10 @@ COMMANDS: dict[str, Callable[..., int]] = {
 }
 """The commands of this distribution."""
 
+OWN = typer.Typer()
+for _name, _command in COMMANDS.items():
+    add(OWN, _command, _name)
+
 PLUGINS = "tuckermix.commands"
 """The group of entry points by which other distributions add commands."""
 
@@ -109,8 +113,7 @@ def build(wanted: str | None = "") -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback(help=ABOUT)(_callback)
-    for name, command in COMMANDS.items():
-        add(app, command, name)
+    app.registered_commands += OWN.registered_commands
     if wanted in COMMANDS:
         return app
     found = {name: entry for name, entry in plugins().items() if name not in COMMANDS}
