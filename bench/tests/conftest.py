@@ -51,7 +51,7 @@ def shell():
 
     def call(*words, **options):
         return subprocess.run(
-            [sys.executable, "-m", "tuckermix.cli", *map(str, words)],
+            [sys.executable, "-m", "tuckermix", *map(str, words)],
             capture_output=True,
             text=True,
             timeout=120,

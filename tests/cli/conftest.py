@@ -46,7 +46,7 @@ def run(capfd):
 def shell():
     """Return a function that runs the command line in a process of its own."""
 
-    def call(*words, start=("-m", "tuckermix.cli"), **options):
+    def call(*words, start=("-m", "tuckermix"), **options):
         environment = {**os.environ, **options.pop("env", {})}
         return subprocess.run(
             [sys.executable, *start, *map(str, words)],

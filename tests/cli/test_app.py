@@ -199,7 +199,7 @@ def test_a_command_of_another_distribution_is_listed_and_runs(run, monkeypatch):
 
 
 def test_reader_of_the_output_may_leave_early(archive, tmp_path):
-    words = f"{sys.executable} -m tuckermix.cli"
+    words = f"{sys.executable} -m tuckermix"
     command = f"set -o pipefail; {words} datasets | true"
     done = subprocess.run(
         ["bash", "-c", command], capture_output=True, text=True, cwd=tmp_path, env=dict(os.environ)

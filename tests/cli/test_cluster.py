@@ -298,7 +298,7 @@ def test_interrupting_leaves_no_half_written_file(tmp_path):
     out = tmp_path / "out"
     words = ["cluster", str(source), "-k", "30", "-o", str(out), "--assign-labels", "memberships"]
     process = subprocess.Popen(
-        [sys.executable, "-m", "tuckermix.cli", *words],
+        [sys.executable, "-m", "tuckermix", *words],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

@@ -343,7 +343,8 @@ def _drawn(
             continue
         side = _images.fitting_side(pictures, indices, room, sides)
         for index, picture in zip(indices, pictures.drawn(indices, side), strict=True):
-            thumbs[index] = _images.thumbnail(picture, use.sheet_side) if index in thumbs else None
+            if index in thumbs:
+                thumbs[index] = _images.thumbnail(picture, use.sheet_side)
             if sides is use.other_sides and _images.is_tiny(picture):
                 continue  # the sheet has each of its pixels
             if room <= 0 or (sides is use.other_sides and slow):
@@ -352,7 +353,7 @@ def _drawn(
             held[index] = _images.address(picture)
             room -= len(held[index])
         room = whole - sum(map(len, held.values()))
-    return held, {place: thumbs[place] for place in marked.tolist()}, left
+    return held, thumbs, left
 
 
 def _films(pictures: Pictures, indices: list[int]) -> dict[int, str]:
