@@ -9,13 +9,17 @@ from tuckermix.cli import _results
 from tuckermix.cli._console import UsageError
 from tuckermix.clustering import TuckerClustering
 from tuckermix.datasets import Dataset
-from tuckermix.plots.fitted import placed
+from tuckermix.plots.fitted import Placed, placed
+
+
+def said(proba, scores=None):
+    return Placed(proba, None, None, scores=scores)
 
 
 def test_labels_round_trip_through_csv():
     names = ['a,"b".png', "c\nd.png", "=1+1"]
     proba = np.array([[0.25, 0.75], [1.0, 0.0], [0.123456789, 0.876543211]])
-    text = _results.labels_text(_results.labels_values(names, proba, proba.argmax(axis=1)))
+    text = _results.labels_text(_results.labels_values(names, said(proba), proba.argmax(axis=1)))
     rows = list(csv.DictReader(io.StringIO(text)))
     assert [from_csv_cell(row["name"]) for row in rows] == names
     assert rows[2]["name"] == "'=1+1"  # a spreadsheet must not take it for a formula
@@ -56,7 +60,7 @@ def test_folder_without_permission_is_told(tmp_path, monkeypatch):
 def test_names_that_are_no_text_are_still_written(tmp_path):
     names = [name.decode("utf-8", "surrogateescape") for name in (b"caf\xe9", b"caf\xe8")]
     proba = np.eye(2)
-    text = _results.labels_text(_results.labels_values(names, proba, np.array([0, 1])))
+    text = _results.labels_text(_results.labels_values(names, said(proba), np.array([0, 1])))
     assert b"caf\\udce9,0" in text.encode("utf-8")
     assert b"caf\\udce8,1" in text.encode("utf-8")
 
@@ -91,7 +95,7 @@ def test_results_appear_together_or_not_at_all(tmp_path, monkeypatch, step, exis
 
 def test_outliers_have_a_score_in_json():
     proba = np.array([[0.25, 0.75], [0.5, 0.5]])
-    values = _results.labels_values(["a", "b"], proba, np.array([-1, 0]), np.array([3.0, 0.123456]))
+    values = _results.labels_values(["a", "b"], said(proba, [3.0, 0.123456]), np.array([-1, 0]))
     assert values[0] == {
         "name": "a",
         "label": -1,

@@ -125,11 +125,7 @@ def computed(model: Any, placed: Placed) -> Placed:
 
 
 def labels_values(
-    names: Any,
-    proba: np.ndarray,
-    labels: np.ndarray,
-    scores: np.ndarray | None = None,
-    called: dict[int, str] | None = None,
+    names: Any, at: Placed, labels: np.ndarray, called: dict[int, str] | None = None
 ) -> list[dict[str, Any]]:
     """Return labels and soft labels as values for JSON, with the digits that CSV has.
 
@@ -139,16 +135,16 @@ def labels_values(
     """
     named = range(len(labels)) if names is None else sample_names(names, len(labels))
     who = "index" if names is None else "file" if called else "name"
-    rounded = [[float(f"{value:.6g}") for value in row] for row in proba]
+    rounded = [[float(f"{value:.6g}") for value in row] for row in at.proba]
     # Outliers, of label -1, are in no cluster: the largest soft label says how near they come.
-    sure = np.where(labels < 0, proba.argmax(axis=1), labels)
+    sure = np.where(labels < 0, at.proba.argmax(axis=1), labels)
     columns: dict[str, Any] = {who: named, "label": labels.tolist()}
     if called:
         columns["name"] = [called.get(label, "") for label in columns["label"]]
     columns["confidence"] = [row[place] for row, place in zip(rounded, sure, strict=True)]
     columns["probabilities"] = rounded
-    if scores is not None:
-        columns["outlier_score"] = [float(f"{score:.4g}") for score in scores]
+    if at.scores is not None:
+        columns["outlier_score"] = [float(f"{score:.4g}") for score in at.scores]
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
@@ -228,7 +224,7 @@ def write_results(
         kind=kind, summary=summary, placed=at, scene=data.extra.get("scene"), folder=below,
         page_folder=folder, skipped=skipped,
     )  # fmt: skip
-    samples = labels_values(data.names, at.proba, to_numpy(final.labels_), at.scores, called)
+    samples = labels_values(data.names, at, to_numpy(final.labels_), called)
     files = {"labels": LABELS, "model": MODEL, "report": REPORT, "summary": SUMMARY}
     selection = getattr(final, "selection_", None)
     texts = {"input": source, "command": command, "folder": str(folder)}

@@ -69,8 +69,7 @@ def predict(
     _input.tell(console, data)
     with console.stage("Labelling"), _input.naming(data):
         at, labels = _earlier.label_again(model, data, _input.embeddings_of(elsewhere, data))
-        called = cluster_names(model)
-        samples = _results.labels_values(data.names, at.proba, labels, at.scores, called)
+        samples = _results.labels_values(data.names, at, labels, cluster_names(model))
     if as_json:
         values = {
             "schema_version": SCHEMA_VERSION,

@@ -14,6 +14,9 @@ import numpy as np
 from tuckermix._names import KINDS
 from tuckermix._validation import check_option
 
+Limits = tuple[float, float]
+"""The values shown as black and as white."""
+
 COLOUR_CHANNELS = frozenset({3, 4})
 """A last axis of this length, after two longer ones, is taken for red, green, blue (and alpha)."""
 
@@ -60,7 +63,7 @@ def picture_kind(shape: tuple[int, ...], kind: str = "auto") -> str:
 
 def value_range(
     samples: np.ndarray, *, clip_percent: float = 0.5, n_values: int = 200_000
-) -> tuple[float, float]:
+) -> Limits:
     """Return the values shown as black and as white, robust to a few outliers.
 
     Parameters
@@ -85,7 +88,7 @@ def value_range(
     return float(low), float(high) if high > low else float(low) + 1.0
 
 
-def scaled(samples: np.ndarray, limits: tuple[float, float]) -> np.ndarray:
+def scaled(samples: np.ndarray, limits: Limits) -> np.ndarray:
     """Map `limits` to [0, 1] and clip, in float32: pictures need no more."""
     low, high = limits
     shares = (np.asarray(samples, dtype=np.float64) - low) / (high - low)
@@ -93,11 +96,7 @@ def scaled(samples: np.ndarray, limits: tuple[float, float]) -> np.ndarray:
 
 
 def views(
-    samples: Any,
-    kind: str = "auto",
-    *,
-    limits: tuple[float, float] | None = None,
-    n_frames: int = 6,
+    samples: Any, kind: str = "auto", *, limits: Limits | None = None, n_frames: int = 6
 ) -> np.ndarray:
     """Show each sample as one or several pictures.
 
@@ -144,7 +143,7 @@ def views(
     return _middle_slices(scaled(samples, limits))
 
 
-def picture(samples: Any, kind: str = "auto", limits: tuple[float, float] | None = None) -> Any:
+def picture(samples: Any, kind: str = "auto", limits: Limits | None = None) -> Any:
     """Show each sample as a single picture: the first slice, or the middle frame.
 
     Returns
@@ -169,9 +168,7 @@ def _middle_slices(volumes: np.ndarray) -> np.ndarray:
     return result
 
 
-def curves(
-    signals: np.ndarray, limits: tuple[float, float], shape: tuple[int, int] = (96, 192)
-) -> np.ndarray:
+def curves(signals: np.ndarray, limits: Limits, shape: tuple[int, int] = (96, 192)) -> np.ndarray:
     """Draw signals of shape (n, d) as white curves on black, of shape (n, *shape).
 
     Lines are 2 pixels thick, with soft edges. A tenth of the height stays free beyond each limit.

@@ -49,13 +49,7 @@ class TileDisplay(Display):
     """The width of a tile in a new figure, and whether it has room for a line above the tiles."""
 
     def _draw_tiles(
-        self,
-        ax: Any,
-        tiles: np.ndarray,
-        columns: int,
-        title: str,
-        beside: Any = (),
-        above: Any = (),
+        self, ax: Any, tiles: np.ndarray, columns: int, title: str, left: Any = (), above: Any = ()
     ) -> Any:
         """Draw tiles row by row, named left of each row or above each tile."""
         height, width = tiles.shape[1:3]
@@ -71,7 +65,7 @@ class TileDisplay(Display):
             x = index % columns * (width + gap) + width / 2
             y = index // columns * (height + top + gap) + top - 0.5 - 0.05 * height
             ax.text(x, y, name, **ABOVE)
-        for row, name in enumerate(beside):
+        for row, name in enumerate(left):
             y = row * (height + top + gap) + top + height / 2
             ax.text(-gap - 0.5, y, name, ha="right", va="center", fontsize=8, color=INK)
         return ax
@@ -82,7 +76,7 @@ class TileDisplay(Display):
         if n_views == 1:
             columns = min(len(tiles), STYLE.pictures_in_row)
             return self._draw_tiles(ax, tiles, columns, title, above=names)
-        return self._draw_tiles(ax, tiles, n_views, title, beside=names)
+        return self._draw_tiles(ax, tiles, n_views, title, left=names)
 
 
 @dataclass(eq=False, repr=False)

@@ -162,10 +162,7 @@ def confusion(truth: Any, labels: np.ndarray) -> dict[str, Any] | None:
 
 
 def reading_lines(
-    source: str | None,
-    reading: dict[str, Any] | None,
-    skipped: bool = False,
-    scene: tuple[int, int] | None = None,
+    source: str | None, reading: dict[str, Any] | None, skipped: bool = False, scene: Any = None
 ) -> tuple[str, str]:
     """Return the lines of Python that import and read the samples; none where it is not known."""
     if source is None or reading is None:
