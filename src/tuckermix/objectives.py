@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -202,7 +202,7 @@ class MembershipObjective:
         egrad : array of shape (n_samples, n_components)
             The gradient. It is kept: do not write into it.
         """
-        return self._at(U).gradient()
+        return self._at(U).gradient
 
     def ehess(self, U: Array, xi: Array) -> Array:
         """Return the derivative of the Euclidean gradient at `U` along `xi`.
@@ -240,11 +240,7 @@ class MembershipObjective:
         zeta : array of shape (n_samples, n_components)
             A tangent vector; the map is symmetric and positive definite in the Fisher metric.
         """
-        state = self._at(U)
-        if state.preconditioner is None:
-            mean = get_namespace(self.B).mean(self.B, axis=0)
-            state.preconditioner = RowPreconditioner(state.U, state.W - mean)
-        return state.preconditioner(xi)
+        return self._at(U).preconditioner(xi)
 
     def optimum(self, n_components: int) -> float:
         r"""Return the least value of F over all memberships with `n_components` columns.
@@ -333,41 +329,50 @@ class _State:
         self.B = B
         self.U = xp.asarray(U, copy=True)
         Q, X = whitened_basis(U)
-        C = xp.matmul(Q.T, B)
-        self.cost = -0.5 * float(xp.matmul(xp.reshape(C, (-1,)), xp.reshape(C, (-1,))))
-        self.W = xp.matmul(X, C)
+        self.explained = xp.matmul(Q.T, B)
+        entries = xp.reshape(self.explained, (-1,))
+        self.cost = -0.5 * float(xp.matmul(entries, entries))
+        self.W = xp.matmul(X, self.explained)
         self.S_inverse = xp.matmul(X, X.T)
-        self.preconditioner: RowPreconditioner | None = None
-        self._gradient: Array | None = None
-        self._T: Array | None = None
 
     def holds(self, U: Array) -> bool:
         """Tell whether these are the results at `U`."""
         same = self.U.shape == U.shape and self.U.dtype == U.dtype
         return same and bool(self.xp.all(self.U == U))
 
+    @cached_property
+    def T(self) -> Array:
+        """The products W Wᵀ of the components."""
+        return self.xp.matmul(self.W, self.W.T)
+
+    @cached_property
     def gradient(self) -> Array:
-        """Return −B Wᵀ + U T with T = W Wᵀ."""
-        if self._gradient is None:
-            self._T = self.xp.matmul(self.W, self.W.T)
-            gradient = self.xp.matmul(self.U, self._T)
-            gradient -= self.xp.matmul(self.B, self.W.T)
-            self._gradient = gradient
-        return self._gradient
+        """The gradient −B Wᵀ + U T."""
+        gradient = self.xp.matmul(self.U, self.T)
+        gradient -= self.xp.matmul(self.B, self.W.T)
+        return gradient
+
+    @cached_property
+    def preconditioner(self) -> RowPreconditioner:
+        """The preconditioner for memberships."""
+        return RowPreconditioner(self.U, self.W - self.xp.mean(self.B, axis=0))
 
     def hessian(self, xi: Array) -> Array:
-        """Return −B Ẇᵀ + ξ T + U (Ẇ Wᵀ + W Ẇᵀ)."""
+        """Return the derivative of the gradient along ξ."""
+        return self.derivatives(xi, self.xp.matmul(xi.T, self.B))[0]
+
+    def derivatives(self, xi: Array, change: Array, dB: Array | None = None) -> tuple[Array, Array]:
+        """Return −B Ẇᵀ − Ḃ Wᵀ + ξ T + U (Ẇ Wᵀ + W Ẇᵀ), and Ẇ, where UᵀB changes by `change`."""
         xp = self.xp
-        self.gradient()
         overlap = xp.matmul(xi.T, self.U)
-        dW = xp.matmul(xi.T, self.B)
-        dW -= xp.matmul(overlap + overlap.T, self.W)
-        dW = xp.matmul(self.S_inverse, dW)
+        dW = xp.matmul(self.S_inverse, change - xp.matmul(overlap + overlap.T, self.W))
         dT = xp.matmul(dW, self.W.T)
-        hessian = xp.matmul(xi, self._T)
+        hessian = xp.matmul(xi, self.T)
         hessian += xp.matmul(self.U, dT + dT.T)
+        if dB is not None:
+            hessian -= xp.matmul(dB, self.W.T)
         hessian -= xp.matmul(self.B, dW.T)
-        return hessian
+        return hessian, dW
 
 
 def whitened_basis(U: Array) -> tuple[Array, Array]:
@@ -426,7 +431,7 @@ class TuckerObjective:
 
     def egrad(self, point: Sequence[Array]) -> list[Array]:
         """Return the Euclidean gradients with respect to memberships and factors."""
-        return self._at(point).gradient()
+        return self._at(point).gradient
 
     def ehess(self, point: Sequence[Array], vector: Sequence[Array]) -> list[Array]:
         """Return the derivative of the gradients along ``[ξ, V_1, ...]``."""
@@ -452,7 +457,7 @@ class _WholeState:
         self.xp = xp
         self.point = [xp.asarray(block, copy=True) for block in point]
         U, *factors = self.point
-        self.U, self.factors = U, factors
+        self.factors = factors
         modes = range(len(factors))
         self.Y = [
             multi_mode_dot(X, [None if m == n else factors[m] for m in modes], transpose=True)
@@ -460,19 +465,11 @@ class _WholeState:
         ]
         last = len(factors) - 1
         self.B = mode_dot(self.Y[last], factors[last].T, last + 1)
-        self.core_shape = (U.shape[1], *self.B.shape[1:])
-        rows = xp.reshape(self.B, (self.B.shape[0], -1))
-        Q, basis = whitened_basis(U)
-        C = xp.matmul(Q.T, rows)
-        self.rows = rows
-        self.cost = -0.5 * float(xp.sum(C * C))
-        self.W_rows = xp.matmul(basis, C)
-        self.W = xp.reshape(self.W_rows, self.core_shape)
-        self.S_inverse = xp.matmul(basis, basis.T)
+        self.rows = _State(xp.reshape(self.B, (self.B.shape[0], -1)), U)
+        self.cost = -0.5 * float(xp.sum(self.rows.explained * self.rows.explained))
+        self.W = xp.reshape(self.rows.W, (U.shape[1], *self.B.shape[1:]))
         self.T: Array = xp.tensordot(U.T, X, axes=1)
         self.E = [xp.tensordot(U.T, Y, axes=1) for Y in self.Y]
-        self._gradient: list[Array] | None = None
-        self._preconditioners: tuple[RowPreconditioner, list[Array]] | None = None
 
     def holds(self, point: Sequence[Array]) -> bool:
         """Tell whether these are the results at `point`."""
@@ -481,20 +478,15 @@ class _WholeState:
             for own, other in zip(self.point, point, strict=True)
         )
 
+    @cached_property
     def gradient(self) -> list[Array]:
-        """Return the gradients."""
-        if self._gradient is None:
-            xp = self.xp
-            self.WW = xp.matmul(self.W_rows, self.W_rows.T)
-            U = xp.matmul(self.U, self.WW) - xp.matmul(self.rows, self.W_rows.T)
-            factors = [-self._product(E, self.W, n) for n, E in enumerate(self.E)]
-            self._gradient = [U, *factors]
-        return self._gradient
+        """The gradients."""
+        factors = [-self._product(E, self.W, n) for n, E in enumerate(self.E)]
+        return [self.rows.gradient, *factors]
 
     def hessian(self, vector: Sequence[Array]) -> list[Array]:
         """Return the derivative of the gradients."""
         xp = self.xp
-        self.gradient()
         xi, *V = vector
         modes = range(len(V))
         xi_Y = [xp.tensordot(xi.T, Y, axes=1) for Y in self.Y]
@@ -504,15 +496,10 @@ class _WholeState:
         for n in modes:
             change = change + mode_dot(self.E[n], V[n].T, n + 1)
             dB = dB + mode_dot(self.Y[n], V[n].T, n + 1)
-        overlap = xp.matmul(xi.T, self.U)
-        change = xp.reshape(change, self.W_rows.shape)
-        change = change - xp.matmul(overlap + overlap.T, self.W_rows)
-        dW_rows = xp.matmul(self.S_inverse, change)
-        dW = xp.reshape(dW_rows, self.core_shape)
-        dWW = xp.matmul(dW_rows, self.W_rows.T)
-        U = xp.matmul(xi, self.WW) + xp.matmul(self.U, dWW + dWW.T)
-        U = U - xp.matmul(xp.reshape(dB, self.rows.shape), self.W_rows.T)
-        U = U - xp.matmul(self.rows, dW_rows.T)
+        rows = self.rows
+        change, dB = xp.reshape(change, rows.W.shape), xp.reshape(dB, rows.B.shape)
+        U, dW_rows = rows.derivatives(xi, change, dB)
+        dW = xp.reshape(dW_rows, self.W.shape)
         factors = []
         for n in modes:
             dE = xi_Y[n]
@@ -529,20 +516,22 @@ class _WholeState:
         axes = [axis for axis in range(left.ndim) if axis != mode + 1]
         return self.xp.tensordot(left, right, axes=(axes, axes))
 
+    @cached_property
+    def inverses(self) -> list[Array]:
+        """The preconditioners of the factors."""
+        xp, found = self.xp, []
+        for gradient, factor in zip(self.gradient[1:], self.factors, strict=True):
+            curvature = -xp.matmul(factor.T, gradient)
+            identity = xp.eye(factor.shape[1], dtype=factor.dtype, device=device(factor))
+            symmetric = 0.5 * (curvature + curvature.T)
+            # One component has no spread, and its level says nothing of the scale.
+            least = LEAST_SHARE * float(xp.max(xp.abs(symmetric)))
+            level = max(self.rows.preconditioner.level, least)
+            found.append(xp.linalg.inv(identity + symmetric / level))
+        return found
+
     def precondition(self, vector: Sequence[Array]) -> list[Array]:
         """Apply the preconditioner of each block."""
-        xp = self.xp
-        if self._preconditioners is None:
-            first = RowPreconditioner(self.U, self.W_rows - xp.mean(self.rows, axis=0))
-            inverses = []
-            for gradient, factor in zip(self.gradient()[1:], self.factors, strict=True):
-                curvature = -xp.matmul(factor.T, gradient)
-                identity = xp.eye(factor.shape[1], dtype=factor.dtype, device=device(factor))
-                symmetric = 0.5 * (curvature + curvature.T)
-                # One component has no spread, and its level says nothing of the scale.
-                least = LEAST_SHARE * float(xp.max(xp.abs(symmetric)))
-                inverses.append(xp.linalg.inv(identity + symmetric / max(first.level, least)))
-            self._preconditioners = first, inverses
-        first, inverses = self._preconditioners
         xi, *V = vector
-        return [first(xi), *(xp.matmul(v, m) for v, m in zip(V, inverses, strict=True))]
+        factors = [self.xp.matmul(v, m) for v, m in zip(V, self.inverses, strict=True)]
+        return [self.rows.preconditioner(xi), *factors]
