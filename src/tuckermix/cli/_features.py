@@ -37,6 +37,9 @@ FOR_PHOTOS = (
 )
 """A line for whoever clusters pictures in colour without the extra."""
 
+COLOURS = (3,)
+"""The axes of a picture in colour beyond its height and width."""
+
 
 def estimator(
     n_clusters: int | None,
@@ -121,12 +124,6 @@ def use_network(model: Any, path: Path | None) -> Any:
         if part is not None:
             use_network(part, path)
     return model
-
-
-def would_gain(data: Dataset) -> bool:
-    """Tell whether samples are pictures in colour, and the network for them is not installed."""
-    shape, colours = data.sample_shape, 3
-    return len(shape) == colours and shape[-1] == colours and not registry.has_network()
 
 
 def reading_of(

@@ -14,8 +14,8 @@ import typer
 from tuckermix import _names
 from tuckermix.cli import _options as options
 from tuckermix.cli._console import Console, Exit
-from tuckermix.cli._features import SCALES, WORDS
-from tuckermix.features.registry import last_step
+from tuckermix.cli._features import COLOURS, FOR_PHOTOS, SCALES, WORDS
+from tuckermix.features import registry
 
 if TYPE_CHECKING:
     from tuckermix.cli._unfinished import Unfinished
@@ -182,16 +182,15 @@ def cluster(
         _input.tell(console, data, classes)
         if note:
             console.note(note)
-        elif features is None and _features.would_gain(data):
-            console.note(_features.FOR_PHOTOS)
+        elif features is None and data.sample_shape[2:] == COLOURS and not registry.has_network():
+            console.note(FOR_PHOTOS)
         about = {"model": repr(model), "device": device, "pixels": pixels}
         files = [state_of(path) for path in elsewhere.values() if path is not None]
         unfinished.key = cache(partial(key_of, data, source, elsewhere=files, **about))
         model.reading_ = _features.reading_of(source, data, reading, pixels=pixels)
         if elsewhere["embeddings"] is not None:
             model.reading_["embeddings"] = str(elsewhere["embeddings"])
-        if kind == "auto" and not pixels:
-            kind = _input.picture_kind_of(data)
+        kind = "auto" if pixels else _input.picture_kind_of(data) if kind == "auto" else kind
         with _input.naming(data):
             code = fit_and_write(
                 model,
@@ -205,7 +204,7 @@ def cluster(
                 truth=classes,
                 source=source,
                 title=title or f"Clusters in {name}",
-                kind="auto" if pixels else kind,
+                kind=kind,
             )
     console.note(f"Open {folder / _results.REPORT} in a browser.")
     return code
@@ -239,7 +238,7 @@ def fit_and_write(
     # What is loaded is in NumPy, wherever it was fitted.
     moved = _input.to_device(data.X, device if earlier is None else "cpu")
     start = time.perf_counter()
-    final = last_step(model)
+    final = registry.last_step(model)
     if final is not model:
         with console.stage("Features"):
             moved = in_memory(model[:-1].fit_transform(moved))
@@ -258,7 +257,7 @@ def fit_and_write(
         fitted, seconds = earlier
         _features.use_network(fitted, network)
         fitted.reading_, model = getattr(model, "reading_", None), fitted
-        final = last_step(model)
+        final = registry.last_step(model)
 
     with console.stage("Soft labels"):
         at = _results.computed(final, placed(final, moved, seen))
