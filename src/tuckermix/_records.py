@@ -9,15 +9,11 @@ from typing import Any
 
 
 class Record:
-    """Give a dataclass reading by key (``record["cost"]``) beside reading by attribute.
-
-    Fields with ``init=False`` hold what can be made again from the others: they are not among the
-    keys, and are neither compared nor stored.
-    """
+    """Give a dataclass reading by key (``record["cost"]``) beside reading by attribute."""
 
     def keys(self) -> list[str]:
         """Return the names of the fields."""
-        return [field.name for field in fields(self) if field.init]  # type: ignore[arg-type]
+        return [field.name for field in fields(self)]  # type: ignore[arg-type]
 
     def __getitem__(self, key: str) -> Any:
         if isinstance(key, str) and key in self.keys():

@@ -71,7 +71,7 @@ from tuckermix.labels import LABELLINGS, GraphLabels
 from tuckermix.labels.calibration import matching
 from tuckermix.labels.graph import DEVICES
 from tuckermix.labels.outliers import check_outliers
-from tuckermix.labels.tree import Tree, TreeMixin, grow_tree
+from tuckermix.labels.tree import Tree, TreeMixin, grow_tree, labels_of
 from tuckermix.memberships import SIMPLICES
 from tuckermix.model import Model, Way
 from tuckermix.numerics.tensor import multi_mode_dot
@@ -487,8 +487,8 @@ class TuckerClustering(
         samples = self._samples(X, "predict")
         if n_clusters is None or n_clusters == self.n_clusters:
             return samples.map(self._model_.label)
-        values = self.tree_.of_landmarks(n_clusters)
-        return samples.map(partial(self._model_.label_at, values=values))
+        nearest = samples.map(self._model_.assign)[:, 1]
+        return labels_of(nearest, self.tree_.of_landmarks(n_clusters))
 
     def _grow(self) -> Tree:
         """Grow the tree through the fitted labels, see `TreeMixin`."""
@@ -578,12 +578,10 @@ class TuckerClustering(
             The samples that the model has for these weights.
         """
         check_is_fitted(self)
-        weights = memberships
-        if is_dask(memberships) or is_array(memberships):
-            name = f"{type(self).__name__}.inverse_transform()"
+        lazy, name = is_dask(memberships), f"{type(self).__name__}.inverse_transform()"
+        if lazy or is_array(memberships):
             check_same_library(memberships, self.core_, name)
-        if not is_dask(memberships):
-            weights = asarray_like(memberships, self.core_)
+        weights = memberships if lazy else asarray_like(memberships, self.core_)
         if weights.ndim != 2 or weights.shape[1] != self.n_components_:
             raise ValueError(
                 f"memberships must have shape (n_samples, {self.n_components_}), one column for "
@@ -774,17 +772,16 @@ class TuckerClustering(
         # What the simplex adds to the cost was found on the landmarks.
         share = summary.weight / summary.landmarks.shape[0]
         self.cost_ = fit.cost + share * (self.cost_ - fit.cost)
-        model, marks = self._model_, as_blocks(summary.landmarks)
         if old is not None:
-            was, now = to_numpy(marks.map(old.label)), to_numpy(self.labels_)
+            was = to_numpy(as_blocks(summary.landmarks).map(old.label))
+            now = to_numpy(self.labels_)
             both = (was >= 0) & (now >= 0)  # outliers of one of them say nothing
             order = matching(was[both], now[both], self.n_clusters)
-            model = model.renumbered(order)
+            self._model_ = self._model_.renumbered(order)
             self.centroids_ = take_rows(self.centroids_, order)
-        batch = as_blocks(asarray_like(X, self.core_))
-        self._model_, self._summary_ = model, summary
-        self.memberships_ = batch.map(model.weigh)
-        pairs = batch.map(model.assign)
+        self._summary_, batch = summary, as_blocks(asarray_like(X, self.core_))
+        self.memberships_ = batch.map(self._model_.weigh)
+        pairs = batch.map(self._model_.assign)
         self.labels_, self._nearest_ = pairs[:, 0], pairs[:, 1]
 
     def _report(self, context: Any, X: Array, record: SweepRecord) -> bool:

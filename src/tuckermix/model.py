@@ -16,8 +16,8 @@ cluster has about four directions to be told apart by.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
-from functools import partial
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -45,7 +45,6 @@ from tuckermix.labels import LABELLINGS, GraphLabels, Labeller, Learned
 from tuckermix.labels.calibration import learn_agreement
 from tuckermix.labels.labellers import learn_labels
 from tuckermix.labels.outliers import Reference, fade, learn_reference, threshold_at
-from tuckermix.labels.tree import labels_of
 from tuckermix.memberships import SIMPLICES
 from tuckermix.numerics import linalg
 from tuckermix.numerics.simplex import simplex_least_squares
@@ -201,9 +200,6 @@ class Model(Record):
     leftover: tuple[float, float] | None = None
     strengths: tuple[float, float, float] | None = None
     threshold: float | None = None
-    _known: dict[str, Reference] = field(
-        default_factory=dict, init=False, repr=False, compare=False
-    )
 
     @classmethod
     def from_decomposition(
@@ -387,7 +383,7 @@ class Model(Record):
             _ = model.reference  # once, and not by every worker
             known = marks.projected, marks.residues
             scores = to_numpy(marks.blocks.map(model.outlier_scores, *known))
-            model = model.with_threshold(threshold_at(scores, way.false_alarms))
+            model = model._with(threshold=threshold_at(scores, way.false_alarms))
         votes_alone = not way.calibrate and model.threshold is None
         return model, learned.voters if votes_alone else None
 
@@ -589,10 +585,6 @@ class Model(Record):
         scores = self._score(rows, self.residues(X, rows), points)
         return xp.where((scores > self.threshold)[:, None], -1, pairs)
 
-    def label_at(self, X: Array, values: np.ndarray) -> Array:
-        """Return labels of another partition, whose label of each landmark is given."""
-        return labels_of(self.assign(X)[:, 1], values)
-
     def _judge(self, X: Array) -> tuple[Array, Array]:
         """Return votes and outlier scores of samples, which are projected and placed once."""
         assert self.labeller is not None
@@ -604,14 +596,13 @@ class Model(Record):
     def renumbered(self, order: np.ndarray) -> Model:
         """Return the same with label k in place of the old label ``order[k]``."""
         assert self.labeller is not None
-        model = replace(self, labeller=self.labeller.renumbered(order))
-        model._known.update(self._known)  # what is usual does not depend on numbers
-        return model
+        return self._with(labeller=self.labeller.renumbered(order))
 
-    def with_threshold(self, threshold: float) -> Model:
-        """Return the same with an outlier score beyond which samples get the label -1."""
-        model = replace(self, threshold=threshold)
-        model._known.update(self._known)
+    def _with(self, **changes: Any) -> Model:
+        """Return the same with changes on which what is usual does not depend."""
+        model = replace(self, **changes)
+        if "reference" in vars(self):
+            vars(model)["reference"] = self.reference
         return model
 
     def ready(self) -> Model:
@@ -661,18 +652,16 @@ class Model(Record):
         beyond = around - xp.matmul(xp.matmul(around, unit), unit.T)
         return residues[:, 0] + xp.vecdot(beyond, beyond)
 
-    @property
+    @cached_property
     def reference(self) -> Reference:
         """What is usual among the landmarks; learned when it is first asked for."""
-        if "reference" in self._known:
-            return self._known["reference"]
         labeller: Any = self.labeller
         if labeller is None or not labeller.has_landmarks or self.leftover is None:
             raise ValueError(
                 "Outlier scores compare samples with landmarks of assign_labels='graph', and this "
                 "model has none, or is from a file of an earlier version: fit it again."
             )
-        self._known["reference"] = learn_reference(
+        return learn_reference(
             labeller.landmarks,
             self._along_view(labeller.landmarks),
             to_numpy(labeller.landmark_labels),
@@ -680,7 +669,6 @@ class Model(Record):
             labeller.n_neighbors,
             self.strengths,
         )
-        return self._known["reference"]
 
     def outlier_scores(
         self, X: Array, projected: Array | None = None, residues: Array | None = None

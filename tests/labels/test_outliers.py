@@ -245,7 +245,7 @@ def test_a_fit_that_keeps_outliers_is_as_it_was(seed):
     model.set_params(outliers="keep").fit(X)
     assert model.labels_.min() == 0
     assert model._model_.threshold is None
-    assert "reference" not in model._model_._known  # nothing is learned before it is asked for
+    assert "reference" not in vars(model._model_)  # nothing is learned before it is asked for
 
 
 @pytest.mark.parametrize("n_samples", [2, 3, 5, 20])

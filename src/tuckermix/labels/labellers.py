@@ -10,8 +10,8 @@ from __future__ import annotations
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
-from functools import partial
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -154,7 +154,8 @@ class Labeller(Record, ABC):
                 asarray_like(np.argsort(order), held), held, axis=0
             )
         other: Any = replace(self, **changed)  # type: ignore[type-var]
-        vars(other).get("_known", {}).update(vars(self).get("_known", {}))
+        if "nearest" in vars(self):
+            vars(other)["nearest"] = vars(self)["nearest"]
         return other
 
     @abstractmethod
@@ -238,9 +239,6 @@ class VoteLabels(Labeller):
     n_clusters: int
     n_neighbors: int
     knots: Array | None = None
-    _known: dict[str, NearestPoints] = field(
-        default_factory=dict, init=False, repr=False, compare=False
-    )
 
     kind = "graph"
     uses = "points"
@@ -249,7 +247,7 @@ class VoteLabels(Labeller):
     def predict_proba(self, rows: Array) -> Array:
         """Return the share of the votes of each label, see `Labeller.predict_proba`."""
         votes = self.count_votes(self.find_voters(rows))
-        return votes if self.knots is None else self.calibrated(votes)
+        return votes if self.knots is None else calibrated(votes, self.scores(votes), self.knots)
 
     def find_voters(self, rows: Array) -> Array:
         """Return the landmarks nearest to each row, of shape (n_samples, n_votes)."""
@@ -265,19 +263,17 @@ class VoteLabels(Labeller):
         labels = get_namespace(voters).argmax(self.count_votes(voters), axis=1)
         return labels, first_voter([voters], labels, self.landmark_labels)
 
-    @property
+    @cached_property
     def nearest(self) -> NearestPoints:
         """The landmarks, prepared for many blocks of samples."""
-        if "nearest" not in self._known:
-            self._known["nearest"] = NearestPoints(self.landmarks)
-        return self._known["nearest"]
+        return NearestPoints(self.landmarks)
 
     def ready(self) -> None:
         """Prepare the landmarks, see `Labeller.ready`."""
         _ = self.nearest
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.to_dict(), "_known": {}}  # without what can be made again
+        return self.to_dict()  # without what can be made again
 
     def scores(self, votes: Array) -> Array:
         """Return the largest vote as a part of the largest that a cluster of its size can get.
@@ -319,21 +315,6 @@ class VoteLabels(Labeller):
         own = squares[:, :1] <= epsilon(rows) ** (2 * COPY_POWER)
         return self.count_votes(get_namespace(rows).where(own, indices[:, 1:], indices[:, :-1]))
 
-    def calibrated(self, votes: Array) -> Array:
-        """Turn votes into the probabilities that an independent fit gives each label.
-
-        Parameters
-        ----------
-        votes : array of shape (n_samples, n_clusters)
-            Rows that sum to 1.
-
-        Returns
-        -------
-        P : array of shape (n_samples, n_clusters)
-            See `calibrated`.
-        """
-        return calibrated(votes, self.scores(votes), self.knots)
-
     def check(self, n_features: int, n_clusters: int) -> None:
         """Raise where the fields do not fit together, see `Labeller.check`."""
         if self.landmarks is None:
@@ -341,12 +322,9 @@ class VoteLabels(Labeller):
         _check_landmarks(self, n_features, n_clusters)
         if self.n_clusters != n_clusters:
             raise ValueError(f"its labeller has {self.n_clusters!r} labels, and it {n_clusters}")
-        if (
-            not 1
-            <= check_integer(self.n_neighbors, "n_neighbors", "VoteLabels")
-            <= len(self.landmarks)
-        ):
-            raise ValueError(f"{self.n_neighbors} of {len(self.landmarks)} landmarks cannot vote")
+        n_landmarks = len(self.landmarks)
+        if check_integer(self.n_neighbors, "n_neighbors", "VoteLabels") > n_landmarks:
+            raise ValueError(f"{self.n_neighbors} of {n_landmarks} landmarks cannot vote")
         if self.knots is not None:
             check_knots(self.knots)
 
@@ -663,7 +641,7 @@ def _fit_graph(
     labels = graph_partition([rows], [(indices, squares)], n_clusters, n_init=n_init, rng=rng)
     copied = nearest if size < n_samples else None
     labeller, won, voters = voting_labeller(rows, labels, indices, n_clusters, copied)
-    labeller._known["nearest"] = nearest
+    vars(labeller)["nearest"] = nearest
     # Otherwise `predict_proba` may find other voters.
     same = cuts is not None and size == n_samples and labeller.n_neighbors == max(1, count)
     return Learned(labeller, won[member], voters if same else None)
@@ -713,7 +691,7 @@ def voting_labeller(
     while True:
         labeller = VoteLabels(rows, held, n_clusters, n_votes)
         if nearest is not None:
-            labeller._known["nearest"] = nearest
+            vars(labeller)["nearest"] = nearest
             voters = labeller.find_voters(rows)
         shares = labeller.count_votes(voters[:, :n_votes])
         won = to_numpy(xp.argmax(shares, axis=1))

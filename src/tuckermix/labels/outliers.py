@@ -325,7 +325,7 @@ def _reference_of(
     for place, part in enumerate(parts):
         middle, upper = np.quantile(to_numpy(part), [0.5, use.upper])
         medians[place], units[place] = middle, max(float(upper - middle), use.least_spread)
-    return Reference(**{**found.to_dict(), "medians": medians, "units": units})
+    return replace(found, medians=medians, units=units)
 
 
 def check_outliers(outliers: Any, false_alarms: Any, owner: str) -> None:
