@@ -17,6 +17,7 @@ from tuckermix.decomposition.alternating import (
     projected,
 )
 from tuckermix.decomposition.fit import start_factors
+from tuckermix.decomposition.result import Start
 from tuckermix.manifolds import Multinomial
 from tuckermix.numerics.tensor import multi_mode_dot, tucker_to_tensor
 from tuckermix.objectives import MembershipObjective
@@ -69,10 +70,8 @@ def test_the_gap_shows_how_far_an_early_stop_is(seed):
     X = _samples(seed)
     source = as_source(X)
     factors = start_factors(source, (3, 2), "hosvd", np.random.default_rng(0))
-    recipe = Recipe(first_iter=2, later_iter=1)
-    early = alternate(
-        source, factors, 4, max_iter=1, tol=0.0, rng=np.random.default_rng(seed), recipe=recipe
-    )
+    start = Start(factors, np.random.default_rng(seed), max_iter=1, tol=0.0)
+    early = alternate(source, start, 4, Recipe(first_iter=2, later_iter=1))
     objective = MembershipObjective(early.B)
     missed = objective.cost(early.memberships) - objective.optimum(4)
     possible = np.linalg.svd(early.B - early.B.mean(axis=0), compute_uv=False)[:3] ** 2
@@ -92,7 +91,7 @@ def test_the_recipe_of_the_paper_starts_with_an_orthonormal_factor(seed):
     source = as_source(X)
     rng = np.random.default_rng(seed)
     factors = start_factors(source, (3, 3), "hosvd", rng)
-    run = alternate(source, factors, 4, max_iter=5, tol=1e-9, rng=rng, recipe=PAPER)
+    run = alternate(source, Start(factors, rng, max_iter=5, tol=1e-9), 4, PAPER)
     B = projected(source, factors)
     explained = np.sum(np.linalg.svd(B, compute_uv=False)[:4] ** 2)
     start = np.sqrt(1.0 - explained / np.sum(X**2))
@@ -219,13 +218,7 @@ def test_faces(data_home, name, L):
     fit = _solve(X, L, 12, max_iter=500)
     assert fit.cost <= exact.cost * (1 + 1e-6)
     assert fit.gap <= 1e-9
-    early = alternate(
-        as_source(X),
-        start_factors(as_source(X), (12, 12), "hosvd", np.random.default_rng(0)),
-        L,
-        max_iter=1,
-        tol=0.0,
-        rng=np.random.default_rng(0),
-        recipe=Recipe(first_iter=20),
-    )
+    factors = start_factors(as_source(X), (12, 12), "hosvd", np.random.default_rng(0))
+    start = Start(factors, np.random.default_rng(0), max_iter=1, tol=0.0)
+    early = alternate(as_source(X), start, L, Recipe(first_iter=20))
     assert early.progress.history[-1].gap > 1e-6

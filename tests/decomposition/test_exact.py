@@ -200,8 +200,8 @@ def test_a_sweep_reads_the_samples_once():
 
     source = Counted(MemoryBlocks(noisy(0)))
     factors = start_factors(source, (3, 3), "hosvd", np.random.default_rng(0))
-    start = Start(factors, np.random.default_rng(0))
-    fit = solve_exact(source, start, 4, max_iter=50, tol=1e-10)
+    start = Start(factors, np.random.default_rng(0), max_iter=50, tol=1e-10)
+    fit = solve_exact(source, start, 4)
     assert Counted.reads == fit.n_iter + 2  # one before the sweeps, one after them
 
 

@@ -104,8 +104,8 @@ def test_a_sweep_is_one_pass_and_a_pass_is_one_compute(monkeypatch):
     factors = start_factors(source, (3, 3), "hosvd", np.random.default_rng(0))
     before = samples.n_passes
     assert before == 2  # the norm and mean; the Gram matrices for the start
-    start = Start(factors, np.random.default_rng(0))
-    fit = solve_exact(source, start, 4, max_iter=20, tol=1e-10)
+    start = Start(factors, np.random.default_rng(0), max_iter=20, tol=1e-10)
+    fit = solve_exact(source, start, 4)
     assert samples.n_passes - before == fit.n_iter + 2  # one before the sweeps, one after
     assert computes == []  # every pass was a single compute of a small result
 

@@ -35,6 +35,7 @@ from tuckermix.baselines.nonnegative import (
 from tuckermix.decomposition.alternating import PAPER, alternate, orthonormal_columns
 from tuckermix.decomposition.exact import update_factors
 from tuckermix.decomposition.fit import INITS, hosvd, start_factors
+from tuckermix.decomposition.result import Start as SolverStart
 from tuckermix.decomposition.result import cost_of
 from tuckermix.numerics.points import kmeans
 from tuckermix.numerics.tensor import mode_dot, mode_gram, multi_mode_dot, squared_norm, unfold
@@ -202,17 +203,10 @@ class PCAMultinomial(TuckerMethod, ComponentClustering):
             factors = update_factors(T, factors, n_loops=PAPER.factor_loops)
         elif self.init != "hosvd":
             factors = start_factors(source, ranks, self.init, rng)
-        reached = alternate(
-            source,
-            factors,
-            self.n_clusters,
-            max_iter=self.max_iter,
-            tol=self.tol,
-            rng=rng,
-            # Other starts bring no orthonormal sample factor whose error could be recorded.
-            recipe=replace(PAPER, starts_orthogonal=self.init == "hosvd"),
-            memberships=guess,
-        )
+        begin = SolverStart(factors, rng, max_iter=self.max_iter, tol=self.tol)
+        # Other starts bring no orthonormal sample factor whose error could be recorded.
+        recipe = replace(PAPER, starts_orthogonal=self.init == "hosvd")
+        reached = alternate(source, begin, self.n_clusters, recipe, memberships=guess)
         rows = np.linalg.lstsq(reached.memberships, reached.B, rcond=None)[0]
         core = (rows / source.scale).reshape(self.n_clusters, *ranks)
         history = reached.progress.history

@@ -19,7 +19,6 @@ from tuckermix._optional import require
 from tuckermix._records import Record, StopReason
 from tuckermix.decomposition.exact import closed_form, update_factors
 from tuckermix.decomposition.result import (
-    Callback,
     Decomposition,
     Progress,
     Start,
@@ -107,15 +106,11 @@ class Alternation(Record):
 
 def alternate(
     source: Source,
-    factors: Sequence[Array],
+    start: Start,
     n_components: int,
-    *,
-    max_iter: int,
-    tol: float,
-    rng: np.random.Generator,
     recipe: Recipe,
+    *,
     memberships: Array | None = None,
-    callback: Callback | None = None,
 ) -> Alternation:
     """Alternate between memberships and factors.
 
@@ -123,34 +118,26 @@ def alternate(
     ----------
     source : Source
         The samples.
-    factors : sequence of arrays of shape (d_n, r_n)
-        Orthonormal factors to start from, in float64.
+    start : Start
+        Factors to start from, where the first memberships come from, and when to end.
     n_components : int
         The number of columns of the memberships.
-    max_iter : int
-        Most sweeps.
-    tol : float
-        Stop when a sweep lowers the relative error by less than this.
-    rng : numpy.random.Generator
-        Where the first memberships come from.
     recipe : Recipe
         How the trust region is called.
     memberships : array of shape (n_samples, n_components) or None, default=None
         Where the memberships start; None means at a random point of the manifold.
-    callback : callable or None, default=None
-        Called with each record; a true return value stops the solver.
 
     Returns
     -------
     alternation : Alternation
         The last memberships and factors.
     """
-    progress = Progress(source, callback)
-    factors = list(factors)
+    progress = Progress(source, start.callback)
+    factors = start.factors
     B = projected(source, factors)
     objective = MembershipObjective(B)
     manifold = Multinomial(source.n_samples, n_components)
-    U = manifold.random_point(rng, like=B) if memberships is None else memberships
+    U = manifold.random_point(start.rng, like=B) if memberships is None else memberships
     gradient_tol = recipe.gradient_tol
     if gradient_tol is None:
         gradient_tol = GRADIENT_SHARE * max(source.squared_norm, float(np.finfo(float).tiny))
@@ -160,7 +147,7 @@ def alternate(
         asked = progress.record(_explained_by_singular_vectors(objective, n_components))
     else:
         asked = progress.record(-2.0 * objective.cost(U), gap_if_cheap(objective, U))
-    for sweep in range(max_iter):
+    for sweep in range(start.max_iter):
         if asked:
             progress.stop = StopReason.CALLBACK
             break
@@ -190,21 +177,13 @@ def alternate(
         # The orthonormal factor of the first record fits better than any memberships can.
         comparable = sweep > 0 or not recipe.starts_orthogonal
         gain = progress.history[-2].relative_error - progress.history[-1].relative_error
-        if comparable and gain <= tol:
+        if comparable and gain <= start.tol:
             progress.stop = StopReason.TOLERANCE
             break
     return Alternation(U, factors, B, progress)
 
 
-def solve_alternating(
-    source: Source,
-    start: Start,
-    n_components: int,
-    *,
-    max_iter: int,
-    tol: float,
-    callback: Callback | None = None,
-) -> Decomposition:
+def solve_alternating(source: Source, start: Start, n_components: int) -> Decomposition:
     """Fit the model by the paper's alternation, with a preconditioned trust region.
 
     It differs from `PAPER` in what costs time and changes no result: the trust region is
@@ -215,16 +194,10 @@ def solve_alternating(
     source : Source
         The samples. Their projection is held in memory.
     start : Start
-        Factors to start from, and where the first memberships come from.
+        Factors to start from, and when to end.
     n_components : int
         The number of components L, at most the number of samples. Fewer are fitted where the
         projected samples have a lower rank.
-    max_iter : int
-        Most sweeps.
-    tol : float
-        Stop when a sweep lowers the relative error by less than this.
-    callback : callable or None, default=None
-        Called with each record; a true return value stops the solver.
 
     Returns
     -------
@@ -232,16 +205,7 @@ def solve_alternating(
         The factors and memberships, with the distance of the memberships from their optimum.
     """
     optimum = closed_form(projected(source, start.factors), n_components - 1)
-    reached = alternate(
-        source,
-        start.factors,
-        optimum.Q.shape[1],
-        max_iter=max_iter,
-        tol=tol,
-        rng=start.rng,
-        recipe=Recipe(),
-        callback=callback,
-    )
+    reached = alternate(source, start, optimum.Q.shape[1], Recipe())
     U, B = reached.memberships, reached.B
     return assemble(
         source,
@@ -316,15 +280,7 @@ JOINT_INNER = 50
 """Hessian products of an iteration. Preconditioned, the inner iteration seldom needs half."""
 
 
-def solve_joint(
-    source: Source,
-    start: Start,
-    n_components: int,
-    *,
-    max_iter: int,
-    tol: float,
-    callback: Callback | None = None,
-) -> Decomposition:
+def solve_joint(source: Source, start: Start, n_components: int) -> Decomposition:
     """Fit the model over memberships and factors at once.
 
     The start is the optimum of the memberships for the given factors. An iteration is one of the
@@ -335,23 +291,17 @@ def solve_joint(
     source : Source
         The samples.
     start : Start
-        Factors to start from.
+        Factors to start from, and when to end.
     n_components : int
         The number of components L, at most the number of samples. Fewer are fitted where the
         projected samples have a lower rank.
-    max_iter : int
-        Most iterations.
-    tol : float
-        Stop when a full step lowers the relative error by less than this.
-    callback : callable or None, default=None
-        Called with each record; a true return value stops the solver.
 
     Returns
     -------
     decomposition : Decomposition
         The factors and memberships, with the distance of the memberships from their optimum.
     """
-    progress = Progress(source, callback)
+    progress = Progress(source, start.callback)
     X = _samples(source)
     bases = [to_numpy(factor) for factor in start.factors]
     rows = multi_mode_dot(X, bases, transpose=True).reshape(X.shape[0], -1)
@@ -367,14 +317,14 @@ def solve_joint(
         full = entry.inner_stop is not None and not entry.inner_stop.at_boundary
         if full and entry.accepted:
             before, now = progress.history[-2:]
-            settled = before.relative_error - now.relative_error <= tol
+            settled = before.relative_error - now.relative_error <= start.tol
         return settled
 
     result = trust_region(
         objective,
         product_manifold(U, bases),
         [U, *bases],
-        max_iter=max_iter,
+        max_iter=start.max_iter,
         max_inner=JOINT_INNER,
         tol=GRADIENT_SHARE * max(source.squared_norm, float(np.finfo(float).tiny)),
         max_radius=Multinomial(*U.shape).diameter,

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -34,7 +34,6 @@ from tuckermix._array_api import (
 from tuckermix._estimators import Settings
 from tuckermix._records import StopReason
 from tuckermix.decomposition.result import (
-    Callback,
     Decomposition,
     Progress,
     Start,
@@ -94,15 +93,7 @@ HOST_TENSOR = 2**18
 its rounds are dozens of tiny operations, and launching them takes longer than doing them."""
 
 
-def solve_exact(
-    source: Source,
-    start: Start,
-    n_components: int,
-    *,
-    max_iter: int,
-    tol: float,
-    callback: Callback | None = None,
-) -> Decomposition:
+def solve_exact(source: Source, start: Start, n_components: int) -> Decomposition:
     """Minimise the error over memberships, core and factors by closed forms.
 
     Parameters
@@ -110,28 +101,22 @@ def solve_exact(
     source : Source
         The samples.
     start : Start
-        Factors, and perhaps directions, to start from.
+        Factors to start from, and when to end.
     n_components : int
         The number of components L, at most the number of samples.
-    max_iter : int
-        Most sweeps.
-    tol : float
-        Stop when a sweep lowers the relative error by less than this.
-    callback : callable or None, default=None
-        Called with each record; a true return value stops the solver.
 
     Returns
     -------
     decomposition : Decomposition
         The factors, the subspace of the memberships, and the progress of the iteration.
     """
-    progress = Progress(source, callback)
+    progress = Progress(source, start.callback)
     n_directions = n_components - 1
     # What a part of the samples does not tell, one wide sweep repairs. From there on narrow ones
     # are as good, and the last of them is the solution.
     near = start.directions is not None and not source.lazy
-    n_wide = 1 if near else max_iter
-    factors, basis = sweep(progress, start, n_directions, max_iter=n_wide, tol=tol)
+    wide = replace(start, max_iter=1) if near else start
+    factors, basis = sweep(progress, wide, n_directions)
     if source.lazy:
         subspace = subspace_by_passes(source, factors, n_directions, basis)
         progress.record(subspace.explained)
@@ -141,7 +126,8 @@ def solve_exact(
         rows = source.centred(factors)
         subspace = _best_subspace(*rows, n_directions, start=basis, every=not near)
         asked = progress.record(subspace.explained)
-        if not near or progress.stop is not StopReason.MAX_ITER or len(progress.history) > max_iter:
+        ended = progress.stop is not StopReason.MAX_ITER or len(progress.history) > start.max_iter
+        if ended or not near:
             break
         if asked:
             progress.stop = StopReason.CALLBACK
@@ -149,17 +135,15 @@ def solve_exact(
         # One reading tells whether the factors can be improved and, if not, how good they are.
         measured = source.measure(factors, subspace.Q)
         T, total = measured.contracted, source.squared_norm
-        better, basis, error = improve_within(T, factors, n_directions, total, tol)
-        if progress.gains_little(error, tol):
+        better, basis, error = improve_within(T, factors, n_directions, total, start.tol)
+        if progress.gains_little(error, start.tol):
             progress.stop = StopReason.TOLERANCE
             break
         factors, measured = better, None
     return assemble(source, factors, subspace, progress, measured=measured)
 
 
-def sweep(
-    progress: Progress, start: Start, n_directions: int, *, max_iter: int, tol: float
-) -> tuple[list[Array], Array]:
+def sweep(progress: Progress, start: Start, n_directions: int) -> tuple[list[Array], Array]:
     """Alternate over all modes; return better factors and a basis of directions for them.
 
     Parameters
@@ -167,13 +151,9 @@ def sweep(
     progress : Progress
         The samples, and where each reading of them is recorded.
     start : Start
-        Factors, and perhaps directions, to start from.
+        Factors, and perhaps directions, to start from, and when to end.
     n_directions : int
         The number of centred directions of the model, one less than that of its components.
-    max_iter : int
-        Most sweeps.
-    tol : float
-        Stop when a sweep would lower the relative error by less than this.
 
     Returns
     -------
@@ -190,18 +170,18 @@ def sweep(
     elif basis is None:
         basis = linalg.leading_directions(source.centred(factors)[0], width, rough=True)
     reached, step = math.inf, math.inf
-    for left in reversed(range(max_iter)):
+    for left in reversed(range(start.max_iter)):
         T, energies = source.contracted(factors, basis)
         constant = squared_norm(multi_mode_dot(T[:1, ...], factors, transpose=True))
         if progress.record(constant + float(np.sum(energies[:n_directions]))):
             progress.stop = StopReason.CALLBACK
             break
         before, total = factors, source.squared_norm
-        factors, basis, error = improve_within(T, before, n_directions, total, tol)
+        factors, basis, error = improve_within(T, before, n_directions, total, start.tol)
         # What the contracted tensor still yields is what another sweep would: no need to read the
         # samples once more to learn that it is little. In float32 the two errors differ by
         # rounding, so the gain over the last sweep's tensor counts as well.
-        if progress.gains_little(error, tol, reached):
+        if progress.gains_little(error, start.tol, reached):
             progress.stop = StopReason.TOLERANCE
             break
         reached = error

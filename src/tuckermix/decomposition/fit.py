@@ -1,7 +1,7 @@
 """From samples to the model: choose ranks and a start, run a solver.
 
 The solvers are declared in `SOLVERS`. Each is a function
-``solve(source, start, n_components, *, max_iter, tol, callback)`` that returns a `Decomposition`.
+``solve(source, start, n_components)`` that returns a `Decomposition`.
 """
 
 from __future__ import annotations
@@ -256,13 +256,13 @@ def decompose_source(
             grams = None
     best: Decomposition | None = None
     for _ in range(n_init if init == "random" else 1):
-        start = Start(start_factors(begin, ranks, init, rng, grams), rng)
+        factors = start_factors(begin, ranks, init, rng, grams)
+        start = Start(factors, rng, None, max_iter, tol, callback)
         if begin is not source:  # its solution is a start for all samples
-            found = sweep(
-                Progress(part), start, n_components - 1, max_iter=max_iter, tol=use.part_tol
-            )
-            start = Start(found[0], rng, found[1])
-        result = solve(source, start, n_components, max_iter=max_iter, tol=tol, callback=callback)
+            rough = replace(start, tol=use.part_tol)
+            factors, directions = sweep(Progress(part), rough, n_components - 1)
+            start = replace(start, factors=factors, directions=directions)
+        result = solve(source, start, n_components)
         if best is None or result.cost < best.cost:
             best = result
     assert best is not None

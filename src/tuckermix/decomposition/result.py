@@ -49,7 +49,7 @@ Callback = Callable[[SweepRecord], bool | None]
 
 @dataclass(frozen=True)
 class Start(Record):
-    """Where a solver begins.
+    """Where a solver begins, and when it ends.
 
     Attributes
     ----------
@@ -57,13 +57,22 @@ class Start(Record):
         Orthonormal factors, in float64.
     rng : numpy.random.Generator
         The source of whatever else is random in the solver.
-    directions : array of shape (product of r_n, k) or None
+    directions : array of shape (product of r_n, k) or None, default=None
         A guess of the subspace of the projected samples, where there is one.
+    max_iter : int, default=100
+        Most sweeps.
+    tol : float, default=1e-6
+        Stop when a sweep lowers the relative error by less than this.
+    callback : callable or None, default=None
+        Called with each record; a true return value stops the solver.
     """
 
     factors: list[Array]
     rng: np.random.Generator
     directions: Array | None = None
+    max_iter: int = 100
+    tol: float = 1e-6
+    callback: Callback | None = None
 
 
 @dataclass
