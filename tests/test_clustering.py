@@ -432,7 +432,7 @@ def test_a_device_learns_from_more_landmarks(monkeypatch, limits):
     limits(landmarks=60, landmarks_on_devices=90)
     X = planted(0, (6, 5)).X
     for devices, expected in (((), 60), (("cpu",), 90)):
-        monkeypatch.setattr(clustering, "DEVICES", devices)
+        monkeypatch.setattr("tuckermix.labels.graph.DEVICES", devices)
         model = TuckerClustering(4, random_state=0).fit(torch.asarray(X))
         assert model._model_.labeller.landmarks.shape[0] == expected
 

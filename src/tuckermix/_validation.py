@@ -432,7 +432,7 @@ def as_tensor(X: Any, owner: str) -> Array:
         )
     if 0 in X.shape:
         raise ValueError(f"{owner} needs at least one sample and feature. Got shape {X.shape}.")
-    return X if is_dask(X) else _widened(X)
+    return check_dask(X) if is_dask(X) else _widened(X)
 
 
 def _widened(X: Array) -> Array:
@@ -603,10 +603,7 @@ def pair_of(kind: type) -> Callable[[Any], bool]:
 
 Fields = dict[str, Callable[[Any], bool]]
 
-EVERY_ESTIMATOR: Fields = {
-    "sample_shape_": _sizes,
-    "n_features_in_": _positive_int,
-}
+EVERY_ESTIMATOR: Fields = {"sample_shape_": _sizes, "n_features_in_": _positive_int}
 """Fitted attributes of every estimator and transformer, with the rule of each."""
 
 EVERY_TRANSFORMER: Fields = {

@@ -8,7 +8,6 @@ from dataclasses import field
 from functools import partial, wraps
 from typing import Any, ClassVar
 
-import array_api_compat
 import numpy as np
 from sklearn.base import (
     BaseEstimator,
@@ -19,22 +18,8 @@ from sklearn.base import (
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from tuckermix._array_api import (
-    Array,
-    asarray_like,
-    device,
-    get_namespace,
-    is_array,
-    is_dask,
-    take_rows,
-    to_numpy,
-)
-from tuckermix._estimators import (
-    CallbackSupportMixin,
-    all_or_nothing,
-    declare,
-    with_callbacks,
-)
+from tuckermix._array_api import Array, asarray_like, is_array, is_dask, take_rows, to_numpy
+from tuckermix._estimators import CallbackSupportMixin, all_or_nothing, declare, with_callbacks
 from tuckermix._names import MISSING
 from tuckermix._records import StopReason
 from tuckermix._threads import count_threads, on_samples, one_blas_thread
@@ -69,7 +54,7 @@ from tuckermix.decomposition.result import Decomposition, SweepRecord
 from tuckermix.decomposition.stream import Summary, decompose_summary
 from tuckermix.labels import LABELLINGS, GraphLabels
 from tuckermix.labels.calibration import matching
-from tuckermix.labels.graph import DEVICES
+from tuckermix.labels.graph import stays_on_device
 from tuckermix.labels.outliers import check_outliers
 from tuckermix.labels.tree import Tree, TreeMixin, grow_tree, labels_of
 from tuckermix.memberships import SIMPLICES
@@ -89,8 +74,7 @@ time."""
 
 def most_landmarks(X: Any) -> int:
     """Return how many of the samples labels are learned from at most."""
-    on_device = array_api_compat.is_torch_array(X) and device(X).type in DEVICES
-    return DEVICE_LANDMARKS if on_device else MAX_LANDMARKS
+    return DEVICE_LANDMARKS if stays_on_device(X) else MAX_LANDMARKS
 
 
 OF_THE_SOLVER = ("solver", "init", "n_init", "max_iter", "tol")
@@ -605,7 +589,7 @@ class TuckerClustering(
             The samples; what was observed is as it was. Lazy where `X` is a Dask array.
         """
         filled = self._checked(X, "fill_missing")
-        return filled if is_dask(filled) else get_namespace(filled).asarray(filled, copy=True)
+        return filled if is_dask(filled) else as_blocks(filled).take(np.arange(len(filled)))
 
     @on_samples
     def place(self, X: Any) -> Array:
@@ -726,11 +710,7 @@ class TuckerClustering(
         self._check_tree([self._model_.labeller])
 
     def _set_model(
-        self,
-        X: Array,
-        fit: Decomposition,
-        rng: np.random.Generator,
-        gaps: Array | None = None,
+        self, X: Array, fit: Decomposition, rng: np.random.Generator, gaps: Array | None = None
     ) -> None:
         """Place the samples, label them, number the clusters, and set what is fitted."""
         model, self.memberships_, self.gap_, self.cost_ = Model.from_decomposition(

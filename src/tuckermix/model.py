@@ -467,11 +467,7 @@ class Model(Record):
         return model, labels, nearest, means
 
     def with_wide_view(
-        self,
-        projected: Array,
-        edge: int,
-        power: float = 1.0,
-        axes: Array | None = None,
+        self, projected: Array, edge: int, power: float = 1.0, axes: Array | None = None
     ) -> Model:
         """Let labels look beyond the directions of the model, see the text of this module.
 

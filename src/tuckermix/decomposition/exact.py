@@ -22,15 +22,7 @@ from functools import partial
 
 import numpy as np
 
-from tuckermix._array_api import (
-    Array,
-    asarray_like,
-    device,
-    epsilon,
-    get_namespace,
-    is_numpy,
-    to_numpy,
-)
+from tuckermix._array_api import Array, asarray_like, epsilon, get_namespace, is_numpy, to_numpy
 from tuckermix._estimators import Settings
 from tuckermix._records import StopReason
 from tuckermix.decomposition.result import (
@@ -372,12 +364,7 @@ def closed_form(B: Array, n_directions: int, *, start: Array | None = None) -> S
 
 
 def _best_subspace(
-    B: Array,
-    mean: Array,
-    n_directions: int,
-    *,
-    start: Array | None = None,
-    every: bool = False,
+    B: Array, mean: Array, n_directions: int, *, start: Array | None = None, every: bool = False
 ) -> Subspace:
     """Do what `closed_form` does with rows whose mean has been subtracted.
 
@@ -435,7 +422,7 @@ def subspace_by_passes(
     xp = get_namespace(source.mean)
     n_features = math.prod(factor.shape[1] for factor in factors)
     if n_features <= linalg.DENSE_SIDE:
-        basis = xp.eye(n_features, dtype=xp.float64, device=device(source.mean))
+        basis = asarray_like(np.eye(n_features), source.mean)
     else:
         assert start is not None
         basis, captured = start, 0.0

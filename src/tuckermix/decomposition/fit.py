@@ -15,15 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from tuckermix._array_api import (
-    Array,
-    asarray_like,
-    double,
-    epsilon,
-    get_namespace,
-    is_dask,
-    to_numpy,
-)
+from tuckermix._array_api import Array, asarray_like, double, epsilon, get_namespace, to_numpy
 from tuckermix._estimators import Settings
 from tuckermix._names import EXACT, INITS, JOINT, TRUST_REGION
 from tuckermix._optional import require
@@ -31,7 +23,6 @@ from tuckermix._records import Record
 from tuckermix._threads import on_samples
 from tuckermix._validation import (
     as_tensor,
-    check_dask,
     check_integer,
     check_option,
     check_random_state,
@@ -190,8 +181,6 @@ def decompose(
     (300, 5)
     """
     X = as_tensor(X, "decompose")
-    if is_dask(X):
-        X = check_dask(X)
     check_integer(n_components, "n_components", "decompose")
     shape = tuple(int(size) for size in X.shape[1:])
     checked = check_ranks(ranks, shape, "decompose")
@@ -611,7 +600,7 @@ def _smaller_gram(source: Source, factors: list[Array], cross: Array) -> Array:
     xp = get_namespace(source.mean)
     if source.n_samples <= linalg.DENSE_SIDE:
         B: Any = source.centred(factors)[0]
-        B = double(B.compute() if is_dask(B) else B)
+        B = double(B.compute() if source.lazy else B)
         return xp.matmul(B, B.T)
     found = linalg.orthonormal_basis(cross.T)
     rng = np.random.default_rng(use.probes)

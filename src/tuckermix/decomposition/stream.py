@@ -23,15 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from tuckermix._array_api import (
-    Array,
-    asarray_like,
-    blocks,
-    device,
-    double,
-    get_namespace,
-    is_double,
-)
+from tuckermix._array_api import Array, asarray_like, blocks, double, get_namespace, is_double
 from tuckermix._estimators import Settings
 from tuckermix._records import Record
 from tuckermix.decomposition.exact import widened
@@ -95,7 +87,7 @@ class Summary(Record):
         empty = xp.stack([mean])[:0, ...]
         longest = SpanSettings.current().dense_side
         sizes = [size if size <= longest else 0 for size in X.shape[1:]]
-        grams = [xp.zeros((size, size), dtype=xp.float64, device=device(mean)) for size in sizes]
+        grams = [asarray_like(np.zeros((size, size)), mean) for size in sizes]
         return cls(0, 0.0, 0.0, mean, grams, empty, X[:0, ...], np.zeros(0))
 
     def updated(

@@ -13,14 +13,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 
-from tuckermix._array_api import (
-    Array,
-    asarray_like,
-    blocks,
-    get_namespace,
-    is_dask,
-    to_numpy,
-)
+from tuckermix._array_api import Array, asarray_like, blocks, get_namespace, is_dask, to_numpy
 from tuckermix._threads import gather_rows, one_blas_thread
 from tuckermix._validation import (
     EVERY_TRANSFORMER,

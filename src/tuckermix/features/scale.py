@@ -13,12 +13,7 @@ from tuckermix._array_api import Array, asarray_like, get_namespace
 from tuckermix._estimators import declare
 from tuckermix._names import SCALES
 from tuckermix._validation import EVERY_TRANSFORMER, check_fields, one_of, pair_of
-from tuckermix.features._input import (
-    ArrayTransformer,
-    dataset_range,
-    map_rows,
-    sample_ranges,
-)
+from tuckermix.features._input import ArrayTransformer, dataset_range, map_rows, sample_ranges
 
 
 @declare

@@ -13,13 +13,7 @@ from tuckermix._array_api import Array, double, get_namespace, is_dask, to_numpy
 from tuckermix._estimators import declare
 from tuckermix._validation import check_integer, check_switch, is_positive, none_or, one_of
 from tuckermix.features._cascade import Cascade
-from tuckermix.features._input import (
-    ArrayTransformer,
-    as_float,
-    map_rows,
-    over_chunks,
-    space_axes,
-)
+from tuckermix.features._input import ArrayTransformer, as_float, map_rows, over_chunks, space_axes
 from tuckermix.features._wavelets import BORDERS
 
 ORDERS = (1, 2)

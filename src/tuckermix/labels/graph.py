@@ -70,6 +70,12 @@ and the most of these questions: graphs of some ten thousand samples take two or
 DEVICES = ("cuda", "xpu")
 """Where the graph of a PyTorch tensor stays on its device; elsewhere SciPy has the better tools."""
 
+
+def stays_on_device(X: Any) -> bool:
+    """Tell whether the graph of samples is built where they lie."""
+    return array_api_compat.is_torch_array(X) and device(X).type in DEVICES
+
+
 MAX_EDGES = 2_000_000
 """Widening the neighbourhood ends at this many directed edges (about 100 MB on the host)."""
 
@@ -217,7 +223,7 @@ def graph_partition(
         return np.arange(n_samples)
     if n_clusters == 1:
         return np.zeros(n_samples, dtype=np.int64)
-    on_device = array_api_compat.is_torch_array(first) and device(first).type in DEVICES
+    on_device = stays_on_device(first)
     while True:
         if not on_device:
             lists = [(to_numpy(indices), to_numpy(squares)) for indices, squares in lists]
@@ -263,11 +269,7 @@ def graph_vectors(
 
 
 def cut_graph(
-    A: Any,
-    n_clusters: int,
-    *,
-    n_init: int,
-    rng: np.random.Generator,
+    A: Any, n_clusters: int, *, n_init: int, rng: np.random.Generator
 ) -> np.ndarray | None:
     """Partition the nodes of a graph by its normalised cut.
 
@@ -381,12 +383,7 @@ def _with_more(n_clusters: int, n_samples: int) -> int:
 
 
 def cut_connected(
-    A: Any,
-    pair: tuple[Array, Array],
-    n_clusters: int,
-    *,
-    n_init: int,
-    rng: np.random.Generator,
+    A: Any, pair: tuple[Array, Array], n_clusters: int, *, n_init: int, rng: np.random.Generator
 ) -> Array:
     """Cluster a connected graph by k-means on its eigenvectors, rows divided by their norms.
 

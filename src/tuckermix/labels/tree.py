@@ -289,11 +289,7 @@ class TreeMixin:
 
 @one_blas_thread
 def grow_tree(
-    labellers: Sequence[Any],
-    widths: Sequence[int],
-    nearest: Array,
-    *,
-    every_landmark: bool = False,
+    labellers: Sequence[Any], widths: Sequence[int], nearest: Array, *, every_landmark: bool = False
 ) -> Tree:
     """Grow the tree through the labels of fitted samples.
 

@@ -675,11 +675,7 @@ class Projection:
     offset: Array | None = None
 
     def __init__(
-        self,
-        factors: Sequence[Array],
-        basis: Array | None,
-        like: Array,
-        mean: Array | None = None,
+        self, factors: Sequence[Array], basis: Array | None, like: Array, mean: Array | None = None
     ):
         self.factors = [asarray_like(factor, like) for factor in factors]
         self.basis = self.lifted = None
