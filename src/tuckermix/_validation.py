@@ -325,6 +325,18 @@ def check_tensor(
     return X
 
 
+class TakesArrays:
+    """Tell scikit-learn that samples may be N-way arrays of any library."""
+
+    def __sklearn_tags__(self: Any) -> Any:
+        tags = super().__sklearn_tags__()  # type: ignore[misc]
+        tags.input_tags.two_d_array = getattr(self, "_takes_rows", True)
+        tags.input_tags.three_d_array = tags.array_api_support = True
+        tags.input_tags.allow_nan = getattr(self, "missing", None) is not None
+        tags.transformer_tags.preserves_dtype = list(getattr(self, "_gives", FLOATS))
+        return tags
+
+
 def samples_first(X: Any) -> Any:
     """Return a `xarray.DataArray` with its axis "sample" or "samples" first, others as they are."""
     dims: Any = getattr(X, "dims", None)
@@ -600,6 +612,8 @@ def pair_of(kind: type) -> Callable[[Any], bool]:
         and all(map(math.isfinite, value))
     )
 
+
+FLOATS = ("float64", "float32")
 
 Fields = dict[str, Callable[[Any], bool]]
 

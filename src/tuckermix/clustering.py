@@ -25,6 +25,7 @@ from tuckermix._records import StopReason
 from tuckermix._threads import count_threads, on_samples, one_blas_thread
 from tuckermix._validation import (
     Rules,
+    TakesArrays,
     check_integer,
     check_option,
     check_random_state,
@@ -138,6 +139,7 @@ def old_spellings(estimator: Any) -> Any:
 @old_spellings
 @declare
 class TuckerClustering(
+    TakesArrays,
     TreeMixin,
     CallbackSupportMixin,
     ClassNamePrefixFeaturesOutMixin,
@@ -713,6 +715,7 @@ class TuckerClustering(
         self, X: Array, fit: Decomposition, rng: np.random.Generator, gaps: Array | None = None
     ) -> None:
         """Place the samples, label them, number the clusters, and set what is fitted."""
+        most = most_landmarks(X)
         model, self.memberships_, self.gap_, self.cost_ = Model.from_decomposition(
             fit, self.memberships, rng, self.outside
         )
@@ -726,7 +729,7 @@ class TuckerClustering(
             self._filling_ = filling_of(fit)
         samples = as_blocks(X)
         way = self.labelling
-        model, marks = model.with_landmarks(samples, way, rng, most_landmarks(X), axes)
+        model, marks = model.with_landmarks(samples, way, rng, most, axes)
         model, voters = model.labelled(marks, way, rng)
         model, self.labels_, self._nearest_, means = model.numbered(samples, marks, voters, way)
         self._model_ = model
@@ -787,11 +790,3 @@ class TuckerClustering(
         check_same_library(X, self.core_, f"{owner}.{method}()")
         X = X.astype(self.core_.dtype) if is_dask(X) else asarray_like(X, self.core_)
         return X if observed is None else fill_gaps(X, observed, self._filling_)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.three_d_array = True
-        tags.input_tags.allow_nan = self.missing is not None
-        tags.array_api_support = True
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags

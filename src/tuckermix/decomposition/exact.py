@@ -128,7 +128,7 @@ def solve_exact(source: Source, start: Start, n_components: int) -> Decompositio
         measured = source.measure(factors, subspace.Q)
         T, total = measured.contracted, source.squared_norm
         better, basis, error = improve_within(T, factors, n_directions, total, start.tol)
-        if progress.gains_little(error, start.tol):
+        if gains_little(progress, error, start.tol):
             progress.stop = StopReason.TOLERANCE
             break
         factors, measured = better, None
@@ -173,7 +173,7 @@ def sweep(progress: Progress, start: Start, n_directions: int) -> tuple[list[Arr
         # What the contracted tensor still yields is what another sweep would: no need to read the
         # samples once more to learn that it is little. In float32 the two errors differ by
         # rounding, so the gain over the last sweep's tensor counts as well.
-        if progress.gains_little(error, start.tol, reached):
+        if gains_little(progress, error, start.tol, reached):
             progress.stop = StopReason.TOLERANCE
             break
         reached = error
@@ -201,6 +201,32 @@ def _first_basis(source: Source, factors: list[Array], width: int) -> Array:
         width = min(width, n_features)
         return linalg.random_basis(n_features, width, np.random.default_rng(0), source.mean)
     return subspace_by_passes(source, factors, width, None).directions
+
+
+def gains_little(progress: Progress, error: float, tol: float, reached: float = math.inf) -> bool:
+    """Tell whether another sweep would lower the relative error by no more than a tolerance.
+
+    Parameters
+    ----------
+    progress : Progress
+        The records so far.
+    error : float
+        The relative error that it would reach.
+    tol : float
+        The tolerance, or what rounding hides where that is more.
+    reached : float, default=inf
+        The error that was expected of the present solution.
+
+    Returns
+    -------
+    little : bool
+        Whether it gains no more on the last record, or on what was expected of it.
+    """
+    before = progress.history[-1].relative_error
+    # The error is a root of a difference of sums, e = sqrt(1 - s), and s is good to about eps:
+    # so e is good to eps / e, and errors below sqrt(eps) cannot be told from zero.
+    eps = epsilon(progress.source.like)
+    return min(before, reached) - error <= max(tol, 2.0 * eps / max(before, eps**0.5))
 
 
 def improve_within(

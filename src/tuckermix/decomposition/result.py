@@ -6,12 +6,24 @@ import logging
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
-from tuckermix._array_api import Array, asarray_like, device, epsilon, get_namespace
+from tuckermix._array_api import (
+    Array,
+    asarray_like,
+    device,
+    double,
+    epsilon,
+    get_namespace,
+    to_numpy,
+)
+from tuckermix._estimators import Settings
 from tuckermix._records import Record, StopReason
+from tuckermix.numerics import linalg
+from tuckermix.numerics.tensor import mode_dot, multi_mode_dot, unfold
 from tuckermix.sources import Measure, Source
 
 logger = logging.getLogger("tuckermix")
@@ -134,29 +146,6 @@ class Progress:
         asks = self.callback is not None and self.stop is not StopReason.CALLBACK
         return asks and bool(self.callback(entry))  # type: ignore[misc]
 
-    def gains_little(self, error: float, tol: float, reached: float = math.inf) -> bool:
-        """Tell whether another sweep would lower the relative error by no more than a tolerance.
-
-        Parameters
-        ----------
-        error : float
-            The relative error that it would reach.
-        tol : float
-            The tolerance, or what rounding hides where that is more.
-        reached : float, default=inf
-            The error that was expected of the present solution.
-
-        Returns
-        -------
-        little : bool
-            Whether it gains no more on the last record, or on what was expected of it.
-        """
-        before = self.history[-1].relative_error
-        # The error is a root of a difference of sums, e = sqrt(1 - s), and s is good to about eps:
-        # so e is good to eps / e, and errors below sqrt(eps) cannot be told from zero.
-        eps = epsilon(self.source.like)
-        return min(before, reached) - error <= max(tol, 2.0 * eps / max(before, eps**0.5))
-
 
 @dataclass(frozen=True)
 class Subspace(Record):
@@ -219,7 +208,7 @@ class Decomposition(Record):
         The norm of the error over the norm of the data.
     gap : float
         What `Q` misses of the optimum for these factors, relative to the centred energy that as
-        many components can explain; see `tuckermix.decomposition.fit.certify`.
+        many components can explain; see `certify`.
     stationarity : float
         How far the factors are from a stationary point, relative to the same energy.
     history : list of SweepRecord
@@ -319,6 +308,127 @@ def assemble(
         axes=subspace.axes,
         measured=measured,
     )
+
+
+@dataclass(frozen=True)
+class ProbeSettings(Settings):
+    """How large problems are judged.
+
+    Attributes
+    ----------
+    probes : int
+        Random directions beside those of the solver, where no Gram matrix can be formed: a leading
+        direction that the solver missed has a part in all of them.
+    probe_steps : int
+        Rounds of power iteration on them. A direction twice as energetic as the rest stands out by
+        a factor of 2^12 in the energy after six.
+    """
+
+    probes: int = 16
+    probe_steps: int = 6
+
+
+def certify(source: Source, fit: Decomposition, n_directions: int) -> Decomposition:
+    r"""Measure the gap and the stationarity of a solution, in one more pass over the samples.
+
+    For fixed factors the theorem gives the largest value :math:`h^*` that memberships with L
+    columns can reach. The **gap** is what a solution misses of it, relative to the centred energy
+    that L components can explain,
+
+    .. math:: \text{gap} = \frac{h^* - h}{\tfrac12 \sum_{k<L} \sigma_k^2},
+
+    so that adding a constant to all samples does not hide it. The singular values come from the
+    Gram matrix of the smaller side of the projected samples, which knows nothing of the solver's
+    subspace `Q`; h is measured by multiplying the samples with `Q`. Where both sides are too large
+    for a Gram matrix, a random block that is orthogonal to what the solver found is iterated
+    instead: the energy that it finds is a lower bound on what exists, and the gap is then a lower
+    bound on the true one.
+
+    The alternation over the factors ends at a point where no single mode can be improved, one of
+    possibly several. The **stationarity** says how far from such a point the factors are: the
+    largest norm over the modes of the Riemannian gradient :math:`(I - U_n U_n^\top) S_n U_n`, with
+    :math:`S_n` the Gram matrix of mode n of the samples contracted with `Q` and the other factors,
+    relative to the same centred energy.
+
+    Parameters
+    ----------
+    source : Source
+        The samples.
+    fit : Decomposition
+        The solution; what it says of itself is not used. Where the solver ended with such a pass,
+        over the same factors and basis, that one is taken.
+    n_directions : int
+        How many centred directions it was allowed, one less than the components asked for.
+
+    Returns
+    -------
+    fit : Decomposition
+        The same with `gap` and `stationarity` set.
+    """
+    measured = fit.measured or source.measure(fit.factors, fit.Q)
+    # The first column of Q is constant: what it explains is the mean, which no solution misses.
+    within, cross, gram = measured.within[1:, 1:], measured.cross[1:, :], measured.gram
+    if gram is None:
+        gram = _smaller_gram(source, fit.factors, cross)
+    sigma = np.sqrt(np.clip(np.linalg.eigvalsh(to_numpy(gram))[::-1][:n_directions], 0.0, None))
+    rank = linalg.rank_of(sigma, source.squared_norm**0.5, epsilon(source.like))
+    possible = float(np.sum(sigma[:rank] ** 2))
+    if possible == 0.0:  # samples that are equal up to rounding
+        return replace(fit, gap=0.0, stationarity=0.0, measured=None)
+    reached, xp = 0.0, get_namespace(within)
+    if cross.shape[0]:
+        values, vectors = linalg.leading_eigenvectors(within, within.shape[0])
+        keep = int(np.sum(to_numpy(values) > epsilon(values) * float(values[0])))
+        if keep == within.shape[0]:
+            reached = float(xp.sum(xp.linalg.solve(within, cross) * cross))
+        else:  # columns that depend on others, as rounding may leave them, tell nothing more
+            along = xp.matmul(vectors[:, :keep].T, cross)
+            reached = float(xp.sum(along * along / values[:keep, None]))
+    steepest = 0.0
+    factors = [double(factor) for factor in fit.factors]
+    for mode, factor in enumerate(factors):
+        others = [None if n == mode else other for n, other in enumerate(factors)]
+        B = multi_mode_dot(measured.contracted, others, transpose=True)
+        if math.prod(B.shape) < math.prod(factor.shape):
+            # No matrix of the size of the factor, which is that of a long mode.
+            B = unfold(B, mode + 1)
+            along = xp.matmul(factor.T, B)
+            beyond = B - xp.matmul(factor, along)
+            squares = xp.sum(xp.matmul(along, xp.matmul(beyond.T, beyond)) * along)
+        else:
+            rest = [axis for axis in range(B.ndim) if axis != mode + 1]
+            image = xp.tensordot(B, mode_dot(B, factor.T, mode + 1), axes=(rest, rest))
+            slope = image - xp.matmul(factor, xp.matmul(factor.T, image))
+            squares = xp.sum(slope * slope)
+        # Rounding may leave less than nothing.
+        steepest = max(steepest, max(float(squares), 0.0) ** 0.5)
+    gap = max(0.0, possible - reached) / possible
+    return replace(fit, gap=gap, stationarity=steepest / possible, measured=None)
+
+
+def _smaller_gram(source: Source, factors: list[Array], cross: Array) -> Array:
+    """Return a Gram matrix with the leading energies where that of the columns is too large.
+
+    For few samples it is that of the rows. With many of both, it is that of a subspace: the one
+    that the solver found (`cross` holds its rows) and a random block, iterated outside it. Its
+    eigenvalues are then lower bounds.
+    """
+    use = ProbeSettings.current()
+    xp = get_namespace(source.mean)
+    if source.n_samples <= linalg.DENSE_SIDE:
+        B: Any = source.centred(factors)[0]
+        B = double(B.compute() if source.lazy else B)
+        return xp.matmul(B, B.T)
+    found = linalg.orthonormal_basis(cross.T)
+    rng = np.random.default_rng(use.probes)
+    probe = linalg.random_basis(cross.shape[1], use.probes, rng, source.mean)
+    for _ in range(use.probe_steps):
+        probe = probe - xp.matmul(found, xp.matmul(found.T, probe))
+        image = source.sketch(factors, linalg.orthonormal_basis(probe)).cross
+        rows = multi_mode_dot(image, [double(factor) for factor in factors], transpose=True)
+        probe = xp.reshape(rows, (rows.shape[0], cross.shape[1])).T
+    basis = linalg.orthonormal_basis(xp.concat([found, probe], axis=1))
+    return source.sketch(factors, basis, cross=False).gram
 
 
 def with_constant(coordinates: Array, n_samples: int | None = None) -> Array:

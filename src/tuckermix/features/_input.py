@@ -17,8 +17,10 @@ from tuckermix._array_api import Array, asarray_like, blocks, get_namespace, is_
 from tuckermix._threads import gather_rows, one_blas_thread
 from tuckermix._validation import (
     EVERY_TRANSFORMER,
+    FLOATS,
     Fields,
     Rules,
+    TakesArrays,
     check_fields,
     check_rules,
     check_same_library,
@@ -33,7 +35,7 @@ BLOCK_BYTES = 8 * 2**20
 """Work on samples by pieces of about this size, so that no second copy of them is made."""
 
 
-class ArrayTransformer(TransformerMixin, BaseEstimator):
+class ArrayTransformer(TakesArrays, TransformerMixin, BaseEstimator):
     """Base of the transformers of N-way arrays, which work on samples in memory of any library.
 
     A transformer implements `_transformed`, and `_learn` where something depends on the samples.
@@ -55,7 +57,7 @@ class ArrayTransformer(TransformerMixin, BaseEstimator):
     _takes_rows = True
     """Whether samples may be rows."""
 
-    _gives: ClassVar[tuple[str, ...]] = ("float64", "float32")
+    _gives: ClassVar[tuple[str, ...]] = FLOATS
     """Floating types that the result has where samples have them."""
 
     @one_blas_thread
@@ -110,13 +112,6 @@ class ArrayTransformer(TransformerMixin, BaseEstimator):
         """Raise if what a file gave cannot be what `fit` sets."""
         self._check_params()
         check_fields(self, {**EVERY_TRANSFORMER, **self._fields})
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.two_d_array = self._takes_rows
-        tags.input_tags.three_d_array = tags.array_api_support = True
-        tags.transformer_tags.preserves_dtype = list(self._gives)
-        return tags
 
 
 def space_axes(space: Any, ndim: int, counts: tuple[int, ...], owner: str) -> tuple[int, ...]:
