@@ -591,7 +591,7 @@ class TuckerClustering(
             The samples; what was observed is as it was. Lazy where `X` is a Dask array.
         """
         filled = self._checked(X, "fill_missing")
-        return filled if is_dask(filled) else as_blocks(filled).take(np.arange(len(filled)))
+        return filled if is_dask(filled) else take_rows(filled, np.arange(filled.shape[0]))
 
     @on_samples
     def place(self, X: Any) -> Array:
