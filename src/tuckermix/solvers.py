@@ -230,6 +230,7 @@ DIFFERENCE_STEP = 2.0**-14
 epsilon rounded to a power of 2, which Manopt uses too."""
 
 
+@dataclass(eq=False, repr=False)
 class Problem:
     """Cost, Riemannian gradient and Hessian at the current point, and a count of the products.
 
@@ -243,19 +244,15 @@ class Problem:
         Maps a point and a tangent vector to a tangent vector.
     """
 
-    def __init__(
-        self, objective: Any, manifold: Any, preconditioner: Callable[[Any, Any], Any] | None = None
-    ) -> None:
-        check_methods(objective, ("cost", "egrad"), OWNER)
-        check_methods(manifold, ("inner", "projection", "rgrad", "rhess", "retraction"), OWNER)
-        self.objective = objective
-        self.manifold = manifold
-        self.preconditioner = preconditioner
-        self.n_hessians = 0
-        self.point: Any = None
-        self.egrad: Any = None
-        self.gradient: Any = None
-        self._prepared: Any = None
+    objective: Any
+    manifold: Any
+    preconditioner: Callable[[Any, Any], Any] | None = None
+    n_hessians: int = field(default=0, init=False)
+    point: Any = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        check_methods(self.objective, ("cost", "egrad"), OWNER)
+        check_methods(self.manifold, ("inner", "projection", "rgrad", "rhess", "retraction"), OWNER)
 
     def cost(self, point: Any) -> float:
         """Return the cost of any point."""
@@ -484,8 +481,7 @@ def trust_region(
     min_inner = check_integer(min_inner, "min_inner", OWNER, minimum=0)
     tol = check_real(tol, "tol", OWNER)
     kappa, theta = check_real(kappa, "kappa", OWNER), check_real(theta, "theta", OWNER)
-    if max_time is not None:
-        max_time = check_real(max_time, "max_time", OWNER)
+    max_time = math.inf if max_time is None else check_real(max_time, "max_time", OWNER)
     if not 0.0 <= check_real(rho_prime, "rho_prime", OWNER) < use.poor:
         raise ValueError(f"rho_prime={rho_prime!r} must be < {use.poor}: a poor step may not pass.")
     dim = int(getattr(manifold, "dim", 0))
@@ -512,7 +508,7 @@ def trust_region(
         rng=rng if randomize else None,
         settings={"kappa": kappa, "theta": theta, "min_inner": min_inner, "max_inner": max_inner},
     )
-    return run.loop(max_iter, tol, math.inf if max_time is None else max_time, callback)
+    return run.loop(max_iter, tol, max_time, callback)
 
 
 def _radius(value: float | None, name: str, default: float | None, dim: int) -> float:
@@ -545,7 +541,7 @@ class _Run:
     grad_norm: float = math.nan
     lowest_grad_norm: float = math.inf
     flat: int = 0
-    inner: TruncatedCG | None = None
+    inner: TruncatedCG = field(init=False)
 
     def __post_init__(self) -> None:
         self.begin, self.eps = time.perf_counter(), _epsilon_of(self.point)
@@ -558,7 +554,7 @@ class _Run:
         try:
             self.cost = self.problem.cost(self.point)
             self._arrive()
-            self._note(True, 0, math.nan, None)
+            self._note(accepted=True, n_inner=0, rho=math.nan, inner_stop=None)
             while reason is None:
                 reason = self._reason(max_iter, tol, max_time)
                 if callback is not None and callback(self.history[-1]):
@@ -575,11 +571,13 @@ class _Run:
     def _reason(self, max_iter: int, tol: float, max_time: float) -> StopReason | None:
         use = TrustRegionSettings.current()
         last = self.history[-1]
+        # A step of this length is lost in rounding.
+        resolution = self.eps * min(1.0, self.max_radius)
         if not (math.isfinite(self.cost) and math.isfinite(self.grad_norm)):
             return StopReason.FAILED
         if self.grad_norm < tol or self.grad_norm == 0.0:
             return StopReason.GRADIENT
-        if self.flat >= use.stall_iterations or self.radius <= self._resolution():
+        if self.flat >= use.stall_iterations or self.radius <= resolution:
             return StopReason.STALLED
         if last.iteration >= max_iter:
             return StopReason.MAX_ITER
@@ -587,25 +585,11 @@ class _Run:
             return StopReason.MAX_TIME
         return None
 
-    def _resolution(self) -> float:
-        """Return a radius so small that a step of this length is lost in rounding."""
-        return self.eps * min(1.0, self.max_radius)
-
-    def _note(self, accepted: bool, n_inner: int, rho: float, stop: InnerStop | None) -> None:
-        self.history.append(
-            TrustRegionRecord(
-                iteration=len(self.history),
-                cost=self.cost,
-                grad_norm=self.grad_norm,
-                radius=self.radius,
-                accepted=accepted,
-                n_inner=n_inner,
-                rho=rho,
-                inner_stop=stop,
-                n_hessians=self.problem.n_hessians,
-                time=time.perf_counter() - self.begin,
-            )
-        )
+    def _note(self, **step: Any) -> None:
+        """Record the state after a step, of which the facts are given."""
+        step |= {"cost": self.cost, "grad_norm": self.grad_norm, "radius": self.radius}
+        step |= {"n_hessians": self.problem.n_hessians, "time": time.perf_counter() - self.begin}
+        self.history.append(TrustRegionRecord(len(self.history), **step))
 
     def _arrive(self) -> None:
         """Take stock at a new point."""
@@ -647,12 +631,11 @@ class _Run:
             is_flat = abs(change) <= rounding and self.grad_norm >= self.lowest_grad_norm
             self.flat = self.flat + 1 if is_flat else 0
             self.lowest_grad_norm = min(self.lowest_grad_norm, self.grad_norm)
-        self._note(accepted, step.n_inner, rho, step.stop)
+        self._note(accepted=accepted, n_inner=step.n_inner, rho=rho, inner_stop=step.stop)
 
     def _step(self) -> Step:
         """Solve the subproblem; when randomised, fall back on the Cauchy step if it is better."""
         use = TrustRegionSettings.current()
-        assert self.inner is not None
         if self.rng is None:
             return self.inner.solve(self.radius)
         problem = self.problem
