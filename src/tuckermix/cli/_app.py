@@ -44,22 +44,18 @@ def _version(wanted: bool) -> None:
     raise typer.Exit(Exit.DONE)
 
 
-def _callback(
-    version: Annotated[
-        bool,
-        typer.Option(
-            "--version", callback=_version, is_eager=True, help="Show versions and leave."
-        ),
-    ] = False,
-) -> None:
-    """Say what all commands have in common."""
-
-
-ABOUT = (
-    "Cluster stacks of images, videos, volumes and other N-way arrays. Start with 'tuckermix "
-    "demo', or 'tuckermix cluster FOLDER'. Exit codes: 0 done, 1 failed, 2 wrong use or "
-    "unreadable input, 3 done in part, 130 interrupted."
+VERSION = typer.Option(
+    "--version", callback=_version, is_eager=True, help="Show versions and leave."
 )
+
+
+def _callback(version: Annotated[bool, VERSION] = False) -> None:
+    """Cluster stacks of images, videos, volumes and other N-way arrays.
+
+    Start with 'tuckermix demo', or 'tuckermix cluster FOLDER'. Exit codes: 0 done, 1 failed, 2
+    wrong use or unreadable input, 3 done in part, 130 interrupted.
+    """
+
 
 COMMANDS: dict[str, Callable[..., int]] = {
     "demo": demo.demo,
@@ -112,7 +108,8 @@ def build(wanted: str | None = "") -> typer.Typer:
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},
     )
-    app.callback(help=ABOUT)(_callback)
+    about = " ".join(str(_callback.__doc__).split())  # one paragraph, for a small screen
+    app.callback(help=about)(_callback)
     app.registered_commands += OWN.registered_commands
     if wanted in COMMANDS:
         return app

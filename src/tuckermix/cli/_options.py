@@ -124,7 +124,8 @@ def add(program: typer.Typer, command: Callable[..., Any], called: str | None = 
             info.param_decls = (option,)
         if convert is not None:
             info.callback = lambda value: None if value is None else convert(value, option)
-        word, text = described(owner).get(parameter.name, ("", ""))
+        said = described(Common) | described(owner)
+        word, text = said.get(parameter.name, ("", ""))
         info.metavar = info.metavar or word or None
         info.help = text if text.endswith(".") else f"{text} {info.help or ''}".strip()
         parameters.append(parameter.replace(annotation=Annotated[kind, info]))
@@ -184,21 +185,35 @@ def parse_ranks(text: str, option: str) -> Any:
     return sizes(text, option)
 
 
-ARGUMENT = typer.Argument(show_default=False)
-"""An argument; the docstring of the command describes it."""
+class Common:
+    """Arguments and options of several commands, described once.
 
-Input = Annotated[
-    str,
-    typer.Argument(
-        metavar="INPUT",
-        help="A folder of images, videos, NIfTI or .npy files; a .npy, .npz, .mat, HDF5, Zarr, "
-        "idx, TIFF, NIfTI or video file; a .csv or .parquet table of paths or pixels; or a "
-        "dataset by name, see 'tuckermix datasets'.",
-        show_default=False,
-    ),
-]
+    Attributes
+    ----------
+    source : INPUT
+        A folder of images, videos, NIfTI or .npy files; a .npy, .npz, .mat, HDF5, Zarr, idx, TIFF,
+        NIfTI or video file; a .csv or .parquet table of paths or pixels; or a dataset by name, see
+        'tuckermix datasets'.
+    result : RESULT
+        A folder that 'tuckermix cluster' wrote.
+    force
+        Replace results that are there already.
+    as_json
+        Write the result as JSON.
+    quiet
+        Write errors only to stderr.
+    """
+
+
 reads, writes = within("Reading"), within("Output")
 """Options about INPUT, and about the results."""
+
+Argument = Annotated[Path, typer.Argument(show_default=False)]
+Input = Annotated[str, typer.Argument(show_default=False)]
+Out = Annotated[Path | None, typer.Option("--out", "-o")]
+Force = Annotated[bool, typer.Option("--force")]
+AsJson = Annotated[bool, writes("--json")]
+Quiet = Annotated[bool, writes("--quiet", "-q")]
 
 
 class Reading(Group):
@@ -261,12 +276,6 @@ class Elsewhere(Group):
     panel = "Reading"
     network: Annotated[Path | None, within("The model")()]
     embeddings: Path | None
-
-
-AsJson = Annotated[bool, writes("--json", help="Write the result as JSON.")]
-Quiet = Annotated[bool, writes("--quiet", "-q", help="Write errors only to stderr.")]
-Out = Annotated[Path | None, typer.Option("--out", "-o")]
-Force = Annotated[bool, typer.Option("--force", help="Replace results that are there already.")]
 
 
 TYPES = {"int": "N", "int range": "N", "float": "NUMBER", "float range": "NUMBER", "str": "WORD"}

@@ -3,25 +3,15 @@
 from __future__ import annotations
 
 from functools import partial
-from pathlib import Path
-from typing import Annotated, Any
-
-import typer
+from typing import Any
 
 from tuckermix.cli import _options as options
 from tuckermix.cli._console import Console, UsageError
 
-Result = Annotated[
-    Path,
-    typer.Argument(
-        metavar="RESULT", help="A folder that 'tuckermix cluster' wrote.", show_default=False
-    ),
-]
-
 
 def apply(
-    result: Result,
-    edits: Annotated[Path, options.ARGUMENT],
+    result: options.Argument,
+    edits: options.Argument,
     out: options.Out = None,
     force: options.Force = False,
     *,
@@ -63,8 +53,8 @@ def apply(
 
 
 def update(
-    result: Result,
-    folder: Annotated[Path, options.ARGUMENT],
+    result: options.Argument,
+    folder: options.Argument,
     out: options.Out = None,
     force: options.Force = False,
     *,

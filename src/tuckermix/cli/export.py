@@ -11,12 +11,11 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 from tuckermix._names import KINDS
 from tuckermix.cli import _options as options
 from tuckermix.cli._console import Console, UsageError
-from tuckermix.cli.apply import Result
 
 if TYPE_CHECKING:
     import numpy as np
@@ -38,8 +37,8 @@ RESERVED = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.IGNORECASE)
 
 
 def export(
-    result: Result,
-    folder: Annotated[Path, options.ARGUMENT],
+    result: options.Argument,
+    folder: options.Argument,
     copy: bool = False,
     quiet: options.Quiet = False,
 ) -> int:

@@ -16,7 +16,6 @@ import typer
 
 from tuckermix.cli import _options as options
 from tuckermix.cli._console import Console
-from tuckermix.cli.apply import Result
 
 HOST = "127.0.0.1"
 
@@ -38,7 +37,7 @@ HEADERS = {
 
 
 def open_report(
-    result: Result,
+    result: options.Argument,
     browser: Annotated[bool, typer.Option("--browser/--no-browser")] = True,
     port: Annotated[int, typer.Option(min=0, max=65535)] = 0,
     quiet: options.Quiet = False,

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from pathlib import Path
-from typing import Annotated
 
 from tuckermix._version import __version__
 from tuckermix.cli import _options as options
@@ -16,7 +14,7 @@ SCHEMA_VERSION = 1
 
 
 def predict(
-    model_path: Annotated[Path, options.ARGUMENT],
+    model_path: options.Argument,
     source: options.Input,
     out: options.Out = None,
     force: options.Force = False,
