@@ -422,6 +422,7 @@ class Video(Parser):
         fit: str = STRETCH,
         scale: str | None = None,
         places: int | list[int] | None = None,
+        **unused: Any,
     ) -> Answers:
         """Read some of its frames; a file that has fewer than its header says repeats the last."""
         wanted = None if places is None else np.atleast_1d(places).tolist()

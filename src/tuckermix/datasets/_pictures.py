@@ -86,12 +86,11 @@ class Ahead:
             refuse_for_scans(options)
         self.sandbox = options.sandbox
         self.questions = []
+        names = ("axes", "channels", "grey", "size", "fit", "scale") if kind == "picture" else ()
+        asked = {name: getattr(options, name) for name in names}
         for path, wanted in zip(paths, places or [None] * len(paths), strict=True):
-            asked: dict[str, Any] = {}
             if kind == "picture":
-                names = ["grey", "size", "fit", "scale"]
-                names += [] if is_video(path) else ["axes", "channels"]
-                asked = {name: getattr(options, name) for name in names} | {"places": wanted}
+                asked["places"] = wanted
             one = "video" if kind == "picture" and is_video(path) else kind
             # A video is decoded up to the last frame that is wanted.
             decoded = wanted[-1] * PIXELS if isinstance(wanted, list) else 0

@@ -49,7 +49,8 @@ READERS: dict[str, Reader] = {
     ".h5": read_hdf5,
     ".hdf5": read_hdf5,
     ".hdf": read_hdf5,
-    ".nii": read_nifti,
+    **dict.fromkeys(NIFTI_SUFFIXES, read_nifti),
+    **dict.fromkeys(TABLE_SUFFIXES, read_table),
     **dict.fromkeys(TIFF_SUFFIXES, read_tiff),
     **dict.fromkeys(VIDEO_SUFFIXES, read_video_file),
 }
@@ -224,18 +225,14 @@ def read_with(source: Path, options: Options) -> Dataset:
 
 def _reader(path: Path) -> Reader:
     """Find the reader for a file."""
-    suffix = path.suffix.lower()
     if path.stat().st_size == 0:
         raise Refusal("it is empty")
-    if suffix in READERS:
-        return READERS[suffix]
-    if path.name.lower().endswith(tuple(NIFTI_SUFFIXES)):
-        return read_nifti
-    if suffix in TABLE_SUFFIXES:
-        return read_table
+    for end, reader in READERS.items():
+        if path.name.lower().endswith(end):
+            return reader
     if IDX_NAME.search(path.name):
         return read_idx
-    if suffix in IMAGE_SUFFIXES:
+    if path.suffix.lower() in IMAGE_SUFFIXES:
         raise Refusal(
             "it holds one image, and samples are many", "Name the folder in which the images lie"
         )
