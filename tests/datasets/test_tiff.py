@@ -69,6 +69,15 @@ def test_a_stack_of_volumes_keeps_its_axes(tmp_path):
     assert np.array_equal(read(tmp_path / "a.tif").X, X)
 
 
+def test_options_of_stored_arrays_apply_to_pages(tmp_path):
+    tifffile.imwrite(tmp_path / "a.tif", pages(), photometric="minisblack")
+    turned = read(tmp_path / "a.tif", sample_axis=1)
+    assert np.array_equal(turned.X, pages().transpose(1, 0, 2))
+    assert "the 37 entries along Y (height), each of shape 3 × 21" in turned.extra["notes"][0]
+    flat = read(tmp_path / "a.tif", sample_shape=777)
+    assert np.array_equal(flat.X, pages().reshape(3, 777))
+
+
 def test_smaller_copies_are_no_pages(tmp_path):
     with tifffile.TiffWriter(tmp_path / "a.tif") as writer:
         for page in pages():

@@ -92,7 +92,7 @@ def assemble(
             "Say with axes which axis is which, such as axes='NYXC'",
         )
     if options.sample_shape is not None:
-        X = unfold(X, options.sample_shape, matlab)
+        X, axes = unfold(X, options.sample_shape, matlab), ""
     if colour is not None and (options.size is not None or options.grey is not None):
         if not isinstance(X, np.ndarray):
             remedy = "Leave out lazy and chunks"
