@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from tuckermix.datasets import ReadError
-from tuckermix.datasets._folder import files_in, natural_key, stack_files
 from tuckermix.datasets._options import Options
+from tuckermix.datasets._pictures import files_in, natural_key, stack_files
 
 
 def touch(path):

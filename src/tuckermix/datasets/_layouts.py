@@ -14,17 +14,9 @@ import numpy as np
 from tuckermix._names import STRETCH
 from tuckermix._pixels import as_grey_values
 from tuckermix._reading import Refusal, open_regular, read_error
+from tuckermix.datasets import _pictures
 from tuckermix.datasets._dataset import Dataset
-from tuckermix.datasets._folder import (
-    classes_of,
-    files_in,
-    natural_key,
-    numbered,
-    read_files,
-    stack_files,
-)
 from tuckermix.datasets._options import OneReader, Options
-from tuckermix.datasets._pictures import IMAGE_SUFFIXES, VIDEO_SUFFIXES, Ahead, read_video_file
 from tuckermix.datasets._read import join, read, read_with
 
 
@@ -76,11 +68,15 @@ def keras_archive(path: Path) -> Dataset:
 
 def face_folder(size: tuple[int, int], path: Path) -> Dataset:
     """Read one folder a person; the pictures without a light of their own are left out."""
-    names = [name for name in files_in(path, IMAGE_SUFFIXES) if "ambient" not in name.lower()]
+    names = [
+        name
+        for name in _pictures.files_in(path, _pictures.IMAGE_SUFFIXES)
+        if "ambient" not in name.lower()
+    ]
     if not names:
         raise Refusal("the folder holds no images", "Unpack the archive into it")
     options = Options.checked(size=size, grey=True, fit=STRETCH)
-    data = read_files(path, names, options)
+    data = _pictures.read_files(path, names, options)
     if data.labels is None:
         raise Refusal("it has no subfolders", "Keep one folder for each person")
     return replace(data, labels=data.labels + 1)
@@ -158,34 +154,34 @@ def videos(n_frames: int, size: tuple[int, int], path: Path) -> Dataset:
     """
     options = Options.checked(size=size, grey=True, frames=n_frames, fit=STRETCH)
     readers: list[tuple[frozenset[str], OneReader]] = [
-        (VIDEO_SUFFIXES, _first_clip),
+        (_pictures.VIDEO_SUFFIXES, _first_clip),
         (ARRAY_SUFFIXES, partial(_clip_array, (n_frames, *size))),
     ]
     for suffixes, read_one in readers:
-        if names := files_in(path, suffixes):
-            return _with_classes(stack_files(path, names, read_one, options, "clips"))
+        if names := _pictures.files_in(path, suffixes):
+            return _with_classes(_pictures.stack_files(path, names, read_one, options, "clips"))
     frames: dict[str, list[str]] = {}
-    for name in files_in(path, IMAGE_SUFFIXES):
+    for name in _pictures.files_in(path, _pictures.IMAGE_SUFFIXES):
         frames.setdefault(name.rpartition("/")[0], []).append(name)
     if not frames or set(frames) == {""}:
         raise Refusal(
             "the folder holds no clips", "Keep one folder per class, with its videos in it"
         )
-    clips = sorted(frames, key=natural_key)
+    clips = sorted(frames, key=_pictures.natural_key)
     for clip in clips:
         if len(frames[clip]) < n_frames:
             problem = f"it has {len(frames[clip])} frames and not {n_frames}"
             raise read_error(path / clip, problem, "Get the folder again")
     files = [file for clip in clips for file in frames[clip][:n_frames]]
-    read_image = Ahead("picture", [path / file for file in files], options)
-    X = stack_files(path, files, read_image, options, "frames").X
-    labels, class_names, _ = classes_of(clips, "clips")
+    read_image = _pictures.Ahead("picture", [path / file for file in files], options)
+    X = _pictures.stack_files(path, files, read_image, options, "frames").X
+    labels, class_names, _ = _pictures.classes_of(clips, "clips")
     X = X.reshape(len(clips), n_frames, *size)
     return _with_classes(Dataset(X, labels, names=clips, class_names=class_names))
 
 
 def _first_clip(path: Path, options: Options) -> tuple[np.ndarray, str]:
-    return read_video_file(path, options).X[0], "video"
+    return _pictures.read_video_file(path, options).X[0], "video"
 
 
 def _clip_array(shape: tuple[int, ...], path: Path, options: Options) -> tuple[np.ndarray, str]:
@@ -204,5 +200,5 @@ def _with_classes(data: Dataset) -> Dataset:
     found = [CLIP_NAME.match(name.rpartition("/")[2]) for name in data.names]
     if not all(found):
         raise Refusal("its clips have no classes", "Keep one folder for each class")
-    labels, class_names = numbered([match[1] for match in found if match])
+    labels, class_names = _pictures.numbered([match[1] for match in found if match])
     return replace(data, labels=labels, class_names=class_names)

@@ -14,55 +14,33 @@ import numpy as np
 from tuckermix._array_api import is_dask
 from tuckermix._names import CROP
 from tuckermix._reading import Refusal, check_regular, open_regular, reading
-from tuckermix.datasets._arrays import (
-    NPY_SUFFIXES,
-    find_pairs,
-    is_idx,
-    read_hdf5,
-    read_idx,
-    read_mat,
-    read_npy,
-    read_npz,
-    read_zarr,
-)
+from tuckermix.datasets import _arrays, _pictures, _table, _zarr
 from tuckermix.datasets._dataset import Dataset
-from tuckermix.datasets._folder import ENDINGS, files_in, read_files
 from tuckermix.datasets._options import OneReader, Options
-from tuckermix.datasets._pictures import (
-    IMAGE_SUFFIXES,
-    NIFTI_SUFFIXES,
-    TIFF_SUFFIXES,
-    VIDEO_SUFFIXES,
-    read_nifti,
-    read_tiff,
-    read_video_file,
-)
-from tuckermix.datasets._table import TABLE_SUFFIXES, read_table
-from tuckermix.datasets._zarr import is_zarr
 
 Reader = Callable[[Path, Options], Dataset]
 
 READERS: dict[str, Reader] = {
-    ".npy": read_npy,
-    ".npz": read_npz,
-    ".mat": read_mat,
-    ".h5": read_hdf5,
-    ".hdf5": read_hdf5,
-    ".hdf": read_hdf5,
-    **dict.fromkeys(NIFTI_SUFFIXES, read_nifti),
-    **dict.fromkeys(TABLE_SUFFIXES, read_table),
-    **dict.fromkeys(TIFF_SUFFIXES, read_tiff),
-    **dict.fromkeys(VIDEO_SUFFIXES, read_video_file),
+    ".npy": _arrays.read_npy,
+    ".npz": _arrays.read_npz,
+    ".mat": _arrays.read_mat,
+    ".h5": _arrays.read_hdf5,
+    ".hdf5": _arrays.read_hdf5,
+    ".hdf": _arrays.read_hdf5,
+    **dict.fromkeys(_pictures.NIFTI_SUFFIXES, _pictures.read_nifti),
+    **dict.fromkeys(_table.TABLE_SUFFIXES, _table.read_table),
+    **dict.fromkeys(_pictures.TIFF_SUFFIXES, _pictures.read_tiff),
+    **dict.fromkeys(_pictures.VIDEO_SUFFIXES, _pictures.read_video_file),
 }
 """Readers by the end of the file name."""
 
 BY_MAGIC: list[tuple[bytes, Reader]] = [
-    (b"\x93NUMPY", read_npy),
-    (b"PK\x03\x04", read_npz),
-    (b"\x89HDF\r\n\x1a\n", read_hdf5),
-    (b"MATLAB ", read_mat),
-    (b"II*\x00", read_tiff),
-    (b"MM\x00*", read_tiff),
+    (b"\x93NUMPY", _arrays.read_npy),
+    (b"PK\x03\x04", _arrays.read_npz),
+    (b"\x89HDF\r\n\x1a\n", _arrays.read_hdf5),
+    (b"MATLAB ", _arrays.read_mat),
+    (b"II*\x00", _pictures.read_tiff),
+    (b"MM\x00*", _pictures.read_tiff),
 ]
 """Readers by the first bytes, for files whose name does not tell."""
 
@@ -231,8 +209,8 @@ def _reader(path: Path) -> Reader:
         if path.name.lower().endswith(end):
             return reader
     if IDX_NAME.search(path.name):
-        return read_idx
-    if path.suffix.lower() in IMAGE_SUFFIXES:
+        return _arrays.read_idx
+    if path.suffix.lower() in _pictures.IMAGE_SUFFIXES:
         raise Refusal(
             "it holds one image, and samples are many", "Name the folder in which the images lie"
         )
@@ -241,26 +219,18 @@ def _reader(path: Path) -> Reader:
     for magic, reader in BY_MAGIC:
         if head.startswith(magic):
             return reader
-    if is_idx(path):
-        return read_idx
+    if _arrays.is_idx(path):
+        return _arrays.read_idx
     raise Refusal("its kind is not known", f"Name one of these: {KINDS}")
 
 
 def _read_folder(path: Path, options: Options) -> Dataset:
     """Tell what a folder holds, and read it."""
-    if is_zarr(path):
-        return read_zarr(path, options)
-    if pairs := find_pairs(path):
-        return join([read_idx(pair, options) for pair in pairs], path)
-    images, videos = files_in(path, IMAGE_SUFFIXES), files_in(path, VIDEO_SUFFIXES)
-    # Arrays and scans beside images are something about them, such as their labels.
-    names = [*images, *videos] or files_in(path, NIFTI_SUFFIXES) or files_in(path, NPY_SUFFIXES)
-    if not names:
-        raise Refusal("the folder holds no images or videos, no scans and no arrays", ENDINGS)
-    inside = ("key", "label_key", "sample_axis", "sample_shape", "chunks", "lazy")
-    given = [name for name in inside if getattr(options, name) not in (False, "auto")]
-    options.refuse(given, "a folder of files", "Leave the option out")
-    return read_files(path, names, options)
+    if _zarr.is_zarr(path):
+        return _arrays.read_zarr(path, options)
+    if pairs := _arrays.find_pairs(path):
+        return join([_arrays.read_idx(pair, options) for pair in pairs], path)
+    return _pictures.read_folder(path, options)
 
 
 def join(parts: list[Dataset], path: Path) -> Dataset:

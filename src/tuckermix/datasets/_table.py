@@ -20,8 +20,8 @@ from tuckermix._reading import Refusal, check_fits
 from tuckermix._tables import rows_of_text
 from tuckermix.datasets._container import LABEL_NAMES, SAMPLE_NAMES, encode_labels, unfold
 from tuckermix.datasets._dataset import Dataset
-from tuckermix.datasets._folder import read_files
 from tuckermix.datasets._options import Options
+from tuckermix.datasets._pictures import read_files
 
 PARQUET_SUFFIXES = frozenset({".parquet", ".pq"})
 """File names of Parquet."""
