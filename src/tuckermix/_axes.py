@@ -16,10 +16,6 @@ ORDER = "NTZYXC"
 WORDS = {"N": "samples", "T": "time", "Z": "depth", "Y": "height", "X": "width", "C": "channels"}
 """The meaning of the letters, for messages."""
 
-CUT = "TZC"
-"""Axes along which one file without an axis of samples is cut into samples, the first that has
-more than one entry."""
-
 N_COLOURS = (3, 4)
 """Numbers of channels that are shown as colours: RGB, or RGB with opacity."""
 
@@ -35,7 +31,7 @@ def sample_letter(axes: str, shape: Sequence[int]) -> str:
     """Choose the axis whose entries are the samples: the one named, else time, depth, channels."""
     if SAMPLES in axes:
         return SAMPLES
-    for letter in CUT:
+    for letter in "TZC":
         if letter in axes and shape[axes.index(letter)] > 1:
             return letter
     raise Refusal(

@@ -28,9 +28,6 @@ from typing import IO, Any
 TOKEN_BYTES = 6
 """Random bytes in the name of a temporary file: two writers of one target never meet."""
 
-ANYONE_WRITES = stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH
-"""A file without any of these is meant to stay as it is, even where root may do all."""
-
 FULL_DISK = frozenset(
     code
     for name in ("ENOSPC", "EDQUOT", "EFBIG")
@@ -243,7 +240,8 @@ def _checked(path: str | os.PathLike[str]) -> Path:
     if target.is_dir():
         raise IsADirectoryError(f"Cannot write {path}: it is a folder. Name a file in it.")
     if target.exists():
-        allowed = target.stat().st_mode & ANYONE_WRITES and os.access(target, os.W_OK)
+        # What nobody may write is meant to stay as it is, even where root may do all.
+        allowed = target.stat().st_mode & 0o222 and os.access(target, os.W_OK)
         if not allowed:
             raise PermissionError(
                 f"Cannot write {path}: the file is read-only. Make it writable, or name another."

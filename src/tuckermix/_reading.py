@@ -18,9 +18,6 @@ from typing import IO, BinaryIO
 
 from tuckermix._machine import address_limit
 
-QUOTED_LENGTH = 160
-"""Characters of a foreign error message that are quoted: parsers may repeat whole headers."""
-
 GZIP_MAGIC = b"\x1f\x8b"
 """The first bytes of a gzipped file."""
 
@@ -79,7 +76,8 @@ def explained(error: Exception) -> Refusal:
             return Refusal("it does not exist", "Check the path")
         case PermissionError():
             return Refusal("permission is denied", "Check who may read it")
-    said = " ".join(str(error).split())[:QUOTED_LENGTH] or "no message"
+    # Parsers may repeat whole headers.
+    said = " ".join(str(error).split())[:160] or "no message"
     return Refusal(
         f"it is damaged or not what its name says ({type(error).__name__}: {said})",
         SAVE_AGAIN,

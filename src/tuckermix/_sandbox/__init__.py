@@ -28,7 +28,6 @@ import numpy as np
 from tuckermix._reading import SAVE_AGAIN, Path, Refusal
 
 LENGTHS = struct.Struct("<2Q")
-NUMBERS_AND_TEXT = "buifSU"
 START = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
     "from tuckermix._sandbox.child import main; main(int(sys.argv[2]))"
@@ -214,7 +213,7 @@ def _values(said: Said, content: bytearray | memoryview) -> np.ndarray:
     dtype, shape = np.dtype(said["values"][0]), tuple(said["values"][1])
     whole = all(type(size) is int and size >= 0 for size in shape)
     nbytes = math.prod(shape) * dtype.itemsize
-    if dtype.kind not in NUMBERS_AND_TEXT or not whole or nbytes != len(content):
+    if dtype.kind not in "buifSU" or not whole or nbytes != len(content):
         raise ValueError(f"{len(content)} bytes came for {shape} values of {dtype}")
     values = np.frombuffer(content, dtype).reshape(shape)
     return values.T if said.get("turned") else values

@@ -23,12 +23,10 @@ PLUGINS = ("PIL.WebPImagePlugin", "PIL.AvifImagePlugin")
 # Left to itself, Pillow also tries formats that start other programs, such as PostScript.
 CONTAINERS = "avi,mov,matroska,webm,mpeg,mpegvideo,mpegts,ogg,m4v"
 # FFmpeg also knows playlists, which name other files and hosts.
-STILL = ("MPO", "HEIF")  # formats of cameras, whose further frames are previews and the like
 ORIENTATION, TURNED = 0x0112, (5, 6, 7, 8)  # the tag of EXIF, and its values for upright pictures
 DEEP_MODES = {"I;16": "<u2", "I;16B": "<u2", "I": "<i4", "F": "<f4"}
 TIFF_STARTS = (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")
 MAX_CHANNELS = 4
-COPIES = 3  # of an image: decoded, handed over, turned upright
 MAX_PAGES = 65_536
 LEADING = "NTZ"  # letters for axes of pages that nobody named; the last ones are taken
 GREY_FORMATS = ("gray", "gray8", "gray10le", "gray12le", "gray16le", "monow", "monob")
@@ -78,7 +76,7 @@ class Picture(Parser):
                 "Remove it from the folder, or convert it to PNG",
             ) from error
         width, height = image.size
-        declared = width * height * MAX_CHANNELS * COPIES
+        declared = width * height * MAX_CHANNELS * 3  # decoded, handed over, turned upright
         check_fits(f"its {width} x {height} pixels", declared, self.limit)
         return image
 
@@ -189,7 +187,8 @@ class Picture(Parser):
 
 
 def _n_frames(image: Any) -> int:
-    return 1 if image.format in STILL else int(getattr(image, "n_frames", 1))
+    # Further frames of pictures by cameras are previews and the like.
+    return 1 if image.format in ("MPO", "HEIF") else int(getattr(image, "n_frames", 1))
 
 
 def _in_colour(image: Any) -> bool:

@@ -23,9 +23,6 @@ LABEL_NAMES = ("labels", "label", "gnd", "targets", "target", "classes")
 """Names under which classes are commonly stored. A bare `y` counts beside an `X` only: elsewhere
 it is as often a coordinate."""
 
-LABEL_KINDS = NUMERIC_KINDS + "SU"
-"""NumPy's kinds of labels: numbers and strings."""
-
 STRING = np.dtype("U8")
 """The type in whose size strings of any length are counted until their length is known."""
 
@@ -74,7 +71,7 @@ def assemble(
     label_entry = _choose_labels(entries, options, samples)
     labels = class_names = None
     if label_entry is not None:
-        if label_entry.dtype.kind not in LABEL_KINDS:
+        if label_entry.dtype.kind not in NUMERIC_KINDS + "SU":
             raise Refusal(f"the labels {label_entry.name!r} are {label_entry.kind}", LABEL_REMEDY)
         check_declared(label_entry, options)
         labels, class_names = encode_labels(label_entry.load(), label_entry.name)

@@ -67,10 +67,6 @@ class Dataset(Record):
         )
 
 
-CLUSTERS = "cluster"
-"""The name of the axis of soft labels in xarray."""
-
-
 def labels_like(labels: Any, X: Any) -> Any:
     """Give labels, or soft labels, the index of the samples that they belong to.
 
@@ -114,6 +110,6 @@ def labels_like(labels: Any, X: Any) -> Any:
         xarray = sys.modules["xarray"]
         first = X.dims[0]
         along = {name: axis for name, axis in X.coords.items() if axis.dims == (first,)}
-        dims = (first, CLUSTERS)[: values.ndim]
+        dims = (first, "cluster")[: values.ndim]
         return xarray.DataArray(values, dims=dims, coords=along, name="label")
     return values

@@ -142,9 +142,6 @@ def pixels(path: Path) -> Dataset:
 CLIP_NAME = re.compile(r"^(.*?)[\W_]*\d+\.\w+$")
 """Files of a flat folder of clips: the class, then the number of the clip."""
 
-ARRAY_SUFFIXES = frozenset({".npy", ".mat"})
-"""Files that hold one clip as an array."""
-
 
 def videos(n_frames: int, size: tuple[int, int], path: Path) -> Dataset:
     """Read clips of videos: as video files, as arrays, or as folders of frames.
@@ -155,7 +152,7 @@ def videos(n_frames: int, size: tuple[int, int], path: Path) -> Dataset:
     options = Options.checked(size=size, grey=True, frames=n_frames, fit=STRETCH)
     readers: list[tuple[frozenset[str], OneReader]] = [
         (_pictures.VIDEO_SUFFIXES, _first_clip),
-        (ARRAY_SUFFIXES, partial(_clip_array, (n_frames, *size))),
+        (frozenset({".npy", ".mat"}), partial(_clip_array, (n_frames, *size))),
     ]
     for suffixes, read_one in readers:
         if names := _pictures.files_in(path, suffixes):

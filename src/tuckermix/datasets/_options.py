@@ -19,9 +19,6 @@ from tuckermix._validation import check_integer
 FOR_PICTURES = "These options are for images and videos; leave them out"
 """The remedy for options that do not concern stored arrays."""
 
-ORIGINAL = "original"
-"""The size that leaves pictures as they are."""
-
 OneReader = Callable[[Path, "Options"], tuple[np.ndarray, str]]
 """Reads one file of a folder, given its path and the options: the sample, and how it is drawn."""
 
@@ -64,7 +61,7 @@ class Options:
             given["axes"] = check_axes(given["axes"])
         if "channels" in given:
             given["channels"] = _as_tuple(given["channels"])
-        if given.get("size") == ORIGINAL:
+        if given.get("size") == "original":
             given |= {"size": None, "whole": True}
         elif "size" in given:
             given["size"] = check_pair(given["size"], "size", "read")

@@ -179,9 +179,6 @@ def _frames(path: Path, options: Options) -> np.ndarray:
     return np.stack(collected)
 
 
-LOGGED = 100
-"""How often the progress through a folder is logged: once a percent."""
-
 TOTAL_REMEDY = "Pass a smaller size, grey=True, or a larger max_bytes"
 """The remedy for files that would pass the limit together."""
 
@@ -336,7 +333,7 @@ def stack_files(
     if options.remember is not None:
         read_one = options.remember(read_one)
     for index, name in enumerate(wanted):
-        if index % max(1, len(wanted) // LOGGED) == 0:
+        if index % max(1, len(wanted) // 100) == 0:  # once a percent
             done = {"share": index / len(wanted)}
             logger.info("%d of %d %s", index, len(wanted), kind, extra=done)
         with _skipping(folder, name, options, left_out):

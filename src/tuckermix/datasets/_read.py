@@ -50,9 +50,6 @@ KINDS = (
 )
 """The kinds of input, for messages."""
 
-IDX_NAME = re.compile(r"(idx\d|ubyte)(\.gz)?$", re.IGNORECASE)
-"""The end of the name of an idx file."""
-
 
 def read(
     path: str | os.PathLike[str],
@@ -208,7 +205,7 @@ def _reader(path: Path) -> Reader:
     for end, reader in READERS.items():
         if path.name.lower().endswith(end):
             return reader
-    if IDX_NAME.search(path.name):
+    if re.search(r"(idx\d|ubyte)(\.gz)?$", path.name, re.IGNORECASE):
         return _arrays.read_idx
     if path.suffix.lower() in _pictures.IMAGE_SUFFIXES:
         raise Refusal(

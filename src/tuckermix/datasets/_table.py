@@ -70,6 +70,7 @@ class Table:
 DATE = re.compile(r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}")
 """The beginning of a date."""
 
+
 COUNTERS = ("", "index", "unnamed: 0", "__index_level_0__")
 """Names of columns in which programs number the rows."""
 
