@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 import os
+import re
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -185,20 +186,17 @@ class Mat(Parser):
     """MATLAB's files of versions 4 to 7 by SciPy."""
 
     needs = ("scipy.io", "Reading MATLAB files", "io")
-    CLASSES: ClassVar = {
-        "double": "f8",
-        "single": "f4",
-        "logical": "?",
-        **{f"int{8 * n}": f"i{n}" for n in (1, 2, 4, 8)},
-        **{f"uint{8 * n}": f"u{n}" for n in (1, 2, 4, 8)},
-    }
+    # These classes have the names of NumPy's types.
+    NUMBERS = re.compile("double|single|u?int(8|16|32|64)")
 
     def answer_list(self) -> Answers:
         parts = []
         with open_regular(self.path) as stream:
             for name, shape, kind in self.library.whosmat(stream):
-                note = "" if kind in self.CLASSES else f"a MATLAB {kind}"
-                parts.append(part(name, shape, self.CLASSES.get(kind, ""), note))
+                dtype = (
+                    "bool" if kind == "logical" else kind if self.NUMBERS.fullmatch(kind) else ""
+                )
+                parts.append(part(name, shape, dtype, "" if dtype else f"a MATLAB {kind}"))
         yield {"parts": parts}, None
 
     def answer_read(self, name: str, region: Region, step: int) -> Answers:

@@ -58,8 +58,6 @@ def read_embeddings(
     source = Path(path)
     data = _read(source, max_bytes)
     with reading(source):
-        if data.X.dtype.kind not in "biuf":
-            raise Refusal(f"it holds {data.X.dtype}", "Store numbers")
         if names is None:
             return np.asarray(data.X)
         if data.names is not None:
