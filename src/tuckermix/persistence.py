@@ -95,6 +95,18 @@ PIPELINE = "Pipeline"
 
 WHOLE = {**CLASSES, PIPELINE: "sklearn.pipeline"}
 
+RECORDS = {
+    "Model": "tuckermix.model",
+    "Tree": "tuckermix.labels.tree",
+    "Selection": "tuckermix.selection.record",
+    "Trial": "tuckermix.selection.record",
+    "Filling": "tuckermix.decomposition.missing",
+    "Summary": "tuckermix.decomposition.stream",
+    "Step": "tuckermix.baselines._base",
+    "SweepRecord": "tuckermix.decomposition.result",
+}
+"""Records that come back as what they were, with their modules; others as `StoredRecord`."""
+
 AGAIN = "Save the model again"
 """The remedy for a file that is damaged."""
 
@@ -225,7 +237,7 @@ def _explained(error: Exception) -> tuple[str, str]:
 
 
 def _class(name: str) -> Any:
-    return getattr(import_module({**WHOLE, **TRANSFORMERS, **OPTIONS}[name]), name, None)
+    return getattr(import_module({**WHOLE, **TRANSFORMERS, **OPTIONS, **RECORDS}[name]), name, None)
 
 
 def _read_header(
@@ -286,19 +298,6 @@ def _read_arrays(
             )
     return {entry.name: entry.load() for entry in entries}
 
-
-RECORDS = {
-    "Model": "tuckermix.model:Model",
-    "Tree": "tuckermix.labels.tree:Tree",
-    "Selection": "tuckermix.selection.record:Selection",
-    "Trial": "tuckermix.selection.record:Trial",
-    "Filling": "tuckermix.decomposition.missing:Filling",
-    "Summary": "tuckermix.decomposition.stream:Summary",
-    "Step": "tuckermix.baselines._base:Step",
-    "SweepRecord": "tuckermix.decomposition.result:SweepRecord",
-    "FittedModel": "tuckermix.model:Model",  # as version 0.1.0 called it
-}
-"""Records that come back as what they were, with their places; others as `StoredRecord`."""
 
 MAX_DEPTH = 50
 """Nesting of values: models have a handful of levels, a hostile file may have any number."""
@@ -602,7 +601,5 @@ class Decoder:
         return {key: self.decode(item, depth + 1) for key, item in values.items()}
 
     def _record(self, name: str, fields: dict[str, Any]) -> Any:
-        if name not in RECORDS:
-            return StoredRecord(**fields)
-        module, _, attribute = RECORDS[name].partition(":")
-        return getattr(import_module(module), attribute)(**fields)
+        name = "Model" if name == "FittedModel" else name  # as version 0.1.0 called it
+        return (_class(name) if name in RECORDS else StoredRecord)(**fields)

@@ -186,16 +186,14 @@ class Mat(Parser):
     """MATLAB's files of versions 4 to 7 by SciPy."""
 
     needs = ("scipy.io", "Reading MATLAB files", "io")
-    # These classes have the names of NumPy's types.
-    NUMBERS = re.compile("double|single|u?int(8|16|32|64)")
+    # All but the first have the names of NumPy's types.
+    NUMBERS = re.compile("logical|double|single|u?int(8|16|32|64)")
 
     def answer_list(self) -> Answers:
         parts = []
         with open_regular(self.path) as stream:
             for name, shape, kind in self.library.whosmat(stream):
-                dtype = (
-                    "bool" if kind == "logical" else kind if self.NUMBERS.fullmatch(kind) else ""
-                )
+                dtype = kind.replace("logical", "bool") if self.NUMBERS.fullmatch(kind) else ""
                 parts.append(part(name, shape, dtype, "" if dtype else f"a MATLAB {kind}"))
         yield {"parts": parts}, None
 
