@@ -35,7 +35,7 @@ def test_errors_of_the_system(tmp_path, monkeypatch):
         def fail(*args, error=error, **kwargs):
             raise error
 
-        monkeypatch.setattr("tuckermix.datasets._npy.array_header", fail)
+        monkeypatch.setattr("tuckermix.datasets._arrays.array_header", fail)
         with pytest.raises(ReadError, match=f"a.npy: .*{message}") as caught:
             read(tmp_path / "a.npy")
         assert len(str(caught.value)) < 600
