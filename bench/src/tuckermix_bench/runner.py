@@ -97,9 +97,9 @@ def published_records() -> Path:
 
 
 @cache
-def _published_times() -> TimeEstimate:
-    """Return the times of the published records, which take half a second to read."""
-    return TimeEstimate(read_records(published_records()))
+def _published() -> list[RunRecord]:
+    """Return the published records, which take half a second to read."""
+    return read_records(published_records())
 
 
 def _memory(field: str) -> int | None:
@@ -293,15 +293,11 @@ class TimeEstimate:
     ----------
     known : iterable of RunRecord
         Records whose times are known.
-    before : TimeEstimate or None, default=None
-        Times to which they are added.
     """
 
-    def __init__(self, known: Iterable[RunRecord], before: TimeEstimate | None = None) -> None:
+    def __init__(self, known: Iterable[RunRecord]) -> None:
         # The sum and the number of the times of each kind.
         self._sums: dict[tuple[str, ...], tuple[float, int]] = {}
-        if before is not None:
-            self._sums |= before._sums
         for record in known:
             self.add(record)
 
@@ -332,11 +328,10 @@ class TimeEstimate:
 def _commit() -> str:
     """Return the commit of the checkout that tuckermix is imported from; empty for a wheel."""
     words = ["git", "-C", str(Path(tuckermix.__file__).parent), "describe", "--always", "--dirty"]
-    try:
-        done = subprocess.run([*words, "--exclude=*"], capture_output=True, text=True, timeout=10)
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
-    return done.stdout.strip() if done.returncode == 0 else ""
+    with suppress(OSError, subprocess.SubprocessError):  # no git, or no checkout
+        silent: dict[str, Any] = {"stderr": subprocess.DEVNULL, "text": True, "timeout": 10}
+        return subprocess.check_output([*words, "--exclude=*"], **silent).strip()
+    return ""
 
 
 def _record(cell: Cell, outcome: Mapping[str, Any]) -> RunRecord:
@@ -586,7 +581,7 @@ def run_cells(
     home = None if data is None else os.fspath(data)
     todo = list(cells) if refresh else pending(cells, store.records(), retry_failed)
     skipped, absent = len(cells) - len(todo), absent_data(todo, home)
-    estimate = TimeEstimate(store.records(), _published_times())
+    estimate = TimeEstimate([*_published(), *store.records()])
     if absent and warn is not None:
         warn(absent)
     if longest_first:
@@ -716,7 +711,7 @@ def plan(
     cells = _cells(targets, **narrowed)
     stored = read_store(db) if Path(db).exists() else []
     cells = cells if refresh else pending(cells, stored)
-    estimate = TimeEstimate(stored, _published_times())
+    estimate = TimeEstimate([*_published(), *stored])
     found: dict[str, list[float]] = defaultdict(list)
     for cell in cells:
         found[cell.experiment].append(estimate.of(cell))
