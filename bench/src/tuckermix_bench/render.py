@@ -117,6 +117,12 @@ def markdown_table(header: Sequence[str], lines: Iterable[Sequence[str]]) -> lis
     return [join(header), "|" + "---|" * len(header), *(join(line) for line in lines)]
 
 
+def section(title: str, header: list[str], lines: Lines, text: str = "") -> list[str]:
+    """Return the lines of a section of a page: a heading, a sentence and a table."""
+    said = [text, ""] if text else []
+    return [f"## {title}", "", *said, *markdown_table(header, lines), ""]
+
+
 def _score_cell(cell: CellSummary, metric: str) -> str:
     """Print a mean, marked by how it stands, and the smaller lines below it."""
     mean, paper = cell.mean(metric), cell.papers.get(metric)
@@ -162,7 +168,7 @@ def _starts(summary: TableSummary) -> list[str]:
             numbers = (mean, None if variance is None else variance**0.5, *ends)
             lines.append([metric, name, *map(_number, numbers)])
     header = ["metric", "method", "mean", "standard deviation", "best", "worst"]
-    return ["", "## Random starts", "", *markdown_table(header, lines)]
+    return section("Random starts", header, lines)
 
 
 def _number_lines(summary: TableSummary) -> list[str]:
@@ -188,7 +194,7 @@ def _number_lines(summary: TableSummary) -> list[str]:
         f" ARI at least {GOOD_SHARE} of that at the true number: {sum(near)} of {len(near)} rows."
     )
     header = ["", "column", "true", "found", "octaves off", "ARI", "ARI at the true number"]
-    return ["## Numbers of clusters", "", *markdown_table(header, lines), "", text, ""]
+    return [*section("Numbers of clusters", header, lines), text, ""]
 
 
 def _column_lines(summary: TableSummary) -> Lines:
@@ -232,24 +238,21 @@ def table_markdown(summary: TableSummary) -> str:
         metric for row in summary.rows for cell in row.cells.values() for metric in cell.scores
     }
     for metric in (name for name in SHOWN if name in METRICS or name in known):
-        scores = by_row(partial(_score_cell, metric=metric))
-        lines += [f"## {WORDS[metric]}", "", *markdown_table(titles, scores), ""]
+        lines += section(WORDS[metric], titles, by_row(partial(_score_cell, metric=metric)))
     for title, (text, form) in COSTS.items():
-        lines += [f"## {title}", "", f"{text}, mean over the runs.", ""]
-        lines += [*markdown_table(titles, by_row(form)), ""]
+        lines += section(title, titles, by_row(form), f"{text}, mean over the runs.")
     header = ["column", "what it is", "sees", "to know", "ended by"]
-    lines += ["## Columns", "", *markdown_table(header, _column_lines(summary))]
+    lines += section("Columns", header, _column_lines(summary))
     if summary.spread:
         lines += _starts(summary)
     older = [WORDS["older"].format(summary.older)] if summary.older else []
     if gaps := [*_explanations(summary), *older]:
-        lines += ["", "## Gaps", "", *(f"- {gap}" for gap in gaps)]
-    return "\n".join([*lines, "", *_origins([summary])]) + "\n"
+        lines += ["## Gaps", "", *(f"- {gap}" for gap in gaps), ""]
+    return "\n".join([*lines, *_origins([summary])]) + "\n"
 
 
-def _origins(summaries: Iterable[TableSummary]) -> list[str]:
+def _origins(summaries: Sequence[TableSummary]) -> list[str]:
     """Say on which machines and with which versions records were made, each once."""
-    summaries = list(summaries)
     machines = dict.fromkeys(name for summary in summaries for name in summary.machines)
     versions = dict.fromkeys(name for summary in summaries for name in summary.versions)
     return [*(f"Machine: {one}." for one in machines), *(f"Versions: {one}." for one in versions)]
@@ -321,15 +324,14 @@ def _run_lines(summaries: Sequence[TableSummary]) -> list[str]:
     return [f"{text}{absent} have none, each table says why.", *_origins(summaries)]
 
 
-def overview_markdown(summaries: Iterable[TableSummary]) -> str:
+def overview_markdown(summaries: Sequence[TableSummary]) -> str:
     """Render in Markdown how our columns stand, and how the paper's method agrees with it."""
-    summaries = list(summaries)
     standing = {ours: standings(summaries, ours) for ours in our_columns()}
     lines = ["# Overview", "", *_marked("shares", _share_lines(standing)), WORDS["verdicts"], ""]
     for ours, found in standing.items():
         if found:
-            beside = markdown_table(STANDING_HEADER, map(_standing_line, found))
-            lines += [f"## {ours} beside the nearest rival of each row", "", *beside, ""]
+            title = f"{ours} beside the nearest rival of each row"
+            lines += section(title, STANDING_HEADER, [_standing_line(one) for one in found])
     counts: Counter[tuple[str, bool]] = Counter()
     table: Lines = []
     for summary in summaries:
