@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from tuckermix import _names
@@ -47,7 +46,7 @@ def estimator(
     scale: str,
     settings: Group,
     seed: int,
-    elsewhere: Mapping[str, Path | None] = MappingProxyType({}),
+    elsewhere: Mapping[str, Path | None] | None = None,
 ) -> tuple[Any, str]:
     """Return the estimator that options ask for.
 
@@ -64,7 +63,7 @@ def estimator(
         The options of the model: those that were not given have their defaults.
     seed : int
         What --seed says.
-    elsewhere : mapping, default={}
+    elsewhere : mapping, default=None
         The files of --network and --embeddings.
 
     Returns
@@ -83,7 +82,7 @@ def estimator(
     def chain(steps: list[Any], model: Any) -> Any:
         return make_pipeline(*steps, model) if steps else model
 
-    network, embeddings = (elsewhere.get(name) for name in ("network", "embeddings"))
+    network, embeddings = ((elsewhere or {}).get(name) for name in ("network", "embeddings"))
     if features is None:
         features = ALL if network is not None or registry.has_network() else AUTO
     if network is not None and features not in (NETWORK, ALL):

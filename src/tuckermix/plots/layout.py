@@ -141,12 +141,8 @@ def neighbor_map(Z: np.ndarray, labels: np.ndarray) -> np.ndarray:
     for step in range(MAP.n_iterations):
         difference = positions[heads] - positions[tails]
         pull = 2 * difference / (1 + (difference**2).sum(axis=1))[:, None]
-        force = -MAP.gravity * positions + np.column_stack(
-            [
-                np.bincount(tails, pull[:, axis], n) - np.bincount(heads, pull[:, axis], n)
-                for axis in (0, 1)
-            ]
-        )
+        pulls = [np.bincount(tails, one, n) - np.bincount(heads, one, n) for one in pull.T]
+        force = np.column_stack(pulls) - MAP.gravity * positions
         for shift in draws.integers(1, n, size=MAP.n_repelled):
             away = positions - np.roll(positions, shift, axis=0)
             squared = (away**2).sum(axis=1)[:, None]

@@ -324,10 +324,8 @@ def mode_profiles(components: np.ndarray, mean: np.ndarray) -> list[np.ndarray]:
     """
     squares = (components - mean) ** 2
     modes = range(1, components.ndim)
-    return [
-        np.sqrt(squares.mean(axis=tuple(other for other in modes if other != mode)))
-        for mode in modes
-    ]
+    others = (tuple(other for other in modes if other != mode) for mode in modes)
+    return [np.sqrt(squares.mean(axis=axes)) for axes in others]
 
 
 @dataclass(eq=False, repr=False)
