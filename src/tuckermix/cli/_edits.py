@@ -197,7 +197,8 @@ def _voted(
     places, squares = NearestPoints(_joined(plain)).find(Z[[*moved, *out]], 1)
     gone = places[squares[:, 0] <= use.same, 0]
     kept = np.setdiff1d(np.arange(len(plain[0].landmarks)), gone)
-    who, ends = np.repeat(np.array([*moved.items()], int).reshape(-1, 2), use.votes, axis=0).T
+    who = np.repeat(np.array(list(moved), dtype=int), use.votes)
+    ends = np.repeat(np.array(list(moved.values()), dtype=int), use.votes)
     labels = np.concatenate([plain[0].landmark_labels[kept], ends])
     if not len(labels):
         raise UsageError("These edits leave no sample in any cluster.")

@@ -96,10 +96,10 @@ def labels_text(samples: list[dict[str, Any]]) -> str:
     """Return what `labels_values` does as CSV, with a column for each soft label."""
     rows: list[dict[str, Any]] = []
     for sample in samples:
-        rows.append({})
-        for key, value in sample.items():
-            shares = enumerate(value) if key == "probabilities" else ()
-            rows[-1] |= {f"p{cluster}": share for cluster, share in shares} or {key: value}
+        row = dict(sample)
+        score = row.pop("outlier_score", None)  # the last column
+        row |= {f"p{cluster}": share for cluster, share in enumerate(row.pop("probabilities"))}
+        rows.append(row if score is None else row | {"outlier_score": score})
     cells = ([f"{x:.6g}" if isinstance(x, float) else x for x in row.values()] for row in rows)
     return csv_text([list(rows[0]), *cells])
 
