@@ -136,10 +136,8 @@ class Cascade:
 
     Parameters
     ----------
-    shape : tuple of one or two int
-        The size of an image or signal.
-    J, L, order, border, size : int, int, int, str, int or None
-        See `Layout`.
+    layout : Layout
+        The filters, see `layout_for`.
     like : array
         An array of the library, device and floating type in question.
 
@@ -149,17 +147,8 @@ class Cascade:
         How many columns one call should have for speed.
     """
 
-    def __init__(
-        self,
-        shape: tuple[int, ...],
-        J: int,
-        L: int,
-        order: int,
-        border: str,
-        like: Array,
-        size: int | None = None,
-    ):
-        self.layout = layout = layout_for(shape, J, L, order, border, size)
+    def __init__(self, layout: Layout, like: Array):
+        self.layout, J = layout, layout.J
         self._xp = xp = get_namespace(like)
         on_host = is_numpy(like) or str(device(like)).lower().startswith("cpu")
         itemsize = 8 if like.dtype == xp.float64 else 4
@@ -180,7 +169,7 @@ class Cascade:
         self._first = engine(layout, 0, list(range(J)), like, pads)
         self._second = [
             engine(layout, level, list(range(level + 1, J)), like, None)
-            for level in range(J - 1 if order == 2 else 0)
+            for level in range(J - 1 if layout.order == 2 else 0)
         ]
 
     def averages(self, x: Array) -> Array:

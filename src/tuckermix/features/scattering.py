@@ -12,7 +12,7 @@ from sklearn.base import clone
 from tuckermix._array_api import Array, double, get_namespace, is_dask, to_numpy
 from tuckermix._estimators import declare
 from tuckermix._validation import check_integer, check_switch, is_positive, none_or, one_of
-from tuckermix.features._cascade import Cascade
+from tuckermix.features._cascade import Cascade, layout_for
 from tuckermix.features._input import ArrayTransformer, as_float, map_rows, over_chunks, space_axes
 from tuckermix.features._wavelets import BORDERS
 
@@ -161,8 +161,8 @@ class Scattering(ArrayTransformer):
 
     def _cascade(self, X: Array, space: tuple[int, ...]) -> Cascade:
         sizes = tuple(int(X.shape[axis]) for axis in space)
-        setting = (int(self.J), int(self.L), int(self.order), self.border)
-        return Cascade(sizes, *setting, like=as_float(X[:1, ...]), size=self.size)
+        setting = (int(self.J), int(self.L), int(self.order), self.border, self.size)
+        return Cascade(layout_for(sizes, *setting), as_float(X[:1, ...]))
 
     def logarithm(self, coefficients: Array) -> Array:
         """Return what `transform` returns with `log`, from what it returns without.

@@ -126,10 +126,24 @@ def learn_agreement(
         Scores of `VoteLabels.scores`, rising, and the agreement at each; linear between them.
     """
     use = CalibrationSettings.current()
-    scores, agreed, pairs = _compare(fit_part, n_samples, 2, n_clusters, rng)
+
+    def compare(n_parts: int) -> tuple[np.ndarray, np.ndarray, list[Pair]]:
+        """Fit pairs of disjoint parts; return scores of votes, whether others agree, and pairs."""
+        found, agreement, pairs = [], [], []
+        for _ in range(N_SPLITS):
+            order = rng.permutation(n_samples)
+            one, other = (np.sort(order[place::n_parts]) for place in range(2))
+            (labels, scores), (others, other_scores) = fit_part(one), fit_part(other)
+            same = labels == matched(labels, others, n_clusters)
+            found += [scores, other_scores]
+            agreement += [same, same]
+            pairs.append(((one, labels), (other, others)))
+        return np.concatenate(found), np.concatenate(agreement).astype(np.float64), pairs
+
+    scores, agreed, pairs = compare(2)
     apart, ratio = 1.0 - agreed.mean(), USUAL_RATIO
     if n_samples >= 4 * use.least_each * n_clusters:
-        _, before, _ = _compare(fit_part, n_samples, 4, n_clusters, rng)
+        before = compare(4)[1]
         ratio = min(1.0, apart / max(1.0 - before.mean(), CERTAIN))
     in_none, in_one = _apart_across(pairs, n_clusters)
     ratio *= max(1.0, in_none / max(in_one, CERTAIN))
@@ -139,29 +153,6 @@ def learn_agreement(
     values = _rising(ranks_in(scores, scores), agreed, ranks_in(whole, at), ends)
     values = np.clip(1.0 - ratio * (1.0 - values), *ends)
     return np.stack([at, values])
-
-
-def _compare(
-    fit_part: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]],
-    n_samples: int,
-    n_parts: int,
-    n_clusters: int,
-    rng: np.random.Generator,
-) -> tuple[np.ndarray, np.ndarray, list[Pair]]:
-    """Fit pairs of disjoint parts.
-
-    Returns the scores of all votes, whether the others agree, and the pairs.
-    """
-    found, agreement, pairs = [], [], []
-    for _ in range(N_SPLITS):
-        order = rng.permutation(n_samples)
-        one, other = (np.sort(order[place::n_parts]) for place in range(2))
-        (labels, scores), (others, other_scores) = fit_part(one), fit_part(other)
-        same = labels == matched(labels, others, n_clusters)
-        found += [scores, other_scores]
-        agreement += [same, same]
-        pairs.append(((one, labels), (other, others)))
-    return np.concatenate(found), np.concatenate(agreement).astype(np.float64), pairs
 
 
 def _apart_across(pairs: list[Pair], n_clusters: int) -> tuple[float, float]:

@@ -36,7 +36,7 @@ from tuckermix._records import Record
 from tuckermix._threads import in_threads, one_blas_thread
 from tuckermix._validation import Rules, check_integer, check_option, check_real, check_stored
 from tuckermix.labels.graph import COPY_POWER, distinct_rows, graph_partition, rank_weights
-from tuckermix.numerics.points import MANY_QUERIES, NearestPoints, kmeans
+from tuckermix.numerics.points import MANY_QUERIES, NearestPoints, kmeans, nearest_alike
 
 
 @dataclass(frozen=True)
@@ -185,18 +185,10 @@ class Labeller(Record, ABC):
         """
         xp = get_namespace(rows)
         labels = xp.argmax(self.predict_proba(rows), axis=1)
-        nearest = xp.full_like(labels, -1)
         landmarks: Any = getattr(self, "landmarks", None)
         if landmarks is None:
-            return labels, nearest
-        held = to_numpy(self.landmark_labels)
-        for name in np.unique(to_numpy(labels)):
-            some = asarray_like(np.flatnonzero(held == name), rows, dtype=xp.int64)
-            if some.shape[0]:
-                found, _ = NearestPoints(xp.take(landmarks, some, axis=0)).find(rows, 1)
-                places = xp.take(some, found[:, 0], axis=0)
-                nearest = xp.where(labels == int(name), places, nearest)
-        return labels, nearest
+            return labels, xp.full_like(labels, -1)
+        return labels, nearest_alike(rows, labels, landmarks, to_numpy(self.landmark_labels))
 
     def ready(self) -> None:
         """Prepare what `predict_proba` needs, once and not by every worker."""

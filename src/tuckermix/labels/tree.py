@@ -26,7 +26,7 @@ from tuckermix._threads import one_blas_thread
 from tuckermix._validation import check_integer, check_stored
 from tuckermix.labels.graph import adjacency, distinct_rows, join_parts, normalized
 from tuckermix.numerics.graph_eigen import graph_eigenvectors
-from tuckermix.numerics.points import nearest_neighbors
+from tuckermix.numerics.points import nearest_alike, nearest_neighbors
 
 UNKNOWN = (
     "This model does not know where its samples lie, because an earlier version saved it or its "
@@ -316,7 +316,7 @@ def grow_tree(
     if not every_landmark and not is_dask(nearest):
         among = np.unique(to_numpy(nearest))
         inner = np.unique(first[member[among[among >= 0]]])
-    views = _Views([Z[inner] for Z in points], widths)
+    views = [(Z[inner], width) for Z, width in zip(points, widths, strict=True)]
     nodes = [np.flatnonzero(own[inner] == name) for name in np.unique(own[inner])]
     n_clusters = len(nodes)
     joins = _merge(views, nodes)
@@ -370,32 +370,26 @@ def _spread(
     found = np.full(len(labels), -1)
     found[inner] = leaf
     found = found[first[member]]
-    for name in np.unique(labels[found < 0]):
-        lost = np.flatnonzero((labels == name) & (found < 0))
-        kept = inner[labels[inner] == name]
-        indices, _ = nearest_neighbors(points[lost], points[kept], 1)
-        found[lost] = found[kept[indices[:, 0]]]
+    lost = np.flatnonzero(found < 0)
+    found[lost] = leaf[nearest_alike(points[lost], labels[lost], points[inner], labels[inner])]
     return found
 
 
-class _Views:
-    """Landmarks as several views place them, and the sum of the neighbour graphs of any part."""
-
-    def __init__(self, points: Sequence[np.ndarray], widths: Sequence[int]):
-        self.points, self.widths = points, widths
-
-    def graph(self, part: np.ndarray) -> sparse.csr_array:
-        """Return the sum of the graphs of nearest neighbours within a part of the landmarks."""
-        total: Any = 0
-        for Z, width in zip(self.points, self.widths, strict=True):
-            rows = Z[part]
-            count = min(width, len(part) - 1)
-            lists = nearest_neighbors(rows, rows, count, exclude_self=True)
-            total = total + adjacency(*lists, rows.shape[1] - 1)
-        return total
+Views = list[tuple[np.ndarray, int]]
+"""Landmarks as several views place them, and the number of neighbours in each."""
 
 
-def _merge(views: _Views, nodes: list[np.ndarray]) -> list[Row]:
+def _graph(views: Views, part: np.ndarray) -> sparse.csr_array:
+    """Return the sum of the graphs of nearest neighbours within a part of the landmarks."""
+    total: Any = 0
+    for Z, width in views:
+        rows = Z[part]
+        lists = nearest_neighbors(rows, rows, min(width, len(part) - 1), exclude_self=True)
+        total = total + adjacency(*lists, rows.shape[1] - 1)
+    return total
+
+
+def _merge(views: Views, nodes: list[np.ndarray]) -> list[Row]:
     """Join clusters, those first between which edges are densest; new nodes go to the list."""
     n_clusters = len(nodes)
     rows: list[Row] = []
@@ -404,12 +398,12 @@ def _merge(views: _Views, nodes: list[np.ndarray]) -> list[Row]:
     labels[every] = np.repeat(np.arange(n_clusters), [len(node) for node in nodes])
     if n_clusters < 2:
         return rows
-    A = views.graph(np.arange(len(every)))
+    A = _graph(views, np.arange(len(every)))
     marks = sparse.csr_array((np.ones(len(labels)), (np.arange(len(labels)), labels)))
     weights = (marks.T @ A @ marks).toarray()
     volumes = weights.sum(axis=1)
     shares = np.outer(volumes, volumes) / volumes.sum()
-    for Z in views.points:  # what no edge joins goes by the directions of its means
+    for Z, _ in views:  # what no edge joins goes by the directions of its means
         means = marks.T @ Z
         means /= np.linalg.norm(means, axis=1, keepdims=True)
         weights += TreeSettings.current().apart * shares * (1.0 + means @ means.T)
@@ -433,7 +427,7 @@ def _merge(views: _Views, nodes: list[np.ndarray]) -> list[Row]:
     return rows
 
 
-def _divide(views: _Views, nodes: list[np.ndarray], n_leaves: int) -> list[Row]:
+def _divide(views: Views, nodes: list[np.ndarray], n_leaves: int) -> list[Row]:
     """Divide clusters, those first whose halves hold together least; parts go to the list."""
     queue: list[tuple[float, int, np.ndarray]] = []
     count = (len(nodes) + 1) // 2  # the others are merged from them
@@ -451,23 +445,23 @@ def _divide(views: _Views, nodes: list[np.ndarray], n_leaves: int) -> list[Row]:
     return rows
 
 
-def _push(views: _Views, nodes: list[np.ndarray], node: int, queue: list[Any]) -> None:
+def _push(views: Views, nodes: list[np.ndarray], node: int, queue: list[Any]) -> None:
     if len(nodes[node]) > 1:
         first, cut = _bisect(views, nodes[node])
         heapq.heappush(queue, (cut, node, first))
 
 
-def _bisect(views: _Views, part: np.ndarray) -> tuple[np.ndarray, float]:
+def _bisect(views: Views, part: np.ndarray) -> tuple[np.ndarray, float]:
     """Divide a part of the landmarks in two by the normalised cut of its graph.
 
     Returns which landmarks are in the first half, and the cut.
     """
     if len(part) == 2:
         return np.array([True, False]), 2.0
-    A = views.graph(part)
+    A = _graph(views, part)
     n_parts, component = connected_components(A, directed=False)
     if n_parts > 1:
-        return join_parts(views.points[0][part], component, 2) == 0, 0.0
+        return join_parts(views[0][0][part], component, 2) == 0, 0.0
     N = normalized(A)
     if len(part) <= TreeSettings.current().dense:
         vector = np.linalg.eigh(N.toarray())[1][:, -2]
@@ -492,7 +486,7 @@ def _sweep(
     return rank <= best, float(cuts[best])
 
 
-def _stability(views: _Views, nodes: list[np.ndarray], row: Row) -> float:
+def _stability(views: Views, nodes: list[np.ndarray], row: Row) -> float:
     """Return how far the split of a node agrees with splits of parts of its landmarks."""
     use = TreeSettings.current()
     whole = nodes[row.node]

@@ -400,6 +400,35 @@ def nearest_neighbors(
     return NearestPoints(points).find(queries, n_neighbors, exclude_self=exclude_self)
 
 
+def nearest_alike(rows: Array, labels: Array, points: Array, held: np.ndarray) -> Array:
+    """Find for each row the nearest of the points that have its label.
+
+    Parameters
+    ----------
+    rows : array of shape (n_samples, n_features)
+        The samples.
+    labels : array of shape (n_samples,)
+        Their labels.
+    points : array of shape (n_points, n_features)
+        The samples among which to look.
+    held : ndarray of shape (n_points,)
+        The labels of these.
+
+    Returns
+    -------
+    nearest : array of shape (n_samples,)
+        Places among the points; -1 where none has the label.
+    """
+    xp = get_namespace(rows)
+    nearest = xp.full_like(labels, -1)
+    for name in np.unique(to_numpy(labels)):
+        some = asarray_like(np.flatnonzero(held == name), rows, dtype=xp.int64)
+        if some.shape[0]:
+            found, _ = nearest_neighbors(rows, xp.take(points, some, axis=0), 1)
+            nearest = xp.where(labels == int(name), xp.take(some, found[:, 0], axis=0), nearest)
+    return nearest
+
+
 class NearestPoints:
     """Points, made ready for finding those nearest to one block of queries after another.
 

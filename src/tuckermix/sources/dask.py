@@ -22,7 +22,7 @@ from tuckermix._estimators import Settings
 from tuckermix._machine import default_limit
 from tuckermix._threads import one_blas_thread
 from tuckermix._validation import check_dask
-from tuckermix.sources.source import Blocks, MemoryBlocks
+from tuckermix.sources.source import Blocks, Combine, MemoryBlocks
 
 FAN_IN = 8
 """How many partial results one task of the tree of sums takes."""
@@ -85,21 +85,16 @@ class DaskBlocks(Blocks):
         """Apply a function that returns one row for each sample, lazily; see `Blocks.map`."""
         import dask.array as da
 
-        arrays = [self._X, *map(self._aligned, rows)]
+        arguments, n_axes = self._arguments(rows)
+        arrays = arguments[::2]
         sample = function(*(np.zeros((1, *a.shape[1:]), dtype=a.dtype) for a in arrays))
-        arguments: list[Any] = []
-        n_axes = 1
-        for array in arrays:
-            arguments += [array, (0, *range(n_axes, n_axes + array.ndim - 1))]
-            n_axes += array.ndim - 1
-        arguments[2:2] = [_shared(function), None]
         new = tuple(range(n_axes, n_axes + sample.ndim - 1))
         # The feature axes are contracted: Dask hands over a nested list with the one chunk in it,
         # where joining the chunks, its other way, would copy them.
         return da.blockwise(
             functools.partial(_on_chunk, "map"),
             (0, *new),
-            *arguments,
+            *(*arguments[:2], _shared(function), None, *arguments[2:]),
             align_arrays=False,
             token=_task_name(function),
             new_axes=dict(zip(new, sample.shape[1:], strict=True)),
@@ -107,29 +102,24 @@ class DaskBlocks(Blocks):
             meta=sample[:0],
         )
 
-    def reduce(
-        self, function: Callable[..., Any], combine: Callable[[Any, Any], Any], *rows: Array
-    ) -> Any:
+    def reduce(self, function: Callable[..., Any], combine: Combine, *rows: Array) -> Any:
         """Apply a function to every chunk and combine the results; see `Blocks.reduce`."""
         import dask
         import dask.array as da
 
         self.n_passes += 1
-        axes = tuple(range(self._X.ndim))
-        arguments: list[Any] = [self._X, axes, _shared(function), None, _shared(combine), None]
-        for other in rows:
-            arguments += [self._aligned(other), (0, *range(len(axes), len(axes) + other.ndim - 1))]
-            axes += arguments[-1][1:]
+        arguments, n_axes = self._arguments(rows)
+        shared = _shared(function), None, _shared(combine), None
         # An array in name only: its chunks are the partial results. It keeps all axes, so that
         # nothing is contracted, and a chunk that several arguments need is read once.
         parts = da.blockwise(
             functools.partial(_on_chunk, "reduce"),
-            axes,
-            *arguments,
+            tuple(range(n_axes)),
+            *(*arguments[:2], *shared, *arguments[2:]),
             token=_task_name(function),
             align_arrays=False,
             dtype=object,
-            meta=np.empty((0,) * len(axes), dtype=object),
+            meta=np.empty((0,) * n_axes, dtype=object),
         )
         merge = dask.delayed(functools.reduce, pure=True)
         layer = list(parts.to_delayed().ravel())
@@ -137,12 +127,22 @@ class DaskBlocks(Blocks):
             layer = [merge(combine, layer[i : i + FAN_IN]) for i in range(0, len(layer), FAN_IN)]
         return _run(layer)[0]
 
-    def _aligned(self, rows: Any) -> Any:
-        """Cut rows as the samples are cut, whole along their other axes."""
+    def _arguments(self, rows: tuple[Array, ...]) -> tuple[list[Any], int]:
+        """Return samples and rows, cut as the samples are, with numbers for their axes.
+
+        All share the first axis; how many different axes there are comes along.
+        """
         import dask.array as da
 
-        chunks = (self._X.chunks[0], *((size,) for size in rows.shape[1:]))
-        return rows.rechunk(chunks) if isinstance(rows, da.Array) else da.from_array(rows, chunks)
+        arguments: list[Any] = [self._X, tuple(range(self._X.ndim))]
+        n_axes = self._X.ndim
+        for array in rows:
+            chunks = (self._X.chunks[0], *((size,) for size in array.shape[1:]))
+            lazy = isinstance(array, da.Array)
+            cut = array.rechunk(chunks) if lazy else da.from_array(array, chunks)
+            arguments += [cut, (0, *range(n_axes, n_axes + cut.ndim - 1))]
+            n_axes += cut.ndim - 1
+        return arguments, n_axes
 
     def scaled(self, scale: float) -> DaskBlocks:
         """Return the samples in other units, see `Blocks.scaled`."""

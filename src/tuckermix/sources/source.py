@@ -95,6 +95,10 @@ SKETCH_FLOOR = 1e-11
 known to few digits only, and what they could add is at the level of rounding."""
 
 
+Combine = Callable[[Any, Any], Any]
+"""Makes one result of two."""
+
+
 class Blocks(ABC):
     """Samples as a sequence of blocks.
 
@@ -137,9 +141,7 @@ class Blocks(ABC):
         """
 
     @abstractmethod
-    def reduce(
-        self, function: Callable[..., Any], combine: Callable[[Any, Any], Any], *rows: Array
-    ) -> Any:
+    def reduce(self, function: Callable[..., Any], combine: Combine, *rows: Array) -> Any:
         """Apply a function to every block and combine the results in one pass.
 
         Parameters
@@ -217,9 +219,7 @@ class MemoryBlocks(Blocks):
             return read(self.parts[0])
         return gather_rows(read, self.parts, self.n_samples, self._X)
 
-    def reduce(
-        self, function: Callable[..., Any], combine: Callable[[Any, Any], Any], *rows: Array
-    ) -> Any:
+    def reduce(self, function: Callable[..., Any], combine: Combine, *rows: Array) -> Any:
         """Apply a function to every block and combine the results, see `Blocks.reduce`."""
         read = partial(self._read, function=function, rows=rows)
         if len(self.parts) == 1:
