@@ -94,6 +94,12 @@ def take_rows(array: Array, indices: Any) -> Array:
     return xp.take(array, asarray_like(indices, array, dtype=xp.int64), axis=0)
 
 
+def divisor(array: Array) -> Array:
+    """Return `array` with 1 in place of what is not above 0, to divide by."""
+    xp = get_namespace(array)
+    return xp.where(array > 0, array, xp.ones_like(array))
+
+
 def double(array: Array) -> Array:
     """Return `array` in float64, for sums that float32 would round away; no copy if it is."""
     xp = get_namespace(array)

@@ -544,50 +544,46 @@ class Model(Record):
         rows = xp.concat([first, coordinates], axis=1)
         return rows / xp.sqrt(xp.sum(rows * rows, axis=1, keepdims=True))
 
-    def weigh(self, X: Array) -> Array:
+    def weigh(self, X: Array, projected: Array | None = None) -> Array:
         """Return the best convex mixture of the components for each sample."""
-        offsets = get_namespace(X).matmul(self.project(X) - self.mean, self.directions)
+        rows = self.project(X) if projected is None else projected
+        offsets = get_namespace(X).matmul(rows - self.mean, self.directions)
         return simplex_least_squares(offsets, self.vertices)
+
+    def _look(self, X: Array) -> tuple[Array, Array | None]:
+        """Return what labels compare, and outlier scores where there is a threshold."""
+        assert self.labeller is not None
+        rows = self.project(X)
+        points = (self.place if self.labeller.uses == "points" else self.weigh)(X, rows)
+        if self.threshold is None:
+            return points, None
+        return points, self._score(rows, self.residues(X, rows), points)
+
+    def _judge(self, X: Array) -> tuple[Array, Array | None]:
+        """Return soft labels, and outlier scores where there is a threshold."""
+        points, scores = self._look(X)
+        shares = self.labeller.predict_proba(points)  # type: ignore[union-attr]
+        faded = shares if self.threshold is None else fade(shares, scores, self.threshold)
+        return faded, scores
 
     def soft_labels(self, X: Array) -> Array:
         """Return the soft labels of samples, of shape (n_samples, n_clusters)."""
-        assert self.labeller is not None
-        if self.threshold is not None:
-            shares, scores = self._judge(X)
-            return fade(shares, scores, self.threshold)
-        uses = self.place if self.labeller.uses == "points" else self.weigh
-        return self.labeller.predict_proba(uses(X))
+        return self._judge(X)[0]
 
     def label(self, X: Array) -> Array:
         """Return the label of each sample, -1 for outliers where there is a threshold."""
-        xp = get_namespace(X)
-        if self.threshold is None:
-            return xp.argmax(self.soft_labels(X), axis=1)
-        shares, scores = self._judge(X)
-        labels = xp.argmax(fade(shares, scores, self.threshold), axis=1)
-        return xp.where(scores > self.threshold, -1, labels)
+        xp, (shares, scores) = get_namespace(X), self._judge(X)
+        labels = xp.argmax(shares, axis=1)
+        return labels if scores is None else xp.where(scores > self.threshold, -1, labels)
 
     def assign(self, X: Array) -> Array:
         """Return labels and nearest landmarks of these labels, of shape (n_samples, 2).
 
         Outliers have the label -1 and the landmark -1.
         """
-        assert self.labeller is not None
-        xp, rows = get_namespace(X), self.project(X)
-        points = self.place(X, rows) if self.labeller.uses == "points" else self.weigh(X)
-        pairs = xp.stack(self.labeller.assign(points), axis=1)
-        if self.threshold is None:
-            return pairs
-        scores = self._score(rows, self.residues(X, rows), points)
-        return xp.where((scores > self.threshold)[:, None], -1, pairs)
-
-    def _judge(self, X: Array) -> tuple[Array, Array]:
-        """Return votes and outlier scores of samples, which are projected and placed once."""
-        assert self.labeller is not None
-        rows = self.project(X)
-        points = self.place(X, rows)
-        scores = self._score(rows, self.residues(X, rows), points)
-        return self.labeller.predict_proba(points), scores
+        xp, (points, scores) = get_namespace(X), self._look(X)
+        pairs = xp.stack(self.labeller.assign(points), axis=1)  # type: ignore[union-attr]
+        return pairs if scores is None else xp.where((scores > self.threshold)[:, None], -1, pairs)
 
     def renumbered(self, order: np.ndarray) -> Model:
         """Return the same with label k in place of the old label ``order[k]``."""

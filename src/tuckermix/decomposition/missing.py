@@ -30,6 +30,7 @@ from tuckermix._array_api import (
     asarray_like,
     blocks,
     device,
+    divisor,
     double,
     epsilon,
     get_namespace,
@@ -599,7 +600,7 @@ def _neighbour_means(
     def unit(rows: Array) -> Array:
         rows = rows * weights[None, :]
         lengths = xp.sqrt(xp.sum(rows * rows, axis=1))
-        return rows / xp.where(lengths > 0, lengths, xp.ones_like(lengths))[:, None]
+        return rows / divisor(lengths)[:, None]
 
     count = min(use.n_neighbors, references.shape[0] - exclude_self)
     near, distances = nearest_neighbors(
@@ -709,13 +710,11 @@ def _rebuild(rows: Array, observed: Array, filling: Filling) -> Array:
         image = gather(xp.matmul(step, directions.T)) + ridge * step
         curvature = xp.sum(step * image, axis=1)
         length = xp.where(going & (curvature > 0), energy, xp.zeros_like(energy))
-        length = length / xp.where(curvature > 0, curvature, xp.ones_like(curvature))
+        length = length / divisor(curvature)
         offsets = offsets + length[:, None] * step
         residual = residual - length[:, None] * image
         after = xp.sum(residual**2, axis=1)
-        step = (
-            residual + (after / xp.where(energy > 0, energy, xp.ones_like(energy)))[:, None] * step
-        )
+        step = residual + (after / divisor(energy))[:, None] * step
         energy = after
     if filling.own_share < 1.0:
         near = _neighbour_means(offsets, filling.references, filling.weights, exclude_self=False)

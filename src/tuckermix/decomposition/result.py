@@ -11,15 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tuckermix._array_api import (
-    Array,
-    asarray_like,
-    device,
-    double,
-    epsilon,
-    get_namespace,
-    to_numpy,
-)
+from tuckermix._array_api import Array, asarray_like, double, epsilon, get_namespace, to_numpy
 from tuckermix._estimators import Settings
 from tuckermix._records import Record, StopReason
 from tuckermix.numerics import linalg
@@ -448,13 +440,8 @@ def with_constant(coordinates: Array, n_samples: int | None = None) -> Array:
     """
     xp = get_namespace(coordinates)
     n_rows = coordinates.shape[0]
-    constant = xp.full(
-        (n_rows, 1),
-        (n_samples or n_rows) ** -0.5,
-        dtype=coordinates.dtype,
-        device=device(coordinates),
-    )
-    return xp.concat([constant, coordinates], axis=1)
+    constant = np.full((n_rows, 1), (n_samples or n_rows) ** -0.5)
+    return xp.concat([asarray_like(constant, coordinates), coordinates], axis=1)
 
 
 def cost_of(source: Source, squared_error: float) -> float:

@@ -82,9 +82,8 @@ class Summary(Record):
     @classmethod
     def start(cls, X: Array) -> Summary:
         """Return the summary of no samples, for samples like those of `X`."""
-        xp = get_namespace(X)
         mean = double(X[0, ...]) * 0.0
-        empty = xp.stack([mean])[:0, ...]
+        empty = get_namespace(X).stack([mean])[:0, ...]
         longest = SpanSettings.current().dense_side
         sizes = [size if size <= longest else 0 for size in X.shape[1:]]
         grams = [asarray_like(np.zeros((size, size)), mean) for size in sizes]

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from tuckermix._array_api import Array, asarray_like, get_namespace
+from tuckermix._array_api import Array, asarray_like, divisor, get_namespace
 from tuckermix._estimators import declare
 from tuckermix._names import SCALES
 from tuckermix._validation import EVERY_TRANSFORMER, check_fields, one_of, pair_of
@@ -131,9 +131,9 @@ def _unit(block: Array, *, percentiles: tuple[float, float] | None) -> Array:
     axes = tuple(range(1, block.ndim))
     # Divided by the peak first: squares of very large and very small numbers leave their range.
     peak = xp.max(xp.abs(block), axis=axes, keepdims=True)
-    block = block / xp.where(peak > 0, peak, xp.ones_like(peak))
+    block = block / divisor(peak)
     norm = xp.sqrt(xp.sum(block * block, axis=axes, keepdims=True))
-    return block / xp.where(norm > 0, norm, xp.ones_like(norm))
+    return block / divisor(norm)
 
 
 def _beside(values: Array, block: Array) -> Array:

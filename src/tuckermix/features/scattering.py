@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import clone
 
-from tuckermix._array_api import Array, double, get_namespace, is_dask, to_numpy
+from tuckermix._array_api import Array, divisor, double, get_namespace, is_dask, to_numpy
 from tuckermix._estimators import declare
 from tuckermix._validation import check_integer, check_switch, is_positive, none_or, one_of
 from tuckermix.features._cascade import Cascade, layout_for
@@ -132,8 +132,7 @@ class Scattering(ArrayTransformer):
             x, channels = _columns(block, space)
             # The transform follows the size of the numbers; at size one no square leaves their
             # range.
-            peak = xp.max(xp.abs(x), axis=tuple(range(x.ndim - 1)))
-            peak = xp.where(peak > 0, peak, xp.ones_like(peak))
+            peak = divisor(xp.max(xp.abs(x), axis=tuple(range(x.ndim - 1))))
             S = cascade(x / peak)
             S = self.from_plain(S * xp.reshape(peak, (-1, *(1,) * (S.ndim - 1))))
             if not channels:
@@ -245,4 +244,4 @@ def _relative(S: Array, n_space: int) -> Array:
     """Divide each path of each channel by its largest cell; the cells are the axes from 2 on."""
     xp = get_namespace(S)
     largest = xp.max(xp.abs(S), axis=tuple(range(2, 2 + n_space)), keepdims=True)
-    return S / xp.where(largest > 0, largest, xp.ones_like(largest))
+    return S / divisor(largest)

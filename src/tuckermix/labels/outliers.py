@@ -234,18 +234,51 @@ def learn_reference(
     reference : Reference
         What `score` needs.
     """
-    use = OutlierSettings.current()
+    use, xp = OutlierSettings.current(), get_namespace(points)
     q = to_numpy(coordinates).astype(np.float64)
     floor = use.least_part * float(np.median(np.sum(q * q, axis=1)))
     floor = max(floor, float(np.finfo(np.float64).tiny))
     others = np.log(_outside_other_clusters(q, labels) + floor)
-    everything = _reference_of(points, q, np.arange(len(q)), leftover, n_neighbors, floor)
+
+    def reference_of(core: np.ndarray) -> Reference:
+        """Gather what is usual in a core."""
+        inside = take_rows(points, core)
+        count = min(n_neighbors, len(core) - 1)
+        spacing = double(points[: len(core), 0]) * 0.0
+        if count > 0:
+            _, squares = NearestPoints(inside).find(inside, count, exclude_self=True)
+            spacing = xp.mean(xp.sqrt(squares), axis=1)
+        mean = q[core].mean(axis=0)
+        rows = q[core] - mean
+        directions, energies = _leading(rows.T @ rows)
+        # What little there may be outside the view, in data that fill it, is no ground to judge by.
+        low, high = (math.log(part + floor) for part in leftover)
+        last = use.quartile_units * (high - low)
+        found = Reference(
+            points=inside,
+            spacing=spacing,
+            n_neighbors=count,
+            mean=asarray_like(mean, spacing),
+            directions=asarray_like(directions, spacing),
+            energies=asarray_like(energies, spacing),
+            floor=floor,
+            medians=np.array([0.0, 0.0, low]),
+            units=np.array([1.0, 1.0, max(last, use.least_spread)]),
+        )
+        parts = found._inside(inside, asarray_like(q[core], spacing))
+        medians, units = found.medians.copy(), found.units.copy()
+        for place, part in enumerate(parts):
+            middle, upper = np.quantile(to_numpy(part), [0.5, use.upper])
+            medians[place], units[place] = middle, max(float(upper - middle), use.least_spread)
+        return replace(found, medians=medians, units=units)
+
+    everything = reference_of(np.arange(len(q)))
     near = to_numpy(everything._inside(points, double(coordinates))[0])
     scores = np.maximum(_in_units(others), _in_units(near))
     for _ in range(use.rounds):
         size = math.ceil(CORE * len(q))
         core = np.sort(np.argsort(scores, kind="stable")[:size])
-        found = _reference_of(points, q, core, leftover, n_neighbors, floor)
+        found = reference_of(core)
         inside = found._inside(points, asarray_like(q, found.spacing))
         scores = to_numpy(found._largest([*inside]))
     return replace(found, strengths=strengths)
@@ -284,48 +317,6 @@ def _leading(gram: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return vectors[:, :0], values[:0]
     rank = int(np.searchsorted(shares, OutlierSettings.current().energy * shares[-1])) + 1
     return vectors[:, :rank], values[:rank]
-
-
-def _reference_of(
-    points: Array,
-    q: np.ndarray,
-    core: np.ndarray,
-    leftover: tuple[float, float],
-    n_neighbors: int,
-    floor: float,
-) -> Reference:
-    """Gather what is usual in a core."""
-    use = OutlierSettings.current()
-    xp = get_namespace(points)
-    inside = take_rows(points, core)
-    count = min(n_neighbors, len(core) - 1)
-    spacing = double(points[: len(core), 0]) * 0.0
-    if count > 0:
-        _, squares = NearestPoints(inside).find(inside, count, exclude_self=True)
-        spacing = xp.mean(xp.sqrt(squares), axis=1)
-    mean = q[core].mean(axis=0)
-    rows = q[core] - mean
-    directions, energies = _leading(rows.T @ rows)
-    # What little there may be outside the view, in data that fill it, is no ground for a judgement.
-    low, high = (math.log(part + floor) for part in leftover)
-    last = use.quartile_units * (high - low)
-    found = Reference(
-        points=inside,
-        spacing=spacing,
-        n_neighbors=count,
-        mean=asarray_like(mean, spacing),
-        directions=asarray_like(directions, spacing),
-        energies=asarray_like(energies, spacing),
-        floor=floor,
-        medians=np.array([0.0, 0.0, low]),
-        units=np.array([1.0, 1.0, max(last, use.least_spread)]),
-    )
-    parts = found._inside(inside, asarray_like(q[core], spacing))
-    medians, units = found.medians.copy(), found.units.copy()
-    for place, part in enumerate(parts):
-        middle, upper = np.quantile(to_numpy(part), [0.5, use.upper])
-        medians[place], units[place] = middle, max(float(upper - middle), use.least_spread)
-    return replace(found, medians=medians, units=units)
 
 
 def check_outliers(outliers: Any, false_alarms: Any, owner: str) -> None:

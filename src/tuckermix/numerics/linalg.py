@@ -16,7 +16,6 @@ import numpy as np
 import scipy.linalg
 
 from tuckermix._array_api import (
-    BLOCK_BYTES,
     Array,
     asarray_like,
     blocks,
@@ -409,7 +408,7 @@ def _row_blocks(A: Array) -> list[slice]:
     n_rows, n_columns = A.shape
     row = 8 * max(1, n_columns)
     if not is_numpy(A):
-        return list(blocks(n_rows, row, BLOCK_BYTES))
+        return list(blocks(n_rows, row))
     work = max(1, n_columns) * (n_columns + ROW_READING)
     least = max(n_rows / ROW_BLOCKS, ROW_WORK / work)
     return list(blocks(n_rows, row, max(row, min(GRAM_BLOCK, math.ceil(least) * row))))

@@ -23,6 +23,7 @@ from tuckermix._array_api import (
     asarray_like,
     blocks,
     device,
+    divisor,
     double,
     epsilon,
     get_namespace,
@@ -234,7 +235,7 @@ def _plus_plus(X: Array, n_clusters: int, n_init: int, rng: np.random.Generator)
             ends = xp.cumulative_sum(closest, axis=1)
             total = ends[:, -1:]
             # A start that already holds every distinct sample has no weight left: draw evenly.
-            ends = xp.where(total > 0, ends / xp.where(total > 0, total, 1.0), even)
+            ends = xp.where(total > 0, ends / divisor(total), even)
             # All starts share one search: row r covers the interval [r, r + 1].
             wanted = draws[step - 1, :, :] + lower
             found = xp.searchsorted(
@@ -274,7 +275,7 @@ def _lloyd(X: Array, centers: Array, max_iter: int) -> tuple[Array, Array, np.nd
         n_iter[active] = iteration
         while True:
             sizes = sums[:, :, -1:]
-            centers = sums[:, :, :-1] / xp.where(sizes > 0, sizes, 1.0)
+            centers = sums[:, :, :-1] / divisor(sizes)
             state = [xp.any(sizes == 0, axis=(1, 2))]
             if previous is not None:
                 shifts = xp.max(xp.sum((centers - old) ** 2, axis=2), axis=1)

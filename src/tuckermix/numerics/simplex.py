@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tuckermix._array_api import Array, blocks, device, double, get_namespace
+from tuckermix._array_api import Array, blocks, device, divisor, double, get_namespace
 from tuckermix._estimators import Settings
 from tuckermix._threads import gather_rows
 
@@ -106,11 +106,7 @@ def _active_set(points: Array, vertices: Array) -> Array:
         blocked = xp.any(negative, axis=1)
         # Step towards the best point on the free face, as far as all weights stay nonnegative.
         drop = now_weights - best
-        ratio = xp.where(
-            negative & (drop > 0),
-            now_weights / xp.where(drop > 0, drop, xp.ones_like(drop)),
-            xp.ones_like(drop),
-        )
+        ratio = xp.where(negative & (drop > 0), now_weights / divisor(drop), xp.ones_like(drop))
         step = xp.where(blocked, xp.min(ratio, axis=1), xp.ones_like(ratio[:, 0]))
         moved = now_weights + step[:, None] * (best - now_weights)
         tight = blocked[:, None] & negative & (ratio <= step[:, None])
