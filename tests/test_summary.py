@@ -5,7 +5,15 @@ import json
 import numpy as np
 import pytest
 
-from tuckermix import TuckerClustering, __version__, summary
+from tuckermix import (
+    AutoClustering,
+    MultiViewClustering,
+    TuckerClustering,
+    __version__,
+    load,
+    save,
+    summary,
+)
 from tuckermix.datasets import make_tensor_clusters
 
 
@@ -138,3 +146,21 @@ def test_soft_labels_are_called_what_they_are():
     name, meaning = summary.surety({"calibrate": True})
     assert "probability" in name
     assert "independent fit agrees" in meaning
+
+
+def test_names_of_clusters_begin_empty_and_stay_with_a_stream(tmp_path):
+    rng = np.random.default_rng(0)
+    X = np.repeat(np.eye(6)[:3], 20, axis=0) + 0.05 * rng.standard_normal((60, 6))
+    stream = TuckerClustering(3, random_state=0).partial_fit(X)
+    for model in (
+        TuckerClustering(3, random_state=0).fit(X),
+        MultiViewClustering(n_clusters=3, random_state=0).fit(X),
+        AutoClustering(3, random_state=0).fit(X),
+        stream,
+    ):
+        assert model.cluster_names_ == {}
+    stream.cluster_names_ = {0: "first"}
+    assert stream.partial_fit(X).cluster_names_ == {0: "first"}
+    save(stream, tmp_path / "model.tuckermix")
+    assert load(tmp_path / "model.tuckermix").cluster_names_ == {0: "first"}
+    assert stream.fit(X).cluster_names_ == {}

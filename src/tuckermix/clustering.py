@@ -227,6 +227,8 @@ class TuckerClustering(
     labels_ : array of shape (n_samples,)
         The cluster of each sample, from 0 on, largest cluster first; -1 for outliers where these
         are labelled.
+    cluster_names_ : dict of int to str
+        The names that people gave to clusters, see :doc:`/report`; empty after a fit.
     memberships_ : array of shape (n_samples, n_components_)
         Mixing weights: positive rows that sum to one. See the notes.
     core_ : array of shape (n_components_, r_1, ...)
@@ -368,6 +370,7 @@ class TuckerClustering(
         report = partial(self._report, context, filled) if watched else None
         fit = decompose_source(Source(filled), **options, callback=report)
         self._set_model(X, fit, rng, gaps)
+        self.cluster_names_: dict[int, str] = {}
         context.call_on_fit_task_end(estimator=self, X=filled)
         if fit.stop_reason is StopReason.MAX_ITER:
             last = fit.history[-2].relative_error - fit.history[-1].relative_error
@@ -755,7 +758,9 @@ class TuckerClustering(
         # What the simplex adds to the cost was found on the landmarks.
         share = summary.weight / summary.landmarks.shape[0]
         self.cost_ = fit.cost + share * (self.cost_ - fit.cost)
-        if old is not None:
+        if old is None:
+            self.cluster_names_ = {}
+        else:
             was = to_numpy(as_blocks(summary.landmarks).map(old.label))
             now = to_numpy(self.labels_)
             both = (was >= 0) & (now >= 0)  # outliers of one of them say nothing

@@ -153,6 +153,8 @@ class AutoClustering(CallbackSupportMixin, ClusterMixin, BaseEstimator):
         The chosen candidate, fitted to all samples; it takes samples as `fit` does.
     labels_ : array of shape (n_samples,)
         The cluster of each sample; -1 for outliers where these are labelled.
+    cluster_names_ : dict of int to str
+        The names that people gave to clusters, see :doc:`/report`; empty after a fit.
     n_clusters_ : int
         The number of clusters.
     selection_ : Selection
@@ -239,6 +241,7 @@ class AutoClustering(CallbackSupportMixin, ClusterMixin, BaseEstimator):
         best, self.selection_ = self._choose(X, progress, features, remember)
         progress(0.97, f"fitting {self.selection_.view}")
         self.n_clusters_ = self.selection_.n_clusters
+        self.cluster_names_: dict[int, str] = {}
         self.best_estimator_ = fit_with(best, X, features)
         final = last_step(best)
         ours = isinstance(final, TuckerClustering | MultiViewClustering)

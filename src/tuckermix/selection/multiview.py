@@ -85,6 +85,8 @@ class MultiViewClustering(TreeMixin, ClusterMixin, BaseEstimator):
     ----------
     labels_ : array of shape (n_samples,)
         The cluster of each sample, largest first; the same as ``predict(X)``.
+    cluster_names_ : dict of int to str
+        The names that people gave to clusters, see :doc:`/report`; empty after a fit.
     estimators_ : list of (str, estimator)
         The fitted views.
     centroids_ : array of shape (n_clusters, d_1, ...)
@@ -191,6 +193,7 @@ class MultiViewClustering(TreeMixin, ClusterMixin, BaseEstimator):
             self._voters_ = [voter.renumbered(order) for voter in self._voters_]
             labels, self._nearest_ = self._assign(every, score)
         self.labels_, self._tree_ = labels, None
+        self.cluster_names_: dict[int, str] = {}
         self.centroids_ = cluster_means(X, labels, self.n_clusters)
         return self
 
