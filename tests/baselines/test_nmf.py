@@ -25,7 +25,7 @@ from tuckermix.baselines import (
     MultiplicativeNMF,
     ProjectedGradientNMF,
 )
-from tuckermix.baselines.nmf import normalize_components
+from tuckermix.baselines.nonnegative import normalize_components
 
 ESTIMATORS = {
     "multiplicative": (MultiplicativeNMF, {}),

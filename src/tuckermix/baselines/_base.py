@@ -84,6 +84,14 @@ class Run(Record):
     residual: float = float("nan")
     failure: str = ""
 
+    @classmethod
+    def of(
+        cls, memberships: np.ndarray, history: list[Any], stop_reason: StopReason, **facts: Any
+    ) -> Run:
+        """Return the run of a history, which tells the cost and counts iterations."""
+        facts = {"cost": history[-1].cost, "n_iter": len(history) - 1} | facts
+        return cls(memberships, stop_reason=stop_reason, history=history, **facts)
+
     def in_units(self, scale: float) -> Run:
         """Return the run on the data that were divided by `scale`, with costs of these data."""
         history = [replace(step, cost=step.cost * scale * scale) for step in self.history]
@@ -137,9 +145,7 @@ class Trace:
 
     def run(self, memberships: np.ndarray, stop_reason: StopReason, **facts: Any) -> Run:
         """Return the run whose records these are, with further facts of `Run`."""
-        usual = {"cost": self.records[-1].cost, "n_iter": len(self.records) - 1}
-        facts = usual | {"stop_reason": stop_reason, "history": self.records} | facts
-        return Run(memberships, **facts)
+        return Run.of(memberships, self.records, stop_reason, **facts)
 
 
 def relative_change(records: list[Step]) -> float:

@@ -15,8 +15,8 @@ from tuckermix._estimators import declare
 from tuckermix._records import StopReason
 from tuckermix._validation import Rules, check_real, one_of, share
 from tuckermix.baselines._base import Run, Trace
-from tuckermix.baselines.nmf import NonnegativeFactorization, iterate, normalize_components
-from tuckermix.baselines.nonnegative import least_squares_cost
+from tuckermix.baselines.nmf import NonnegativeFactorization, iterate
+from tuckermix.baselines.nonnegative import least_squares_cost, normalize_components
 
 METHODS = ("gibbs", "icm", "multinomial")
 

@@ -17,33 +17,11 @@ from tuckermix.baselines._base import ComponentClustering, Run, Trace, relative_
 from tuckermix.baselines.nonnegative import (
     least_squares_cost,
     nonnegative_least_squares,
+    normalize_components,
     projected_gradient_norm,
     random_start,
     scale_of,
 )
-
-
-def normalize_components(W: np.ndarray, H: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    r"""Give each component unit norm and its coefficients the rest of the scale.
-
-    The product :math:`WH` is the same. Without this the free scale of each column of `W` would
-    decide what k-means on its rows sees.
-
-    Parameters
-    ----------
-    W : ndarray of shape (n_samples, n_components)
-        The coefficients.
-    H : ndarray of shape (n_components, n_features)
-        The components; those that are zero stay zero.
-
-    Returns
-    -------
-    W, H : ndarray
-        The same product.
-    """
-    norms = np.linalg.norm(H, axis=1)
-    norms[norms == 0] = 1.0
-    return W * norms, H / norms[:, None]
 
 
 def iterate(

@@ -219,6 +219,29 @@ def unit_rows(rows: np.ndarray) -> np.ndarray:
     return rows / np.where(norms > 0, norms, 1.0)
 
 
+def normalize_components(W: np.ndarray, H: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    r"""Give each component unit norm and its coefficients the rest of the scale.
+
+    The product :math:`WH` is the same. Without this the free scale of each column of `W` would
+    decide what k-means on its rows sees.
+
+    Parameters
+    ----------
+    W : ndarray of shape (n_samples, n_components)
+        The coefficients.
+    H : ndarray of shape (n_components, n_features)
+        The components; those that are zero stay zero.
+
+    Returns
+    -------
+    W, H : ndarray
+        The same product.
+    """
+    norms = np.linalg.norm(H, axis=1)
+    norms[norms == 0] = 1.0
+    return W * norms, H / norms[:, None]
+
+
 def least_squares_cost(
     squared_norm: float, H: np.ndarray, cross: np.ndarray, gram: np.ndarray
 ) -> float:

@@ -28,6 +28,7 @@ from tuckermix.baselines.nonnegative import (
     TINY,
     least_squares_cost,
     nonnegative_least_squares,
+    normalize_components,
     scale_of,
     solve_components,
     unit_rows,
@@ -45,6 +46,9 @@ Start = tuple[Source, tuple[int, ...], list[np.ndarray]]
 """The samples, scaled to ordinary size (`cost_of` undoes it for costs), and what `hosvd` gives: a
 rank for each feature mode, and as factors the leading singular vectors of each unfolding, the
 paper's first initialisation."""
+
+
+MEASURE = "decrease of the relative error"
 
 
 @declare
@@ -211,22 +215,11 @@ class PCAMultinomial(TuckerMethod, ComponentClustering):
         core = (rows / source.scale).reshape(self.n_clusters, *ranks)
         history = reached.progress.history
         errors = [entry.relative_error for entry in history[-2:]]
-        return Run(
-            memberships=reached.memberships,
-            cost=history[-1].cost,
-            n_iter=len(history) - 1,
-            stop_reason=reached.progress.stop,
-            history=history,
-            fitted={
-                "factors_": reached.factors,
-                "core_": core,
-                "components_": multi_mode_dot(core, reached.factors),
-                "ranks_": ranks,
-                "gap_": history[-1].gap,
-            },
-            measure="decrease of the relative error",
-            residual=errors[0] - errors[-1],
-        )
+        fitted = {"factors_": reached.factors, "core_": core, "ranks_": ranks}
+        fitted |= {"components_": multi_mode_dot(core, reached.factors), "gap_": history[-1].gap}
+        measured = {"measure": MEASURE, "residual": errors[0] - errors[-1]}
+        reason = reached.progress.stop
+        return Run.of(reached.memberships, history, reason, fitted=fitted, **measured)
 
     def _finish(self, X: np.ndarray, run: Run) -> None:
         """Keep the memberships of the trust region, on which the paper runs k-means."""
@@ -308,12 +301,10 @@ def solve_nonnegative_tucker(
         factors = update_factors(T, factors, n_loops=PAPER.factor_loops)
         small = multi_mode_dot(T, factors, transpose=True)
         core = inverse @ small.reshape(small.shape[0], -1)
-        norms = np.linalg.norm(core, axis=1)
-        norms[norms == 0] = 1.0
-        core /= norms[:, None]
+        U, core = normalize_components(U, core)
         gram = core @ core.T
         cross = source.project(factors, np.ascontiguousarray(core.T))
-        U = _improve(U * norms, gram, cross)
+        U = _improve(U, gram, cross)
         record(least_squares_cost(total, U, cross, gram))
         gain = history[-2].relative_error - history[-1].relative_error
         if gain <= tol:
@@ -324,7 +315,7 @@ def solve_nonnegative_tucker(
         Q, inverse = _pseudo_inverse(U)
         T = source.contract(Q)
     fitted = {"factors_": factors, "core_": core.reshape(n_components, *small.shape[1:])}
-    measured = {"measure": "decrease of the relative error", "residual": gain}
+    measured = {"measure": MEASURE, "residual": gain}
     return trace.run(U / source.scale, reason, fitted=fitted, **measured)
 
 
@@ -960,20 +951,13 @@ class TriONTD(TuckerMethod):
             replace(step, iteration=done + step.iteration, time=before + step.time)
             for step in refined
         ]
-        return Run(
-            memberships=factors[0],
-            cost=history[-1].cost,
-            n_iter=len(history) - 2,  # neither of the two starts is a cycle
-            stop_reason=StopReason.FAILED if failure else reason,
-            history=history,
-            fitted={
-                "factors_": factors[1:],
-                "core_": core * scale,
-                "components_": multi_mode_dot(core * scale, factors[1:]),
-                "ranks_": tuple(factor.shape[1] for factor in factors[1:]),
-            },
-            failure=failure,
-        ).in_units(scale)
+        fitted = {"factors_": factors[1:], "core_": core * scale}
+        fitted["components_"] = multi_mode_dot(core * scale, factors[1:])
+        fitted["ranks_"] = tuple(factor.shape[1] for factor in factors[1:])
+        # Neither of the two starts is a cycle.
+        facts = {"n_iter": len(history) - 2, "fitted": fitted, "failure": failure}
+        reason = StopReason.FAILED if failure else reason
+        return Run.of(factors[0], history, reason, **facts).in_units(scale)
 
     def _label(self, X: np.ndarray, run: Run, rng: np.random.Generator) -> np.ndarray:
         return label_memberships(run.memberships, self.n_clusters, "argmax", rng)[0]
