@@ -172,23 +172,22 @@ def _laid_out(pictures: np.ndarray, side: int, whole: bool) -> np.ndarray:
     return montage(np.stack(small), columns, gap=gap, ground=128)
 
 
-def as_file(image: Any, exact: bool, quality: int) -> tuple[bytes, str]:
-    """Return an image as a file and its media type: PNG where each pixel counts, or WebP."""
-    stream = io.BytesIO()
-    if exact:
-        image.save(stream, "PNG", optimize=True)
-        return stream.getvalue(), "image/png"
-    image.save(stream, "WEBP", quality=quality, method=2)
-    return stream.getvalue(), "image/webp"
-
-
 def encoded(picture: np.ndarray) -> tuple[bytes, str]:
     """Return a picture as a file and its media type."""
     from PIL import Image
 
     use = PageSettings.current()
     exact = is_tiny(picture) or (picture.ndim == 2 and picture.size <= 4 * use.tiny**2)
-    return as_file(Image.fromarray(picture), exact, use.quality)
+    return _as_file(Image.fromarray(picture), exact, use.quality)
+
+
+def _as_file(image: Any, exact: bool, quality: int) -> tuple[bytes, str]:
+    """Return an image as a file and its media type: PNG where each pixel counts, or WebP."""
+    stream = io.BytesIO()
+    how = {"optimize": True} if exact else {"quality": quality, "method": 2}
+    kind = "png" if exact else "webp"
+    image.save(stream, kind, **how)
+    return stream.getvalue(), f"image/{kind}"
 
 
 def in_address(content: bytes, kind: str) -> str:
@@ -249,7 +248,7 @@ def sprite_sheet(images: Sequence[Any]) -> Sheet:
             sheet.paste(image, (place % columns * width, place // columns * height))
         exact = side <= use.tiny / 2  # then sixteen greys or 64 colours do
         file = sheet.quantize(64 if colour else 16) if exact else sheet
-        content, kind = as_file(file, exact, use.sheet_quality)
+        content, kind = _as_file(file, exact, use.sheet_quality)
         if len(content) <= use.sheet_bytes or side <= 8:
             break
         side = max(8, int(0.95 * side * math.sqrt(use.sheet_bytes / len(content))))
