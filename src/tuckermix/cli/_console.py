@@ -93,7 +93,6 @@ class Console:
         timer.daemon = True
         logger, progress = logging.getLogger("tuckermix"), _Progress(self, doing)
         level = logger.level
-        start = time.perf_counter()
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             logger.addHandler(progress)
@@ -101,6 +100,7 @@ class Console:
             try:
                 if not begun:
                     timer.start()
+                start = time.perf_counter()
                 yield
             finally:
                 timer.cancel()
