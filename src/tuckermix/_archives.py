@@ -44,6 +44,7 @@ class Entry:
     note: str = ""  # what it is where the type does not tell, for messages
     axes: str = ""  # a letter for each axis, where the file says what they mean
     channels: Sequence[str] = ()  # the names of its channels, where they have any
+    colour: bool | None = None  # whether it is a picture in colours, or grey; None for others
     read: Callable[[], np.ndarray] | None = None  # reads all of it
 
     stays: ClassVar[bool] = False

@@ -345,6 +345,7 @@ class Stored(OnDisk):
             note=str(said["note"]),
             axes=str(said.get("axes", "")),
             channels=said.get("channels", ()),
+            colour=said.get("colour"),
             limit=options.max_bytes,
             stamp=stamp_of(path),
             turned=turned,

@@ -36,12 +36,7 @@ Path = str | os.PathLike[str]
 
 
 def assemble(
-    path: Path,
-    entries: Sequence[Entry],
-    options: Options,
-    *,
-    matlab: bool = False,
-    colour: bool | None = None,
+    path: Path, entries: Sequence[Entry], options: Options, *, matlab: bool = False
 ) -> Dataset:
     """Choose samples and labels among `entries`, read them and put the samples first.
 
@@ -56,18 +51,15 @@ def assemble(
     matlab : bool, default=False
         Whether MATLAB wrote the arrays: stacks then have their samples last, and flat samples are
         unfolded column by column.
-    colour : bool or None, default=None
-        Whether the samples are pictures in colour, or grey ones, and can be given another size.
-        None means that they are no pictures.
 
     Returns
     -------
     dataset : Dataset
         Samples and labels.
     """
-    if colour is None:
-        options.refuse(("size", "frames"), "stored arrays", FOR_PICTURES)
     samples = _choose_samples(entries, options)
+    if samples.colour is None:
+        options.refuse(("size", "frames"), "stored arrays", FOR_PICTURES)
     label_entry = _choose_labels(entries, options, samples)
     labels = class_names = None
     if label_entry is not None:
@@ -78,37 +70,9 @@ def assemble(
     axes = chosen_axes(options.axes, samples.axes, samples.shape)
     axis, notes = _sample_axis(samples, axes, options, labels, matlab)
     X = _load(samples, options, axis)
-    extra: dict[str, Any] = {"notes": notes}
-    if axes:
-        first, inner = axes[axis], len(axes) > 3 or axis
-        axes = first + axes.replace(first, "")
-        X, axes = arrange(X, axes, first, options.channels, samples.channels)
-    elif options.channels is not None:
-        raise Refusal(
-            "channels cannot be chosen in an array whose axes are not known",
-            "Say with axes which axis is which, such as axes='NYXC'",
-        )
-    if options.sample_shape is not None:
-        X, axes = unfold(X, options.sample_shape, matlab), ""
-    if colour is not None and (options.size is not None or options.grey is not None):
-        if not isinstance(X, np.ndarray):
-            remedy = "Leave out lazy and chunks"
-            options.refuse(("size", "grey"), "pages that stay on disk", remedy)
-        done = [fitted(one, axes[1:], colour, options.grey, options.size) for one in X]
-        X, axes = np.stack([page for page, _ in done]), first + done[0][1]
-    elif options.grey:
-        X = grey_array(X)
-    if axes:
-        if isinstance(X, np.ndarray) and not isinstance(X, np.memmap):
-            X = np.ascontiguousarray(X)
-        extra |= {"kind": kind_of(axes[1:], X.shape[1:]), "channels": list(samples.channels)}
-        if first != SAMPLES and options.axes is None and inner:
-            shape = " × ".join(map(str, X.shape[1:]))
-            notes.append(
-                f"Samples are the {X.shape[0]} entries along {first} ({WORDS[first]}), each of "
-                f"shape {shape}: set axes to say otherwise, with N for the samples, or name a "
-                "folder of such files."
-            )
+    axes = axes and axes[axis] + axes.replace(axes[axis], "")
+    X, extra = _as_samples(X, axes, samples, options, matlab)
+    extra["notes"] = notes + extra["notes"]
     if labels is not None and labels.size != X.shape[0]:
         assert label_entry is not None
         raise Refusal(
@@ -119,6 +83,44 @@ def assemble(
         )
     name = os.path.basename(os.path.normpath(path))
     return Dataset(X=X, labels=labels, class_names=class_names, name=name, extra=extra)
+
+
+def _as_samples(
+    X: Any, axes: str, samples: Entry, options: Options, matlab: bool
+) -> tuple[Any, dict[str, Any]]:
+    """Give an array whose first axis is that of the samples the form that was asked for."""
+    extra: dict[str, Any] = {"notes": []}
+    first = axes[:1]
+    if axes:
+        X, axes = arrange(X, axes, first, options.channels, samples.channels)
+    elif options.channels is not None:
+        raise Refusal(
+            "channels cannot be chosen in an array whose axes are not known",
+            "Say with axes which axis is which, such as axes='NYXC'",
+        )
+    if options.sample_shape is not None:
+        X, axes = unfold(X, options.sample_shape, matlab), ""
+    if samples.colour is not None and (options.size is not None or options.grey is not None):
+        if not isinstance(X, np.ndarray):
+            remedy = "Leave out lazy and chunks"
+            options.refuse(("size", "grey"), "pages that stay on disk", remedy)
+        done = [fitted(one, axes[1:], samples.colour, options.grey, options.size) for one in X]
+        X, axes = np.stack([page for page, _ in done]), first + done[0][1]
+    elif options.grey:
+        X = grey_array(X)
+    if axes:
+        if isinstance(X, np.ndarray) and not isinstance(X, np.memmap):
+            X = np.ascontiguousarray(X)
+        extra |= {"kind": kind_of(axes[1:], X.shape[1:]), "channels": list(samples.channels)}
+        inner = len(samples.axes) > 3 or samples.axes[:1] != first
+        if (options.axes, options.sample_axis) == (None, None) and inner and first != SAMPLES:
+            shape = " × ".join(map(str, X.shape[1:]))
+            extra["notes"].append(
+                f"Samples are the {X.shape[0]} entries along {first} ({WORDS[first]}), each of "
+                f"shape {shape}: set axes to say otherwise, with N for the samples, or name a "
+                "folder of such files."
+            )
+    return X, extra
 
 
 def check_declared(entry: Entry, options: Options) -> None:

@@ -96,9 +96,7 @@ def _rows(theirs: Sequence[str], names: Sequence[str]) -> list[int]:
     """Return the row of each name, by the first way of comparing that finds all of them."""
     missing: list[str] = []
     for short in (str, attrgetter("name"), attrgetter("stem")):
-        rows: dict[str, int] = {}
-        for row, path in enumerate(map(_path, theirs)):
-            rows.setdefault(short(path), row)
+        rows = {short(_path(name)): row for row, name in enumerate(theirs)}
         wanted = [short(_path(name)) for name in names]
         unique = len(rows) == len(theirs) and len(set(wanted)) == len(wanted)
         lacking = [name for name, key in zip(names, wanted, strict=True) if key not in rows]

@@ -124,8 +124,7 @@ class Ahead:
 def read_tiff(path: Path, options: Options) -> Dataset:
     """Read a TIFF file whose pages are the samples."""
     said, _ = options.sandbox.ask("tiff", "list", path)
-    pages = Stored.told("tiff", path, options, said)
-    return assemble(path, [pages], options, colour=bool(said["colour"]))
+    return assemble(path, [Stored.told("tiff", path, options, said)], options)
 
 
 def refuse_for_scans(options: Options) -> None:

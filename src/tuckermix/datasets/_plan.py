@@ -137,8 +137,6 @@ def plan(looks: Mapping[str, Look], options: Options) -> Plan:
         for name in sorted(deep):
             if len(looks[name].before) > 1:
                 left_out[name] = "it has frames of several pages, and most files are pictures"
-            elif options.frames != 1 and len(deep) == len(looks):
-                left_out[name] = "it is no picture"
             else:
                 count = looks[name].shape[0]
                 places[name] = 0 if looks[name].before == "T" else count // 2
