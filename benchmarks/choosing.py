@@ -42,6 +42,7 @@ from tuckermix.selection.candidates import (
     built_in_candidates,
     has_norms,
     is_image,
+    is_narrow,
     is_noisy,
 )
 from tuckermix.selection.resampling import set_clusters
@@ -84,7 +85,9 @@ def known(X: np.ndarray, y: np.ndarray, seed: int) -> dict[str, Any]:
         auto = AutoClustering(n_clusters, random_state=seed).fit(X)
     score = clustering_accuracy
     every, features = {}, Features(X)
-    about = {} if is_image(X.shape[1:]) else {"noisy": is_noisy(X), "norms": has_norms(X)}
+    about = {}
+    if not is_image(X.shape[1:]):
+        about = {"noisy": is_noisy(X), "norms": has_norms(X), "narrow": is_narrow(X)}
     for name, candidate in built_in_candidates(X.shape[1:], "auto", **about):
         model = fit_with(set_clusters(clone(candidate), n_clusters, seed), X, features)
         final = model[-1] if isinstance(model, Pipeline) else model

@@ -15,8 +15,15 @@ from tests.cases import each
 import tuckermix
 from tuckermix import AutoClustering, TuckerClustering
 from tuckermix.datasets import make_tensor_clusters
+from tuckermix.metrics import clustering_accuracy
 from tuckermix.selection.auto import fit_with
-from tuckermix.selection.candidates import built_in_candidates, has_norms, is_image, is_noisy
+from tuckermix.selection.candidates import (
+    built_in_candidates,
+    has_norms,
+    is_image,
+    is_narrow,
+    is_noisy,
+)
 from tuckermix.selection.resampling import set_clusters
 from tuckermix.selection.shared import Features
 
@@ -111,6 +118,9 @@ def test_candidates_go_by_the_shape():
         of_amounts = [name for name, _ in built_in_candidates(shape, "pixels", norms=True)]
         assert of_amounts == ["pixels", "pixels, soft edge", NORM_ONE, f"{NORM_ONE}, soft edge"]
     assert len(built_in_candidates((40,), "pixels", noisy=True, norms=True)) == 5
+    narrow = [name for name, _ in built_in_candidates((40,), "pixels", norms=True, narrow=True)]
+    every = "all directions"
+    assert narrow == ["pixels", f"pixels, {every}", NORM_ONE, f"{NORM_ONE}, {every}"]
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -322,6 +332,35 @@ def amounts(shape, seed=0):
     X = X * gains.reshape(-1, *(1,) * len(shape))
     X[0] = 0.0
     return X, y
+
+
+def spectra(seed, n_samples=300):
+    """Mix three smooth spectra, unlike in brightness; the class is the main part."""
+    rng = np.random.default_rng(seed)
+    bands, places = np.linspace(0, 1, 60), np.array([[0.2], [0.5], [0.8]])
+    pure = np.exp(-0.5 * ((bands - places) / 0.3) ** 2) * [[1.0], [0.6], [0.2]]
+    shares = rng.dirichlet([0.3] * 3, n_samples)
+    X = shares @ pure * np.exp(0.3 * rng.standard_normal((n_samples, 1)))
+    return X + 0.002 * rng.uniform(size=X.shape), shares.argmax(axis=1)
+
+
+def test_tables_near_few_directions_are_narrow(xp, seed):
+    X, _ = spectra(seed)
+    rng = np.random.default_rng(seed)
+    assert is_narrow(xp.asarray(X))
+    assert is_narrow(xp.asarray(np.round(255 * X).astype(np.int64)))
+    assert not is_narrow(xp.asarray(X[:, :10]))  # as many columns as directions
+    assert not is_narrow(xp.asarray(X.reshape(-1, 6, 10)))
+    assert not is_narrow(xp.asarray(X + rng.standard_normal(X.shape)))
+
+
+def test_weak_directions_tell_spectra_apart(seed):
+    X, y = spectra(seed)
+    found = AutoClustering(3, random_state=0).fit(X)
+    fixed = TuckerClustering(3, random_state=0).fit(X)  # sees two or three directions
+    now, before = (clustering_accuracy(y, model.labels_) for model in (found, fixed))
+    assert now > max(0.8, before + 0.05)
+    np.testing.assert_array_equal(found.predict(X), found.labels_)
 
 
 def test_amounts_have_norms():

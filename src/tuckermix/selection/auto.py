@@ -42,6 +42,7 @@ from tuckermix.selection.candidates import (
     built_in_candidates,
     has_norms,
     is_image,
+    is_narrow,
     is_noisy,
     is_video,
 )
@@ -462,6 +463,7 @@ class AutoClustering(CallbackSupportMixin, ClusterMixin, BaseEstimator):
             about: dict[str, Any] = {"network": self.network}
             if not image:
                 about |= {"noisy": is_noisy(part), "norms": has_norms(part)}
+                about |= {"narrow": is_narrow(part)}
             candidates = built_in_candidates(self.sample_shape_, self.features, **about)
             # A view of few directions finds groups in any noise; those of all directions do not.
             judge = None if image else candidates[0][0]

@@ -7,12 +7,13 @@ from typing import Any
 
 from sklearn.pipeline import make_pipeline
 
-from tuckermix._array_api import Array, get_namespace
+from tuckermix._array_api import Array, double, get_namespace
 from tuckermix._estimators import Settings
 from tuckermix.clustering import TuckerClustering
 from tuckermix.features import registry
 from tuckermix.features.registry import BUILT_IN, NORM_ONE, PIXELS, SCATTERING, TEXTURE, View
 from tuckermix.labels import GraphLabels
+from tuckermix.numerics.tensor import squared_norm
 from tuckermix.selection.multiview import MultiViewClustering
 from tuckermix.selection.views import spectrum_of
 
@@ -43,6 +44,13 @@ class CandidateSettings(Settings):
         Views of many directions and few neighbours. At norm 1: an image that is nearly black has
         little but its direction, and few others of its person are like it. Of strokes: an object
         seen from all sides is a chain of images, each of them near to the next.
+    narrow : int
+        A table is narrow where as many directions hold `narrow_share` of its energy, as spectra do
+        that are mixtures of a few. What tells mixtures apart is in weaker directions too.
+    narrow_share : float
+        The share of the energy that makes a table narrow.
+    narrow_ranks, narrow_edge : float and float
+        The share of the energy that the second view of a narrow table keeps, and its edge.
     noisy : float
         Samples are mostly noise where the weaker half of their directions has this share of the
         energy. White noise spreads its energy evenly: planted clusters with noise of one standard
@@ -65,6 +73,10 @@ class CandidateSettings(Settings):
     near_power: float = 0.5
     near_neighbors: int = 8
     near_ranks: float = 0.99
+    narrow: int = 10
+    narrow_share: float = 0.98
+    narrow_ranks: float = 0.9999
+    narrow_edge: float = 1.0
     noisy: float = 0.1
     video_side: int = 64
     video_frames: int = 10
@@ -76,6 +88,9 @@ class CandidateSettings(Settings):
         """Return the parameters of a model that weighs directions "even", "soft" and so on."""
         if name == "even":
             return {}
+        if name == "all":
+            graph = GraphLabels(ridge_edge=self.narrow_edge)
+            return {"assign_labels": graph, "ranks": self.narrow_ranks}
         if name == "near":
             edge, power, width = self.near_edge, self.near_power, self.near_neighbors
             graph = GraphLabels(n_neighbors=width, ridge_edge=edge, ridge_power=power)
@@ -112,6 +127,17 @@ def is_noisy(X: Array) -> bool:
     return float(weak.sum()) > limit * float(energies.sum())
 
 
+def is_narrow(X: Array) -> bool:
+    """Tell whether a table in memory has nearly all its energy in a few of its many columns."""
+    settings = CandidateSettings.current()
+    if X.ndim > 2 or X.shape[1] <= settings.narrow:
+        return False
+    energies = spectrum_of(X, settings.narrow).values ** 2
+    X = double(X)
+    total = squared_norm(X - get_namespace(X).mean(X, axis=0))
+    return float(energies.sum()) >= settings.narrow_share * total
+
+
 def has_norms(X: Array) -> bool:
     """Tell whether samples in memory may be compared at norm 1.
 
@@ -130,6 +156,7 @@ def built_in_candidates(
     network: Any = BUILT_IN,
     noisy: bool = False,
     norms: bool = False,
+    narrow: bool = False,
 ) -> list[tuple[str, Any]]:
     """Return the candidates for samples of a shape.
 
@@ -145,25 +172,27 @@ def built_in_candidates(
         Whether the samples are mostly noise, see `is_noisy`.
     norms : bool, default=False
         Whether samples may be compared at norm 1, see `has_norms`.
+    narrow : bool, default=False
+        Whether the samples are near few directions, see `is_narrow`.
 
     Returns
     -------
     candidates : list of (str, estimator)
         Views of the samples themselves only, where they are no images, videos or volumes of at
-        least 16 × 16. Tables, volumes and videos of amounts are also compared at norm 1.
+        least 16 × 16. Tables, volumes and videos of amounts are also compared at norm 1, and narrow
+        tables in all directions.
     """
-    rows: list[Row] = [
-        (PIXELS.name, [(PIXELS, "even")]),
-        (f"{PIXELS.name}, soft edge", [(PIXELS, "soft")]),
-    ]
+    # Of a few directions all weigh the same, whatever the edge.
+    second = (", all directions", "all") if narrow else (", soft edge", "soft")
+    weightings = [("", "even"), second]
+    rows: list[Row] = [(f"{PIXELS.name}{words}", [(PIXELS, way)]) for words, way in weightings]
     if is_image(sample_shape):
         rows += _of_images(sample_shape, network)
     else:
         if noisy and len(sample_shape) <= 2:
             rows.append((f"{PIXELS.name}, sharp edge", [(PIXELS, "sharp")]))
         if norms:
-            rows.append((NORM_ONE.name, [(NORM_ONE, "even")]))
-            rows.append((f"{NORM_ONE.name}, soft edge", [(NORM_ONE, "soft")]))
+            rows += [(f"{NORM_ONE.name}{words}", [(NORM_ONE, way)]) for words, way in weightings]
         if is_video(sample_shape):
             rows += _of_videos(sample_shape, features, network)
     wanted = [row for row in rows if _is_wanted(row, features)]
