@@ -12,7 +12,7 @@ from tests.cases import each
 
 from tuckermix import _validation as validation
 from tuckermix._records import StopReason
-from tuckermix._validation import EVERY_ESTIMATOR, EVERY_MODEL, check_fields, is_positive, pair_of
+from tuckermix._validation import EVERY_ESTIMATOR, EVERY_MODEL, check_fields, is_positive, tuple_of
 
 
 class Model(BaseEstimator):
@@ -314,6 +314,6 @@ def test_nothing_may_be_missing():
 def test_rules():
     assert is_positive(0.5)
     assert not any(map(is_positive, (0.0, -1.0, 1, float("inf"), float("nan"), "1")))
-    rule = pair_of(float)
+    rule = tuple_of(float)
     assert rule((0.0, 1.0))
     assert not any(map(rule, ([0.0, 1.0], (0, 1), (0.0,), (0.0, float("nan")), None)))

@@ -604,11 +604,11 @@ def is_text(value: Any) -> bool:
     return isinstance(value, str)
 
 
-def pair_of(kind: type) -> Callable[[Any], bool]:
-    """Return the rule that a stored value is a tuple of two finite numbers of a type."""
+def tuple_of(kind: type, size: int = 2) -> Callable[[Any], bool]:
+    """Return the rule that a stored value is a tuple of finite numbers of a type."""
     return lambda value: (
         isinstance(value, tuple)
-        and [type(each) for each in value] == [kind, kind]
+        and [type(each) for each in value] == [kind] * size
         and all(map(math.isfinite, value))
     )
 

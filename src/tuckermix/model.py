@@ -18,7 +18,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -39,7 +38,7 @@ from tuckermix._array_api import (
 )
 from tuckermix._estimators import Settings
 from tuckermix._records import Record
-from tuckermix._validation import check_stored
+from tuckermix._validation import check_stored, tuple_of
 from tuckermix.decomposition import Decomposition
 from tuckermix.labels import LABELLINGS, GraphLabels, Labeller, Learned
 from tuckermix.labels.calibration import learn_agreement
@@ -294,13 +293,8 @@ class Model(Record):
         self.labeller.check(width, n_clusters)
         for name, word, size in (("leftover", "two", 2), ("strengths", "three", 3)):
             held: Any = getattr(self, name)
-            if held is not None and not (
-                isinstance(held, tuple)
-                and len(held) == size
-                and all(isinstance(part, float) for part in held)
-                and all(low <= high for low, high in pairwise((0.0, *held)))
-                and held[-1] < math.inf
-            ):
+            fits = held is None or tuple_of(float, size)(held)
+            if not fits or (held and [0.0, *held] != sorted([0.0, *held])):
                 raise ValueError(f"{name} must be {word} numbers >= 0, rising, not {held!r}")
         if self.threshold is not None and (
             not isinstance(self.threshold, float)

@@ -144,7 +144,9 @@ def alternate(
     max_radius = manifold.diameter if recipe.keeps_radius else None
     radius: float | None = None
     if recipe.starts_orthogonal:
-        asked = progress.record(_explained_by_singular_vectors(objective, n_components))
+        # What the best orthonormal sample factor explains, without any constraint on it.
+        values = np.linalg.eigvalsh(to_numpy(B.T @ B))
+        asked = progress.record(float(np.sum(np.clip(values[-n_components:], 0.0, None))))
     else:
         asked = progress.record(-2.0 * objective.cost(U), gap_if_cheap(objective, U))
     for sweep in range(start.max_iter):
@@ -264,13 +266,6 @@ def orthonormal_columns(U: Array) -> Array:
     noise = U.shape[0] * float(xp.finfo(U.dtype).eps)
     rank = int(xp.sum(xp.astype(values > noise * (1.0 + float(values[0])), xp.int64)))
     return with_constant(left[:, : min(rank, U.shape[1] - 1)])
-
-
-def _explained_by_singular_vectors(objective: MembershipObjective, n_components: int) -> float:
-    """Return what the best orthonormal sample factor explains, without any constraint on it."""
-    xp = get_namespace(objective.B)
-    values = xp.linalg.eigvalsh(xp.matmul(objective.B.T, objective.B))
-    return float(xp.sum(xp.clip(values[-n_components:], 0.0, None)))
 
 
 FIRST_ROOM = 2.0

@@ -18,7 +18,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 
 import numpy as np
 
@@ -474,12 +473,10 @@ def subspace_by_passes(
     whiten = directions / sigma
     offset = asarray_like(xp.matmul(mean, whiten), source.like)
     rows = source.project(factors, whiten)
-    function = partial(_basis_rows, offset=offset, n_samples=source.n_samples)
     Q = rows.map_blocks(
-        function, chunks=(rows.chunks[0], (1 + rank,)), dtype=rows.dtype, meta=rows._meta
+        lambda part: with_constant(part - offset, source.n_samples),
+        chunks=(rows.chunks[0], (1 + rank,)),
+        dtype=rows.dtype,
+        meta=rows._meta,
     )
     return Subspace(mean, directions, sigma, Q, fixed + float(xp.vecdot(sigma, sigma)))
-
-
-def _basis_rows(rows: Array, offset: Array, n_samples: int) -> Array:
-    return with_constant(rows - offset, n_samples)

@@ -634,7 +634,11 @@ def filling_of(fit: Decomposition) -> Filling:
     rows = xp.concat([fit.mean[None, :], fit.directions.T], axis=0)
     lifted = multi_mode_dot(xp.reshape(asarray_like(rows, fit.core), (k + 1, *ranks)), fit.factors)
     lifted = xp.reshape(lifted, (k + 1, -1))
-    ridge = _noise_energy(fit) / xp.clip(fit.singular_values**2, _smallest(fit.core), None)
+    # The energy that noise has along one direction, from what the fit leaves.
+    n_samples, n_entries = fit.Q.shape[0], lifted.shape[1]
+    freedom = max(1, n_samples - 1 - k) * max(1, n_entries - k)
+    noise = 2.0 * fit.cost / freedom * max(1, n_samples - 1)
+    ridge = noise / xp.clip(fit.singular_values**2, _smallest(fit.core), None)
     return Filling(
         mean=lifted[0, :],
         directions=lifted[1:, :].T,
@@ -643,14 +647,6 @@ def filling_of(fit: Decomposition) -> Filling:
         references=xp.zeros((0, k), dtype=lifted.dtype, device=device(lifted)),
         own_share=1.0,
     )
-
-
-def _noise_energy(fit: Decomposition) -> float:
-    """Estimate the energy that noise has along one direction, from what the fit leaves."""
-    n_samples, n_directions = fit.Q.shape[0], fit.Q.shape[1] - 1
-    n_entries = math.prod(int(factor.shape[0]) for factor in fit.factors)
-    freedom = max(1, n_samples - 1 - n_directions) * max(1, n_entries - n_directions)
-    return 2.0 * fit.cost / freedom * max(1, n_samples - 1)
 
 
 def fill_gaps(X: Array, observed: Array, filling: Filling) -> Array:

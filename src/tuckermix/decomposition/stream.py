@@ -59,10 +59,6 @@ class StreamSettings(Settings):
     chunk: int = 256
     block_bytes: int = 2**22
 
-    def most_landmarks(self, sample_bytes: int) -> int:
-        """Return how many samples of a size are kept."""
-        return min(self.landmarks, max(self.least_landmarks, self.landmark_bytes // sample_bytes))
-
 
 @dataclass(frozen=True)
 class Summary(Record):
@@ -184,7 +180,8 @@ class Summary(Record):
         age = np.arange(self.n_seen - X.shape[0], self.n_seen) / (memory or math.inf)
         priorities = np.concatenate([self.priorities, age + rng.gumbel(size=X.shape[0])])
         size = math.prod(X.shape[1:]) * (8 if is_double(self.landmarks) else 4)
-        most = StreamSettings.current().most_landmarks(size)
+        use = StreamSettings.current()
+        most = min(use.landmarks, max(use.least_landmarks, use.landmark_bytes // size))
         kept = np.sort(np.argsort(-priorities)[:most])
         n_old = self.landmarks.shape[0]
         places = asarray_like(kept, X, dtype=xp.int64)

@@ -15,7 +15,7 @@ from array_api_compat import is_torch_array
 from tuckermix._array_api import Array, asarray_like, get_namespace, is_dask, is_numpy, to_numpy
 from tuckermix._estimators import declare
 from tuckermix._threads import one_blas_thread
-from tuckermix._validation import check_integer, check_text, is_text, none_or, pair_of
+from tuckermix._validation import check_integer, check_text, is_text, none_or, tuple_of
 from tuckermix.features._input import ArrayTransformer, check_samples, dataset_range, map_rows
 from tuckermix.features._networks import KNOWN, Engine, TorchEngine, engine_for, normalization_of
 from tuckermix.features._pictures import Layout, fitting_size, in_channels, resized
@@ -145,8 +145,8 @@ class Network(ArrayTransformer):
 
     _rules: ClassVar = {"layer": none_or(check_text), "frames": none_or(check_integer)}
     _fields: ClassVar = {
-        "range_": pair_of(float),
-        "size_": pair_of(int),
+        "range_": tuple_of(float),
+        "size_": tuple_of(int),
         **dict.fromkeys(("layer_", "network_", "digest_"), is_text),
     }
 

@@ -12,7 +12,7 @@ import numpy as np
 from tuckermix._array_api import Array, asarray_like, divisor, get_namespace
 from tuckermix._estimators import declare
 from tuckermix._names import SCALES
-from tuckermix._validation import EVERY_TRANSFORMER, check_fields, one_of, pair_of
+from tuckermix._validation import EVERY_TRANSFORMER, check_fields, one_of, tuple_of
 from tuckermix.features._input import ArrayTransformer, dataset_range, map_rows, sample_ranges
 
 
@@ -85,7 +85,7 @@ class Scale(ArrayTransformer):
 
     def _check_state(self) -> None:
         super()._check_state()
-        rule = pair_of(float) if self.mode == "dataset" else (lambda value: value is None)
+        rule = tuple_of(float) if self.mode == "dataset" else (lambda value: value is None)
         check_fields(self, {**EVERY_TRANSFORMER, "range_": rule})
 
     def _percentiles(self) -> tuple[float, float] | None:

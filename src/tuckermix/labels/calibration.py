@@ -150,7 +150,9 @@ def learn_agreement(
     ratio = min(ratio, in_none / max(apart, CERTAIN))
     at = np.linspace(0.0, 1.0, use.n_knots)
     ends = (min((1.0 + CERTAIN) / n_clusters, 1.0 - CERTAIN), 1.0 - CERTAIN)
-    values = _rising(ranks_in(scores, scores), agreed, ranks_in(whole, at), ends)
+    rising = IsotonicRegression(y_min=ends[0], y_max=ends[1], out_of_bounds="clip")
+    rising.fit(ranks_in(scores, scores), agreed)
+    values = rising.predict(ranks_in(whole, at))
     values = np.clip(1.0 - ratio * (1.0 - values), *ends)
     return np.stack([at, values])
 
@@ -173,10 +175,3 @@ def ranks_in(pool: np.ndarray, values: np.ndarray) -> np.ndarray:
     order = np.sort(pool)
     below, up_to = (np.searchsorted(order, values, side=side) for side in ("left", "right"))
     return (below + up_to) / (2 * len(order))
-
-
-def _rising(x: np.ndarray, y: np.ndarray, at: np.ndarray, ends: tuple[float, float]) -> np.ndarray:
-    """Return the mean of y, between two ends, as a rising function of x, at other places."""
-    rising = IsotonicRegression(y_min=ends[0], y_max=ends[1])
-    rising.fit(x, y)
-    return rising.predict(np.clip(at, rising.X_min_, rising.X_max_))

@@ -384,15 +384,15 @@ class Source:
         limit = float(get_namespace(self.like).finfo(self.like.dtype).max)
         largest = min(limit ** (2 * use.safe_exponent), sys.float_info.max**use.safe_exponent)
         if not 1.0 / largest < total < largest:
-            self.scale = choose_scale(samples.reduce(peak_of, _larger), self.like)
+            self.scale = choose_scale(samples.reduce(peak_of, np.maximum), self.like)
             samples = samples.scaled(self.scale)
             total, summed = samples.reduce(_moments, add_parts)
         if total**0.5 / self.scale > limit:
             raise ValueError(
-                f"The norm of X must be within the range of {_type_name(self.like)}, whose largest "
+                f"The norm of X must be within the range of {self.like.dtype}, whose largest "
                 f"number is {limit:.1e}. Got entries of up to "
-                f"{samples.reduce(peak_of, _larger) / self.scale:.1e}: divide X by a constant, or "
-                "pass float64."
+                f"{samples.reduce(peak_of, np.maximum) / self.scale:.1e}: divide X by a constant, "
+                "or pass float64."
             )
         self._samples = samples
         self.squared_norm = total
@@ -731,19 +731,10 @@ def _moments(block: Array) -> tuple[float, Array]:
     return squares, total
 
 
-def _type_name(like: Array) -> str:
-    return "float64" if is_double(like) else "float32"
-
-
 def peak_of(block: Array) -> float:
     """Return the largest absolute entry, or NaN where there is one."""
     xp = get_namespace(block)
     return max(float(xp.max(block)), -float(xp.min(block)))
-
-
-def _larger(left: float, right: float) -> float:
-    """Return the larger of two numbers; NaN, which compares with nothing, wins."""
-    return left if left > right or math.isnan(left) else right
 
 
 def _projected_gram(block: Array, others: Sequence[Array | None], mode: int) -> tuple[Array]:
