@@ -333,7 +333,9 @@ class TakesArrays:
         tags.input_tags.two_d_array = getattr(self, "_takes_rows", True)
         tags.input_tags.three_d_array = tags.array_api_support = True
         tags.input_tags.allow_nan = getattr(self, "missing", None) is not None
-        tags.transformer_tags.preserves_dtype = list(getattr(self, "_gives", FLOATS))
+        tags.transformer_tags.preserves_dtype = list(
+            getattr(self, "_gives", ("float64", "float32"))
+        )
         return tags
 
 
@@ -612,8 +614,6 @@ def tuple_of(kind: type, size: int = 2) -> Callable[[Any], bool]:
         and all(map(math.isfinite, value))
     )
 
-
-FLOATS = ("float64", "float32")
 
 Fields = dict[str, Callable[[Any], bool]]
 

@@ -30,7 +30,6 @@ from tuckermix._validation import (
     check_option,
     check_random_state,
     check_ranks,
-    check_real,
     check_rules,
     check_same_library,
     check_stored,
@@ -41,16 +40,8 @@ from tuckermix._validation import (
     share,
     too_few,
 )
-from tuckermix.decomposition import INITS, SOLVERS
-from tuckermix.decomposition.fit import decompose_source
-from tuckermix.decomposition.missing import (
-    Filling,
-    fill_chunks,
-    fill_gaps,
-    filling_of,
-    impute,
-    split_gaps,
-)
+from tuckermix.decomposition.fit import OPTIONS, SOLVERS, decompose_source
+from tuckermix.decomposition.missing import Filling, fill_gaps, filling_of, impute, split_gaps
 from tuckermix.decomposition.result import Decomposition, SweepRecord
 from tuckermix.decomposition.stream import Summary, decompose_summary
 from tuckermix.labels import LABELLINGS, GraphLabels
@@ -77,9 +68,6 @@ def most_landmarks(X: Any) -> int:
     """Return how many of the samples labels are learned from at most."""
     return DEVICE_LANDMARKS if stays_on_device(X) else MAX_LANDMARKS
 
-
-OF_THE_SOLVER = ("solver", "init", "n_init", "max_iter", "tol")
-"""Parameters that are handed to the decomposition as they are."""
 
 OF_THE_GRAPH = ("n_neighbors", "ridge_edge", "ridge_power")
 """Parameters of version 0.2 that are those of `GraphLabels` now."""
@@ -319,15 +307,11 @@ class TuckerClustering(
     _rules: ClassVar[Rules] = {
         "n_clusters": check_integer,
         "n_components": none_or(check_integer),
-        "solver": one_of(SOLVERS),
-        "init": one_of(INITS),
+        **OPTIONS,
         "memberships": one_of(SIMPLICES),
         "outside": share,
         "missing": none_or(one_of(MISSING)),
         "memory": none_or(positive),
-        "n_init": check_integer,
-        "max_iter": check_integer,
-        "tol": check_real,
     }
 
     @one_blas_thread
@@ -389,7 +373,7 @@ class TuckerClustering(
             "n_components": self.n_components or way.per_cluster * self.n_clusters + way.further,
             "ranks": check_ranks(self.ranks, self.sample_shape_, type(self).__name__),
             "rng": rng,
-            **{name: getattr(self, name) for name in OF_THE_SOLVER},
+            **{name: getattr(self, name) for name in OPTIONS},
         }
 
     @one_blas_thread
@@ -787,10 +771,8 @@ class TuckerClustering(
     def _checked(self, X: Any, method: str) -> Array:
         """Validate new samples and bring them to the library and type of the model."""
         observed, owner = None, type(self).__name__
-        if hasattr(self, "_filling_") and is_dask(X):
-            X = fill_chunks(X, self._filling_, owner)
-        elif hasattr(self, "_filling_"):
-            X, observed = split_gaps(X, owner)
+        if hasattr(self, "_filling_"):
+            X, observed = split_gaps(X, owner, self._filling_)
         X = check_tensor(self, X, reset=False, lazy=True)
         check_same_library(X, self.core_, f"{owner}.{method}()")
         X = X.astype(self.core_.dtype) if is_dask(X) else asarray_like(X, self.core_)

@@ -379,8 +379,7 @@ def enclosing_memberships(coordinates: np.ndarray) -> np.ndarray:
         Positive rows that sum to one.
     """
     n_components = coordinates.shape[1] + 1
-    directions = regular_simplex(n_components - 1)
-    reach = coordinates @ directions.T
+    reach = coordinates @ regular_simplex(n_components - 1).T
     farthest = -float(np.min(reach, initial=0.0))
     U = (1.0 + reach / (FIRST_ROOM * farthest if farthest > 0 else 1.0)) / n_components
     return U / U.sum(axis=1, keepdims=True)

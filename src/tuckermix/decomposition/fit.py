@@ -22,12 +22,13 @@ from tuckermix._optional import require
 from tuckermix._records import Record
 from tuckermix._threads import on_samples
 from tuckermix._validation import (
+    Rules,
     as_tensor,
     check_integer,
-    check_option,
     check_random_state,
     check_ranks,
     check_real,
+    one_of,
 )
 from tuckermix.decomposition.exact import sweep
 from tuckermix.decomposition.result import Callback, Decomposition, Progress, Start, certify
@@ -121,6 +122,15 @@ SOLVERS: dict[str, Solver] = {
 }
 """The solvers by name. Another one is another entry."""
 
+OPTIONS: Rules = {
+    "solver": one_of(SOLVERS),
+    "init": one_of(INITS),
+    "n_init": check_integer,
+    "max_iter": check_integer,
+    "tol": check_real,
+}
+"""What a decomposition is told beside numbers of components and ranks, with the rule of each."""
+
 
 @on_samples
 def decompose(
@@ -181,21 +191,12 @@ def decompose(
     (300, 5)
     """
     X = as_tensor(X, "decompose")
-    check_integer(n_components, "n_components", "decompose")
-    shape = tuple(int(size) for size in X.shape[1:])
-    checked = check_ranks(ranks, shape, "decompose")
-    return decompose_source(
-        Source(X),
-        n_components,
-        checked,
-        solver=check_option(solver, "solver", "decompose", SOLVERS),
-        init=check_option(init, "init", "decompose", INITS),
-        n_init=check_integer(n_init, "n_init", "decompose"),
-        max_iter=check_integer(max_iter, "max_iter", "decompose"),
-        tol=check_real(tol, "tol", "decompose"),
-        rng=check_random_state(random_state),
-        callback=callback,
-    )
+    n_components = check_integer(n_components, "n_components", "decompose")
+    ranks = check_ranks(ranks, tuple(int(size) for size in X.shape[1:]), "decompose")
+    given = {"solver": solver, "init": init, "n_init": n_init, "max_iter": max_iter, "tol": tol}
+    options = {name: rule(given[name], name, "decompose") for name, rule in OPTIONS.items()}
+    rng = check_random_state(random_state)
+    return decompose_source(Source(X), n_components, ranks, **options, rng=rng, callback=callback)
 
 
 def decompose_source(

@@ -188,7 +188,7 @@ class Filling(Record):
             raise ValueError(f"own_share is {self.own_share!r}")
 
 
-def split_gaps(X: Any, owner: str) -> tuple[Any, Array | None]:
+def split_gaps(X: Any, owner: str, filling: Filling | None = None) -> tuple[Any, Array | None]:
     """Tell observed entries from gaps: NaN, and what a NumPy mask covers.
 
     Parameters
@@ -197,6 +197,8 @@ def split_gaps(X: Any, owner: str) -> tuple[Any, Array | None]:
         The samples.
     owner : str
         Who asks, for messages.
+    filling : Filling or None, default=None
+        What fills the gaps of a Dask array, chunk by chunk and lazily; None refuses such arrays.
 
     Returns
     -------
@@ -205,6 +207,10 @@ def split_gaps(X: Any, owner: str) -> tuple[Any, Array | None]:
     observed : array of bool of shape (n_samples, d_1, ...) or None
         Where entries are observed; None where all are.
     """
+    if is_dask(X) and filling is not None:
+        dtype = filling.mean.dtype
+        X = X.rechunk(dict.fromkeys(range(1, X.ndim), -1)).astype(dtype)
+        return X.map_blocks(_fill_chunk, filling=filling, owner=owner, dtype=dtype), None
     if is_dask(X):
         raise TypeError(
             f"{owner} with missing='impute' needs the samples in memory to learn from them, but X "
@@ -224,8 +230,7 @@ def split_gaps(X: Any, owner: str) -> tuple[Any, Array | None]:
         gaps = gaps | covered
     if not bool(xp.any(gaps)):
         return X, None
-    flat = xp.reshape(gaps, (X.shape[0], -1))
-    empty = to_numpy(xp.all(flat, axis=1))
+    empty = to_numpy(xp.all(xp.reshape(gaps, (X.shape[0], -1)), axis=1))
     if empty.any():
         raise ValueError(
             f"Sample {int(np.argmax(empty))} has no observed entry, and {int(empty.sum())} such "
@@ -599,8 +604,7 @@ def _neighbour_means(
 
     def unit(rows: Array) -> Array:
         rows = rows * weights[None, :]
-        lengths = xp.sqrt(xp.sum(rows * rows, axis=1))
-        return rows / divisor(lengths)[:, None]
+        return rows / divisor(xp.sqrt(xp.sum(rows * rows, axis=1)))[:, None]
 
     count = min(use.n_neighbors, references.shape[0] - exclude_self)
     near, distances = nearest_neighbors(
@@ -716,28 +720,6 @@ def _rebuild(rows: Array, observed: Array, filling: Filling) -> Array:
         near = _neighbour_means(offsets, filling.references, filling.weights, exclude_self=False)
         offsets = filling.own_share * offsets + (1.0 - filling.own_share) * near
     return xp.matmul(offsets, directions.T) + mean
-
-
-def fill_chunks(X: Any, filling: Filling, owner: str) -> Any:
-    """Fill the gaps of samples in a Dask array, chunk by chunk and lazily.
-
-    Parameters
-    ----------
-    X : dask.array.Array of shape (n_samples, d_1, ...)
-        The samples, with NaN in the gaps.
-    filling : Filling
-        What fills them.
-    owner : str
-        Who asks, for messages.
-
-    Returns
-    -------
-    filled : dask.array.Array of shape (n_samples, d_1, ...)
-        The samples without gaps, in the type of the model.
-    """
-    dtype = filling.mean.dtype
-    X = X.rechunk(dict.fromkeys(range(1, X.ndim), -1)).astype(dtype)
-    return X.map_blocks(_fill_chunk, filling=filling, owner=owner, dtype=dtype)
 
 
 def _fill_chunk(chunk: Array, filling: Filling, owner: str) -> Array:

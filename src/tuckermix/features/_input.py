@@ -17,7 +17,6 @@ from tuckermix._array_api import Array, asarray_like, blocks, get_namespace, is_
 from tuckermix._threads import gather_rows, one_blas_thread
 from tuckermix._validation import (
     EVERY_TRANSFORMER,
-    FLOATS,
     Fields,
     Rules,
     TakesArrays,
@@ -56,9 +55,6 @@ class ArrayTransformer(TakesArrays, TransformerMixin, BaseEstimator):
 
     _takes_rows = True
     """Whether samples may be rows."""
-
-    _gives: ClassVar[tuple[str, ...]] = FLOATS
-    """Floating types that the result has where samples have them."""
 
     @one_blas_thread
     def fit(self, X: Any, y: None = None) -> Self:

@@ -130,10 +130,8 @@ def _unit(block: Array, *, percentiles: tuple[float, float] | None) -> Array:
         block = xp.clip(block, low, high)
     axes = tuple(range(1, block.ndim))
     # Divided by the peak first: squares of very large and very small numbers leave their range.
-    peak = xp.max(xp.abs(block), axis=axes, keepdims=True)
-    block = block / divisor(peak)
-    norm = xp.sqrt(xp.sum(block * block, axis=axes, keepdims=True))
-    return block / divisor(norm)
+    block = block / divisor(xp.max(xp.abs(block), axis=axes, keepdims=True))
+    return block / divisor(xp.sqrt(xp.sum(block * block, axis=axes, keepdims=True)))
 
 
 def _beside(values: Array, block: Array) -> Array:

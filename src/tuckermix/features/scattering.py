@@ -243,5 +243,4 @@ def _columns(X: Array, space: tuple[int, ...]) -> tuple[Array, tuple[int, ...]]:
 def _relative(S: Array, n_space: int) -> Array:
     """Divide each path of each channel by its largest cell; the cells are the axes from 2 on."""
     xp = get_namespace(S)
-    largest = xp.max(xp.abs(S), axis=tuple(range(2, 2 + n_space)), keepdims=True)
-    return S / divisor(largest)
+    return S / divisor(xp.max(xp.abs(S), axis=tuple(range(2, 2 + n_space)), keepdims=True))

@@ -143,8 +143,7 @@ def learn_agreement(
     scores, agreed, pairs = compare(2)
     apart, ratio = 1.0 - agreed.mean(), USUAL_RATIO
     if n_samples >= 4 * use.least_each * n_clusters:
-        before = compare(4)[1]
-        ratio = min(1.0, apart / max(1.0 - before.mean(), CERTAIN))
+        ratio = min(1.0, apart / max(1.0 - compare(4)[1].mean(), CERTAIN))
     in_none, in_one = _apart_across(pairs, n_clusters)
     ratio *= max(1.0, in_none / max(in_one, CERTAIN))
     ratio = min(ratio, in_none / max(apart, CERTAIN))

@@ -685,8 +685,7 @@ def voting_labeller(
         if nearest is not None:
             vars(labeller)["nearest"] = nearest
             voters = labeller.find_voters(rows)
-        shares = labeller.count_votes(voters[:, :n_votes])
-        won = to_numpy(xp.argmax(shares, axis=1))
+        won = to_numpy(xp.argmax(labeller.count_votes(voters[:, :n_votes]), axis=1))
         if n_votes == 1 or len(np.unique(won)) == wanted:
             return labeller, won, voters[:, :n_votes]
         n_votes //= 2

@@ -276,8 +276,7 @@ def learn_reference(
     near = to_numpy(everything._inside(points, double(coordinates))[0])
     scores = np.maximum(_in_units(others), _in_units(near))
     for _ in range(use.rounds):
-        size = math.ceil(CORE * len(q))
-        core = np.sort(np.argsort(scores, kind="stable")[:size])
+        core = np.sort(np.argsort(scores, kind="stable")[: math.ceil(CORE * len(q))])
         found = reference_of(core)
         inside = found._inside(points, asarray_like(q, found.spacing))
         scores = to_numpy(found._largest([*inside]))

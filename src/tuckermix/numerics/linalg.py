@@ -587,8 +587,7 @@ def _krylov_basis(B: Array, width: int, start: Array | None, tol: float) -> Arra
     """
     xp = get_namespace(B)
     size = min(width + max(EXTRA_DIRECTIONS, width // 2), *B.shape)
-    rng = np.random.default_rng(0)
-    guess = rng.standard_normal((B.shape[1], size))
+    guess = np.random.default_rng(0).standard_normal((B.shape[1], size))
     if start is not None:
         guess[:, : start.shape[1]] = to_numpy(start)[:, :size]
     block = orthonormal_basis(asarray_like(guess, B, dtype=xp.float64))

@@ -251,8 +251,7 @@ def _plus_plus(X: Array, n_clusters: int, n_init: int, rng: np.random.Generator)
         distances = xp.reshape(distances, (n_init, -1, n_samples))
         if step > 0:
             distances = xp.minimum(distances, closest[:, None, :])
-        best = xp.argmin(xp.sum(distances, axis=2), axis=1)
-        rows = starts * picks.shape[1] + best
+        rows = starts * picks.shape[1] + xp.argmin(xp.sum(distances, axis=2), axis=1)
         chosen.append(xp.take(candidates, rows, axis=0))
         closest = xp.take(xp.reshape(distances, (-1, n_samples)), rows, axis=0)
     return xp.reshape(xp.stack(chosen, axis=1), (n_init, n_clusters, n_features))

@@ -91,8 +91,7 @@ def _active_set(points: Array, vertices: Array) -> Array:
     gram = xp.matmul(vertices, vertices.T)
     pull = xp.matmul(points, vertices.T)
     # Start at the nearest vertex, which is feasible, and let the others in one by one.
-    distance = xp.linalg.diagonal(gram)[None, :] - 2.0 * pull
-    nearest = xp.argmin(distance, axis=1)
+    nearest = xp.argmin(xp.linalg.diagonal(gram)[None, :] - 2.0 * pull, axis=1)
     columns = xp.arange(n_vertices, device=device(points))
     free = columns[None, :] == nearest[:, None]
     weights = xp.astype(free, xp.float64)
