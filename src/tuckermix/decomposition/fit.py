@@ -129,7 +129,7 @@ OPTIONS: Rules = {
     "max_iter": check_integer,
     "tol": check_real,
 }
-"""What a decomposition is told beside numbers of components and ranks, with the rule of each."""
+"""Options of a decomposition beside the numbers of components and ranks, with the rule of each."""
 
 
 @on_samples
