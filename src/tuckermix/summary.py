@@ -119,11 +119,6 @@ class FitSummary(Record):
     versions: dict[str, str]
     n_outliers: int = 0
 
-    @property
-    def gap_text(self) -> str:
-        """The gap for people."""
-        return "unknown" if self.gap is None else f"{self.gap:.1e}" if self.gap else "0"
-
 
 def summarize_fit(
     model: Any,

@@ -67,7 +67,7 @@ def facts(summary: FitSummary) -> list[tuple[str, str, str]]:
     rows.append((name, f"{summary.mean_confidence:.1%}", meaning))
     if summary.gap is not None:
         meaning = "0: for these factors no mixing weights fit better"
-        rows.append(("optimality gap", summary.gap_text, meaning))
+        rows.append(("optimality gap", f"{summary.gap:.1e}" if summary.gap else "0", meaning))
     if summary.seconds is not None:
         rows.append(("time of the fit", duration(summary.seconds), ""))
     return rows
