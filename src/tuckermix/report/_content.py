@@ -73,6 +73,17 @@ def facts(summary: FitSummary) -> list[tuple[str, str, str]]:
     return rows
 
 
+def in_words(value: Any) -> str:
+    """Write a setting for people."""
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {in_words(one)}" for key, one in value.items())
+    if isinstance(value, list | tuple):
+        return ", ".join(map(in_words, value))
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return "not set" if value is None else str(value)
+
+
 def scene_maps(model: Any, labels: np.ndarray, scene: Any) -> list[tuple[str, str]]:
     """Return maps of a scene whose pixels are the samples, each with its name: labels, weights."""
     if scene is None:

@@ -178,8 +178,8 @@ def render_report(
         summary = summarize_fit(
             final, X, proba, labels=found, truth=truth, seconds=seconds, seen=placed.seen
         )
-    lines = _content.reading_lines(source, reading, bool(skipped), scene)
     css, js = style(), script()
+    lines = _content.reading_lines(source, reading, bool(skipped), scene)
     return _rendered(
         "report.html.j2",
         title=title,
@@ -196,7 +196,7 @@ def render_report(
         charts=_content.charts(inner),
         selection=_content.selection(getattr(final, "selection_", None)),
         scene_maps=_content.scene_maps(inner, labels, scene),
-        settings={name: _plain(value) for name, value in summary.settings.items()},
+        settings={name: _content.in_words(value) for name, value in summary.settings.items()},
         versions=summary.versions,
         snippet=_content.snippet(final, transformers, lines),
         command=command,
@@ -223,17 +223,6 @@ def _rendered(template: str, **values: Any) -> str:
         lstrip_blocks=True,
     )
     return printable(environment.get_template(template).render(values))
-
-
-def _plain(value: Any) -> str:
-    """Write a setting for people."""
-    if isinstance(value, dict):
-        return ", ".join(f"{key} {_plain(one)}" for key, one in value.items())
-    if isinstance(value, list | tuple):
-        return ", ".join(map(_plain, value))
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return "not set" if value is None else str(value)
 
 
 def linked(
