@@ -224,7 +224,6 @@ def write_results(
         kind=kind, summary=summary, placed=at, scene=data.extra.get("scene"), folder=below,
         page_folder=folder, skipped=skipped,
     )  # fmt: skip
-    samples = labels_values(data.names, at, to_numpy(final.labels_), called)
     files = {"labels": LABELS, "model": MODEL, "report": REPORT, "summary": SUMMARY}
     selection = getattr(final, "selection_", None)
     texts = {"input": source, "command": command, "folder": str(folder)}
@@ -244,8 +243,9 @@ def write_results(
         **left_out(data),
         "files": files,
     }
+    table = labels_text(labels_values(data.names, at, to_numpy(final.labels_), called))
     with atomic_paths(*(folder / name for name in files.values())) as (names, saved, html, told):
-        write_text(names, labels_text(samples))
+        write_text(names, table)
         save(model, saved)
         write_text(html, page)
         write_text(told, json.dumps(values, indent=2) + "\n")

@@ -210,6 +210,7 @@ def content(subject: Subject, files: Sequence[Path | None] = ()) -> dict[str, An
     use = PageSettings.current()
     labels, images = subject.labels, subject.X if subject.images is None else subject.images
     kind, shape = picture_kind(tuple(images.shape[1:]), subject.kind), sizes_text(images.shape[1:])
+    pictures = Pictures(images, kind, files if len(labels) <= use.originals else ())
     listed = even_subsample(len(labels), use.listed)
     sure = subject.proba[np.arange(len(labels)), labels]
     Z = to_numpy(subject.places)
@@ -217,7 +218,6 @@ def content(subject: Subject, files: Sequence[Path | None] = ()) -> dict[str, An
     tree = levels_of(subject.model, subject.X, labels, few)
     first = _first_seen(few, labels, sure)
     marked = even_subsample(len(listed), use.placed)
-    pictures = Pictures(images, kind, files if len(labels) <= use.originals else ())
     # The first of all clusters come before the second of any: there may not be room for all.
     ranks = zip_longest(*([*typical, *doubtful] for _, typical, doubtful in first))
     shown = [place for rank in ranks for place in rank if place is not None]
