@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from statistics import fmean
 from types import SimpleNamespace
@@ -44,11 +45,8 @@ def figure_records(
 ) -> list[RunRecord]:
     """Return the records that a figure shows, in its own order, as far as they are computed."""
     found = {record.key: record for record in records if record.status == "ok"}
-    keys = [
-        (profile, figure.experiment, row, method, 0)
-        for row in figure.rows
-        for method in figure.methods
-    ]
+    places = product(figure.rows, figure.methods)
+    keys = [(profile, figure.experiment, row, method, 0) for row, method in places]
     return [found[key] for key in keys if key in found]
 
 

@@ -379,11 +379,10 @@ def build(
         With ``fit(X)``, after which it, or what is returned, has ``labels_``.
     """
     made: Any = method.factory
-    named_class = False
-    if isinstance(method.factory, str):
-        module, _, name = method.factory.partition(":")
+    if isinstance(made, str):
+        module, _, name = made.partition(":")
         made = getattr(importlib.import_module(module), name)
-        named_class = inspect.isclass(made)
+    named_class = made is not method.factory and inspect.isclass(made)
     if named_class:
         given = {"ranks": ranks} if method.takes_ranks else {}
         number = "auto" if method.finds_number else n_clusters

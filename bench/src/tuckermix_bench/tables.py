@@ -372,20 +372,19 @@ def resolve_targets(
     """
     asked = [targets] if isinstance(targets, str | Experiment) else list(targets)
     own = [target for target in asked if isinstance(target, Experiment)]
-    names = [target for target in asked if not isinstance(target, Experiment)]
+    names, known = [one for one in asked if isinstance(one, str)], [*EXPERIMENTS, *FIGURES]
     for name in names:
-        check_option(name, "targets", "reproduce", [*EXPERIMENTS, *FIGURES, "all"])
-    for table in own:
-        if table.name in EXPERIMENTS or table.name in FIGURES:
-            raise ValueError(
-                f"An experiment of your own cannot be called {table.name!r}, the name of a table "
-                "or figure of the paper: choose another name."
-            )
-    everything = "all" in names or not asked
+        check_option(name, "targets", "reproduce", [*known, "all"])
+    if taken := [table.name for table in own if table.name in known]:
+        raise ValueError(
+            f"An experiment of your own cannot be called {taken[0]!r}, the name of a table or "
+            "figure of the paper: choose another name."
+        )
+    chosen = known if "all" in names or not asked else names
     tables = LIBRARIES[QUICK if quick else PAPER]
     return (
-        [table for name, table in tables.items() if everything or name in names] + own,
-        [figure for name, figure in FIGURES.items() if everything or name in names],
+        [table for name, table in tables.items() if name in chosen] + own,
+        [figure for name, figure in FIGURES.items() if name in chosen],
     )
 
 
