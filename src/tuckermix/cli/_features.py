@@ -17,9 +17,6 @@ if TYPE_CHECKING:
 SAME_KIND = ("key", "sample_axis", "sample_shape", "axes")
 """Options for reading that speak of a file's inside: they serve for files of the same kind."""
 
-OF_THE_RUN = ("on_error",)
-"""Options for reading that a model does not remember."""
-
 OF_ANY = ("calibrate", "outliers")
 """Options for the model that `AutoClustering` has too."""
 
@@ -129,9 +126,8 @@ def reading_of(
     source: str, data: Dataset, options: dict[str, Any], *, pixels: bool = False
 ) -> dict[str, Any]:
     """Return how the input was read, to be stored with the model: what was asked for or chosen."""
-    known = {
-        key: value for key, value in options.items() if value is not None and key not in OF_THE_RUN
-    }
+    known = {key: value for key, value in options.items() if value is not None}
+    known.pop("on_error", None)  # a matter of the run
     if pixels:
         known["pixels"] = True
     chosen = data.extra.get("reading", {})
@@ -140,12 +136,12 @@ def reading_of(
 
 def reading_as_before(model: Any, source: str, options: dict[str, Any]) -> dict[str, Any]:
     """Complete the options for reading by those with which the model's own input was read."""
+    if not Path(source).exists():
+        return options  # a dataset by name
     known = dict(getattr(model, "reading_", None) or {})
     same = known.pop("suffix", None) == Path(source).suffix.lower()
     if known and "fit" not in known and Path(source).is_dir():  # of a version before plans
         known = {"size": "original", "fit": _names.STRETCH, "scale": NONE, **known}
-    if not Path(source).exists():
-        return options  # a dataset by name
     before = {key: value for key, value in known.items() if same or key not in SAME_KIND}
     given = {key: value for key, value in options.items() if value is not None}
     return {**dict.fromkeys(options), **{k: v for k, v in before.items() if k in options}, **given}
