@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import IO, Any, ClassVar
+from typing import IO, Any
 
 import numpy as np
 from numpy.lib import format as npy_format
@@ -46,9 +46,7 @@ class Entry:
     channels: Sequence[str] = ()  # the names of its channels, where they have any
     colour: bool | None = None  # whether it is a picture in colours, or grey; None for others
     read: Callable[[], np.ndarray] | None = None  # reads all of it
-
-    stays: ClassVar[bool] = False
-    """Whether it can stay on disk."""
+    stays: bool = False  # whether it can stay on disk
 
     def load(self) -> np.ndarray:
         """Read it into memory."""

@@ -49,6 +49,8 @@ class OnDisk(Entry):
         Whether the file has its axes the other way round.
     chunks : tuple of int or None
         The shape of a chunk in the file.
+    refused : tuple of (str, str) or None
+        Why it is not read, and what to do about it.
     """
 
     path: str
@@ -56,8 +58,8 @@ class OnDisk(Entry):
     stamp: tuple[int, int]
     turned: bool = False
     chunks: tuple[int, ...] | None = None
-
-    stays = True
+    refused: tuple[str, str] | None = None
+    stays: bool = True
 
     def __dask_tokenize__(self) -> tuple[Any, ...]:
         return (self.path, self.name, self.stamp, self.shape)
@@ -79,7 +81,9 @@ class OnDisk(Entry):
         raise NotImplementedError
 
     def check_chunk(self) -> None:
-        """Refuse an array whose chunks would pass the limit."""
+        """Refuse an array that the parser refuses, or whose chunks would pass the limit."""
+        if self.refused:
+            raise Refusal(*self.refused)
         if self.chunks:
             check_fits(
                 f"one chunk of {'/' + self.name!r} with shape {self.chunks}",
@@ -319,16 +323,10 @@ HDF5_STARTS = (b"MATLAB 7.3 MAT-file", b"\x89HDF")
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Stored(OnDisk):
-    """An array that a parser in the sandbox finds; `refused` says why it is not read."""
+    """An array that a parser in the sandbox finds."""
 
     parser: str
-    refused: tuple[str, str] | None
     sandbox: Sandbox
-
-    @property
-    def stays(self) -> bool:  # type: ignore[override]
-        """Whether it can stay on disk: any part of a .mat file is read by reading all of it."""
-        return self.parser != "mat"
 
     @classmethod
     def told(
@@ -350,16 +348,11 @@ class Stored(OnDisk):
             stamp=stamp_of(path),
             turned=turned,
             chunks=tuple(map(int, said.get("chunks") or ()))[order] or None,
+            stays=kind != "mat",  # any part of a .mat file is read by reading all of it
             parser=kind,
             refused=said.get("refusal"),
             sandbox=options.sandbox,
         )
-
-    def check_chunk(self) -> None:
-        """Refuse an array that the parser refuses, or whose chunks would pass the limit."""
-        if self.refused:
-            raise Refusal(*self.refused)
-        super().check_chunk()
 
     def _region(self, region: Region) -> np.ndarray:
         chunks = (self.chunks or ())[:: -1 if self.turned else 1]
