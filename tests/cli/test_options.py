@@ -1,11 +1,12 @@
 import re
+from typing import Annotated
 
 import pytest
 from tests.cases import each
 
 from tuckermix.cli._app import build
 from tuckermix.cli._console import UsageError
-from tuckermix.cli._options import check, described, listed, parse_ranks, plain, sizes, within
+from tuckermix.cli._options import add, check, described, listed, parse_ranks, plain, sizes, within
 
 
 @pytest.mark.parametrize(
@@ -62,10 +63,24 @@ def test_no_help_speaks_of_types(run, command):
 
 
 def test_words_complete_a_help_that_leaves_them_open():
-    option = within("Heading")
-    assert option(words=("a", "b")).help == "a or b."
-    assert option(help="Which one:", words=("a", "b")).help == "Which one: a or b."
-    assert option(help="What a and b mean.", words=("a", "b")).help == "What a and b mean."
+    typer = pytest.importorskip("typer")
+    word = Annotated[str, within("Heading")(words=("a", "b"))]
+
+    def command(bare: word = "a", which: word = "a", said: word = "a"):
+        """Do something.
+
+        Parameters
+        ----------
+        which
+            Which one:
+        said
+            What a and b mean.
+        """
+
+    program = typer.Typer(add_completion=False)
+    add(program, command)
+    helps = {one.name: one.help for one in typer.main.get_command(program).params}
+    assert helps == {"bare": "a or b.", "which": "Which one: a or b.", "said": "What a and b mean."}
 
 
 def test_values_are_listed_as_people_do():

@@ -43,20 +43,17 @@ def check(value: str, option: str, values: Sequence[str]) -> str:
 def within(panel: str) -> Callable[..., Any]:
     """Return a function that declares an option under a heading of the help.
 
-    Its `words` are completed by Tab, and listed where the help ends in a colon or is left out. With
-    `strict` there are no others. The help may be in a docstring, see `described`. A `callback`
-    turns the text of the option, its first argument, into a value; its second is the name.
+    Its `words` are completed by Tab, and listed where the help, which is in a docstring, ends in a
+    colon or is left out. With `strict` there are no others. A `callback` turns the text of the
+    option, its first argument, into a value; its second is the name.
     """
 
-    def option(
-        *names: str, words: Sequence[str] = (), strict: bool = False, help: str = "", **facts: Any
-    ) -> Any:
+    def option(*names: str, words: Sequence[str] = (), strict: bool = False, **facts: Any) -> Any:
         if words:
-            facts["autocompletion"] = one_of(*words)
-            help = help if help.endswith(".") else f"{help} {listed(words)}.".lstrip()
+            facts |= {"autocompletion": one_of(*words), "help": f"{listed(words)}."}
         if strict:
             facts["callback"] = functools.partial(check, values=words)
-        return typer.Option(*names, rich_help_panel=panel, help=help, **facts)
+        return typer.Option(*names, rich_help_panel=panel, **facts)
 
     return option
 

@@ -61,28 +61,23 @@ def picture_kind(shape: tuple[int, ...], kind: str = "auto") -> str:
     return "colour" if len(shape) == 3 else "video"
 
 
-def value_range(
-    samples: np.ndarray, *, clip_percent: float = 0.5, n_values: int = 200_000
-) -> Limits:
+def value_range(samples: np.ndarray) -> Limits:
     """Return the values shown as black and as white, robust to a few outliers.
 
     Parameters
     ----------
     samples : array
         The samples.
-    clip_percent : float, default=0.5
-        This share of the values at each end may saturate, so that no outlier sets the scale.
-    n_values : int, default=200000
-        Percentiles are taken over about this many values: the third digit does not show.
 
     Returns
     -------
     limits : tuple of float
-        The values of black and white.
+        The values of black and white: half a percent of the values at each end may saturate.
+        Percentiles are taken over about 200,000 values, since the third digit does not show.
     """
     flat = np.asarray(samples).reshape(-1)
-    flat = flat[:: max(1, flat.size // n_values)]
-    low, high = np.percentile(flat, [clip_percent, 100 - clip_percent])
+    flat = flat[:: max(1, flat.size // 200_000)]
+    low, high = np.percentile(flat, [0.5, 99.5])
     if not high > low:
         low, high = float(flat.min()), float(flat.max())
     return float(low), float(high) if high > low else float(low) + 1.0
@@ -168,12 +163,12 @@ def _middle_slices(volumes: np.ndarray) -> np.ndarray:
     return result
 
 
-def curves(signals: np.ndarray, limits: Limits, shape: tuple[int, int] = (96, 192)) -> np.ndarray:
-    """Draw signals of shape (n, d) as white curves on black, of shape (n, *shape).
+def curves(signals: np.ndarray, limits: Limits) -> np.ndarray:
+    """Draw signals of shape (n, d) as white curves on black, of shape (n, 96, 192).
 
     Lines are 2 pixels thick, with soft edges. A tenth of the height stays free beyond each limit.
     """
-    height, width = shape
+    height, width = 96, 192
     length = signals.shape[1]
     position = np.linspace(0, length - 1, width)
     values = np.stack([np.interp(position, np.arange(length), signal) for signal in signals])
