@@ -421,9 +421,8 @@ class BayesianNMF(NonnegativeFactorization):
         discarded = int(self.burn_in * self.max_iter)
         kept = self.max_iter - discarded
         mean_W, mean_H, variance = np.zeros_like(W), np.zeros_like(H), 0.0
-        samples = gibbs_samples(X, W, H, rng, **prior)
-        for sweep in range(self.max_iter):
-            draw_W, draw_H, draw_variance, cost = next(samples)
+        samples = itertools.islice(gibbs_samples(X, W, H, rng, **prior), self.max_iter)
+        for sweep, (draw_W, draw_H, draw_variance, cost) in enumerate(samples):
             trace.add(cost)
             if sweep >= discarded:
                 if self.rate > 0:

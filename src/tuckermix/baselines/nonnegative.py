@@ -175,9 +175,7 @@ def _active_set(A: np.ndarray, R: np.ndarray) -> np.ndarray:
     return np.stack([nnls(design, target)[0] for target in targets])
 
 
-def solve_components(
-    X: np.ndarray, components: np.ndarray, *, start: np.ndarray | None = None
-) -> np.ndarray:
+def solve_components(X: np.ndarray, components: np.ndarray) -> np.ndarray:
     r"""Find the nonnegative coefficients of samples on fixed components.
 
     .. math:: \arg\min_{H \ge 0} \lVert X - H C \rVert_F^2
@@ -188,8 +186,6 @@ def solve_components(
         The samples.
     components : ndarray of shape (n_components, d_1, ...)
         The components C.
-    start : ndarray of shape (n_samples, n_components), default=None
-        Where to start; see `nonnegative_least_squares`.
 
     Returns
     -------
@@ -202,7 +198,7 @@ def solve_components(
     # Products of tiny or huge numbers leave the range of floats: solve for both at size one.
     data_scale, component_scale = scale_of(X), scale_of(components)
     C = components / component_scale
-    H = nonnegative_least_squares(C @ C.T, (X / data_scale) @ C.T, start=start)
+    H = nonnegative_least_squares(C @ C.T, (X / data_scale) @ C.T)
     H *= data_scale / component_scale
     return H
 

@@ -1011,8 +1011,8 @@ def _rough(
     working = working[cross[working] != 0]
     c = np.zeros(len(Z))
     if len(working):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # what comes next is exact
+        # What comes next is exact.
+        with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
             path = enet_path(
                 Z[working].T,
                 target,
