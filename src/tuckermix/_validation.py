@@ -439,11 +439,7 @@ def as_tensor(X: Any, owner: str) -> Array:
         X = np.asarray(X)
     if is_numpy(X) and X.dtype.kind not in "fbiu":
         raise ValueError(f"{owner} takes real numbers, but X has dtype {X.dtype}.")
-    if X.ndim < 2:
-        raise ValueError(
-            f"{owner} takes an array of shape (n_samples, ...) with at least 2 axes, "
-            f"got {X.ndim}. Reshape your data using X.reshape(-1, 1) if it has a single feature."
-        )
+    check_axes(X)
     if 0 in X.shape:
         raise ValueError(f"{owner} needs at least one sample and feature. Got shape {X.shape}.")
     return check_dask(X) if is_dask(X) else _widened(X)

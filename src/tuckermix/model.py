@@ -118,11 +118,6 @@ class Way(NamedTuple):
     calibrate: bool = False
     false_alarms: float | None = None
 
-    @property
-    def edge(self) -> int:
-        """The direction whose energy is the ridge."""
-        return round(self.graph.ridge_edge * self.n_clusters)
-
     def learn(self, rows: Array, rng: np.random.Generator, **options: Any) -> Learned:
         """Learn labels from the rows that they compare."""
         options |= {"n_neighbors": self.graph.n_neighbors, "n_init": self.n_init, "rng": rng}
@@ -350,14 +345,12 @@ class Model(Record):
         traits = rows_of(self.traits)
         projected, residues = traits[:, :-2], traits[:, -2:]
         blocks = samples if whole else as_blocks(projected)
-        power = way.graph.ridge_power
-        model = self.with_wide_view(projected, way.edge, power, axes if whole else None)
+        edge, power = round(way.graph.ridge_edge * way.n_clusters), way.graph.ridge_power
+        model = self.with_wide_view(projected, edge, power, axes if whole else None)
         outside = to_numpy(blocks.map(lambda _, *known: model.outside(*known), projected, residues))
-        usual: dict[str, Any] = {
-            "leftover": tuple(map(float, np.quantile(outside, use.quartiles))),
-            "strengths": tuple(map(float, np.quantile(to_numpy(residues[:, 1]), use.tenths))),
-        }
-        model = replace(model, **usual)
+        leftover: Any = tuple(map(float, np.quantile(outside, use.quartiles)))
+        strengths: Any = tuple(map(float, np.quantile(to_numpy(residues[:, 1]), use.tenths)))
+        model = replace(model, leftover=leftover, strengths=strengths)
         rows = blocks.map(model.place, projected)
         return model, Landmarks(blocks, rows, projected, residues, whole)
 
@@ -385,10 +378,11 @@ class Model(Record):
         """Learn from halves of the landmarks what votes are worth."""
         labeller: Any = self.labeller
         X: Any = marks.projected
+        edge, power = round(way.graph.ridge_edge * way.n_clusters), way.graph.ridge_power
 
         def fit_part(indices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             rows = take_rows(X, indices)
-            view = self.with_wide_view(rows, way.edge, way.graph.ridge_power)
+            view = self.with_wide_view(rows, edge, power)
             part: Any = way.learn(as_blocks(rows).map(view.place, rows), rng).labeller
             votes = part.votes_of_others(marks.blocks.map(view.place, X))
             return to_numpy(votes).argmax(axis=1), to_numpy(part.scores(votes))

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from tuckermix.features import _cascade
-from tuckermix.features._cascade import Cascade, CascadeSettings, along_axes, layout_for
-from tuckermix.features._wavelets import averaging_matrix, morlet, padding_matrix
+from tuckermix.features._cascade import Cascade, CascadeSettings, along_axes
+from tuckermix.features._wavelets import averaging_matrix, layout_for, morlet, padding_matrix
 
 
 def by_definition(image, J, L, order, border):
@@ -39,10 +39,10 @@ def settings(monkeypatch):
 
     def change(**values):
         monkeypatch.setattr(_cascade, "SETTINGS", CascadeSettings(**values))
-        _cascade.layout_for.cache_clear()
+        layout_for.cache_clear()
 
     yield change
-    _cascade.layout_for.cache_clear()
+    layout_for.cache_clear()
 
 
 @pytest.mark.parametrize("shape", [(32, 32), (28, 19), (50,)])

@@ -138,9 +138,7 @@ def alternate(
     objective = MembershipObjective(B)
     manifold = Multinomial(source.n_samples, n_components)
     U = manifold.random_point(start.rng, like=B) if memberships is None else memberships
-    gradient_tol = recipe.gradient_tol
-    if gradient_tol is None:
-        gradient_tol = GRADIENT_SHARE * max(source.squared_norm, float(np.finfo(float).tiny))
+    least = GRADIENT_SHARE * max(source.squared_norm, float(np.finfo(float).tiny))
     max_radius = manifold.diameter if recipe.keeps_radius else None
     radius: float | None = None
     if recipe.starts_orthogonal:
@@ -159,7 +157,7 @@ def alternate(
             U,
             max_iter=recipe.later_iter if sweep else recipe.first_iter,
             max_inner=recipe.max_inner,
-            tol=gradient_tol,
+            tol=recipe.gradient_tol or least,
             max_radius=max_radius,
             initial_radius=radius,
             preconditioner=objective.preconditioner if recipe.preconditioned else None,

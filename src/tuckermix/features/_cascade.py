@@ -16,26 +16,13 @@ so that every step is a product of a small matrix with a wide one.
 
 from __future__ import annotations
 
-import functools
 import math
 from dataclasses import dataclass
 
 import numpy as np
 
 from tuckermix._array_api import Array, asarray_like, device, get_namespace, is_numpy
-from tuckermix.features._pictures import resizing_matrix
-from tuckermix.features._wavelets import (
-    averaging_matrix,
-    basis,
-    coarsen,
-    crop_frequencies,
-    filter_blocks,
-    morlet,
-    n_cells,
-    order_frequencies,
-    padded_size,
-    padding_matrix,
-)
+from tuckermix.features._wavelets import Layout, basis, coarsen
 
 
 @dataclass(frozen=True)
@@ -61,74 +48,6 @@ class CascadeSettings:
 
 
 SETTINGS = CascadeSettings()
-
-
-class Layout:
-    """The filters of a transform, in NumPy and float64, for one shape of images.
-
-    Parameters
-    ----------
-    shape : tuple of one or two int
-        The size of an image or signal.
-    J : int
-        The number of scales.
-    L : int
-        The number of angles.
-    order : {1, 2}
-        The largest number of wavelets along a path.
-    border : {"mirror", "zero", "periodic"}
-        The values beyond the border.
-    size : int or None, default=None
-        Images whose shorter side is longer are shrunk to it, in proportion, as they are padded.
-    """
-
-    def __init__(
-        self,
-        shape: tuple[int, ...],
-        J: int,
-        L: int,
-        order: int,
-        border: str,
-        size: int | None = None,
-    ):
-        given, scale = shape, 1.0 if size is None else min(1.0, size / min(shape))
-        self.shape = shape = tuple(max(1, round(scale * side)) for side in given)
-        self.J, self.order, self.border = J, order, border
-        self.n_angles = L if len(shape) == 2 else 1
-        self.cells = tuple(n_cells(size, J) for size in shape)
-        n_second = self.n_angles**2 * J * (J - 1) // 2
-        self.n_paths = 1 + J * self.n_angles + (n_second if order == 2 else 0)
-        self.padded = tuple(padded_size(size, J, border) for size in shape)
-        self.pads = [
-            padding_matrix(side, J, border) @ resizing_matrix(whole, side)
-            for whole, side in zip(given, shape, strict=True)
-        ]
-        self.matrices = max(self.padded) <= SETTINGS.matrix_side
-        self.filters = [
-            np.stack([morlet(self.padded, j, angle, L) for angle in range(self.n_angles)])
-            for j in range(J)
-        ]
-        self.blocks = functools.cache(self._blocks)
-
-    def averages(self, level: int) -> list[np.ndarray]:
-        """Return the averaging matrices of maps subsampled by 2**level."""
-        return [averaging_matrix(size, self.J, 2**level, self.border) for size in self.padded]
-
-    def wavelets(self, level: int, j: int) -> np.ndarray:
-        """Return the wavelets of scale j for maps subsampled by 2**level."""
-        return np.stack([crop_frequencies(each, 2**level) for each in self.filters[j]])
-
-    def orders(self, level: int) -> list[np.ndarray]:
-        """Return the order of the frequencies of each axis of maps subsampled by 2**level."""
-        return [order_frequencies(size >> level, self.J - 1 - level) for size in self.padded]
-
-    def _blocks(self, level: int, j: int) -> np.ndarray:
-        """Return the matrices that filter maps subsampled by 2**level with wavelets of scale j."""
-        return filter_blocks(self.wavelets(level, j), self.orders(level), 2 ** (j - level))
-
-
-layout_for = functools.lru_cache(maxsize=8)(Layout)
-"""The last few layouts are kept: one serves many blocks."""
 
 
 class Cascade:
@@ -164,7 +83,8 @@ class Cascade:
 
         self._direct = move([a @ p for a, p in zip(layout.averages(0), layout.pads, strict=True)])
         self._averages = [move(layout.averages(level)) for level in range(J)]
-        engine = MatrixWavelets if layout.matrices else FourierWavelets
+        matrices = max(layout.padded) <= SETTINGS.matrix_side
+        engine = MatrixWavelets if matrices else FourierWavelets
         pads = move(layout.pads)
         self._first = engine(layout, 0, list(range(J)), like, pads)
         self._second = [

@@ -23,12 +23,15 @@ matrices that join the first and the last step of the transform.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+
+from tuckermix.features._pictures import resizing_matrix
 
 
 def order_frequencies(size: int, n_halvings: int) -> np.ndarray:
@@ -371,3 +374,70 @@ def _gabor(
         total += np.exp(-squares / (2 * sigma**2) + 1j * frequency * phase)
     root = math.sqrt(2 * SETTINGS.rounded_pi) * sigma
     return total / (root if len(shape) == 1 else root**2 / slant)
+
+
+class Layout:
+    """The filters of a transform, in NumPy and float64, for one shape of images.
+
+    Parameters
+    ----------
+    shape : tuple of one or two int
+        The size of an image or signal.
+    J : int
+        The number of scales.
+    L : int
+        The number of angles.
+    order : {1, 2}
+        The largest number of wavelets along a path.
+    border : {"mirror", "zero", "periodic"}
+        The values beyond the border.
+    size : int or None, default=None
+        Images whose shorter side is longer are shrunk to it, in proportion, as they are padded.
+    """
+
+    def __init__(
+        self,
+        shape: tuple[int, ...],
+        J: int,
+        L: int,
+        order: int,
+        border: str,
+        size: int | None = None,
+    ):
+        given, scale = shape, 1.0 if size is None else min(1.0, size / min(shape))
+        self.shape = shape = tuple(max(1, round(scale * side)) for side in given)
+        self.J, self.order, self.border = J, order, border
+        self.n_angles = L if len(shape) == 2 else 1
+        self.cells = tuple(n_cells(size, J) for size in shape)
+        n_second = self.n_angles**2 * J * (J - 1) // 2
+        self.n_paths = 1 + J * self.n_angles + (n_second if order == 2 else 0)
+        self.padded = tuple(padded_size(size, J, border) for size in shape)
+        self.pads = [
+            padding_matrix(side, J, border) @ resizing_matrix(whole, side)
+            for whole, side in zip(given, shape, strict=True)
+        ]
+        self.filters = [
+            np.stack([morlet(self.padded, j, angle, L) for angle in range(self.n_angles)])
+            for j in range(J)
+        ]
+        self.blocks = functools.cache(self._blocks)
+
+    def averages(self, level: int) -> list[np.ndarray]:
+        """Return the averaging matrices of maps subsampled by 2**level."""
+        return [averaging_matrix(size, self.J, 2**level, self.border) for size in self.padded]
+
+    def wavelets(self, level: int, j: int) -> np.ndarray:
+        """Return the wavelets of scale j for maps subsampled by 2**level."""
+        return np.stack([crop_frequencies(each, 2**level) for each in self.filters[j]])
+
+    def orders(self, level: int) -> list[np.ndarray]:
+        """Return the order of the frequencies of each axis of maps subsampled by 2**level."""
+        return [order_frequencies(size >> level, self.J - 1 - level) for size in self.padded]
+
+    def _blocks(self, level: int, j: int) -> np.ndarray:
+        """Return the matrices that filter maps subsampled by 2**level with wavelets of scale j."""
+        return filter_blocks(self.wavelets(level, j), self.orders(level), 2 ** (j - level))
+
+
+layout_for = functools.lru_cache(maxsize=8)(Layout)
+"""The last few layouts are kept: one serves many blocks."""

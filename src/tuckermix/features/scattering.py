@@ -12,9 +12,9 @@ from sklearn.base import clone
 from tuckermix._array_api import Array, divisor, double, get_namespace, is_dask, to_numpy
 from tuckermix._estimators import declare
 from tuckermix._validation import check_integer, check_switch, is_positive, none_or, one_of
-from tuckermix.features._cascade import Cascade, layout_for
+from tuckermix.features._cascade import Cascade
 from tuckermix.features._input import ArrayTransformer, as_float, map_rows, over_chunks, space_axes
-from tuckermix.features._wavelets import BORDERS
+from tuckermix.features._wavelets import BORDERS, layout_for
 
 ORDERS = (1, 2)
 

@@ -345,19 +345,14 @@ def summed_times(A: Array, matrix: Array) -> tuple[Array, Array, Array]:
     return product, gram, total
 
 
-def add_parts(left: Any, right: Any) -> Any:
+def add_parts(left: Any, right: Any, add: Callable[[Any, Any], Any] = operator.add) -> Any:
     """Combine two results, each a tuple or list of things that can be added, None staying None."""
-    return type(left)(
-        None if one is None else one + other for one, other in zip(left, right, strict=True)
-    )
+    pairs = zip(left, right, strict=True)
+    return type(left)(None if one is None else add(one, other) for one, other in pairs)
 
 
-def add_to(left: Any, right: Any) -> Any:
-    """Do what `add_parts` does in the memory of the first, which nobody else has seen."""
-    return type(left)(
-        None if one is None else operator.iadd(one, other)
-        for one, other in zip(left, right, strict=True)
-    )
+add_to = partial(add_parts, add=operator.iadd)
+"""Do what `add_parts` does in the memory of the first, which nobody else has seen."""
 
 
 def reduce_blocks(

@@ -37,15 +37,8 @@ from tuckermix._array_api import (
 from tuckermix._estimators import Settings
 from tuckermix._records import Record
 from tuckermix._threads import gather_rows
-from tuckermix.numerics.linalg import (
-    DENSE_SIDE,
-    UPCAST_FLOPS,
-    add_parts,
-    add_to,
-    leading_eigenvectors,
-    orthonormal_columns,
-    reduce_blocks,
-)
+from tuckermix.numerics import linalg
+from tuckermix.numerics.linalg import add_parts
 from tuckermix.numerics.tensor import mode_dot, mode_gram, multi_mode_dot, squared_norm
 
 HOST_BLOCK_BYTES = 2 * 2**20
@@ -225,8 +218,8 @@ class MemoryBlocks(Blocks):
         if len(self.parts) == 1:
             return read(self.parts[0])
         if is_numpy(self._X) and combine is add_parts:
-            combine = add_to
-        return reduce_blocks(read, self.parts, self._X, combine)
+            combine = linalg.add_to
+        return linalg.reduce_blocks(read, self.parts, self._X, combine)
 
     def take(self, indices: np.ndarray, function: Callable[[Array], Array] | None = None) -> Array:
         """Return chosen samples or rows of them, see `Blocks.take`."""
@@ -515,7 +508,7 @@ class Source:
             return constant, np.zeros(0)
         sketch = self.sketch(factors, basis)
         xp = get_namespace(sketch.gram)
-        energies, vectors = leading_eigenvectors(sketch.gram, sketch.gram.shape[0])
+        energies, vectors = linalg.leading_eigenvectors(sketch.gram, sketch.gram.shape[0])
         host = to_numpy(energies)
         keep = int(np.sum(host > SKETCH_FLOOR * max(float(host[0]), 0.0)))
         whiten = vectors[:, :keep] / xp.sqrt(energies[:keep])
@@ -539,14 +532,14 @@ class Source:
         """
         projection = Projection(factors, None, self.like, self.mean)
         n_projected = projection.mean.shape[1]
-        if not self.lazy and self.n_samples <= min(DENSE_SIDE, n_projected - 1):
+        if not self.lazy and self.n_samples <= min(linalg.DENSE_SIDE, n_projected - 1):
             # Few samples of many features: their own products are the smaller matrix.
             xp, basis = get_namespace(self.like), double(Q)
             B = double(self._samples.map(projection))
             cross, gram = xp.matmul(basis.T, B), xp.matmul(B, B.T)
             return Measure(self.contract(Q), xp.matmul(basis.T, basis), cross, gram)
-        exact = 2.0 * self.n_samples * n_projected**2 < UPCAST_FLOPS
-        gram = n_projected <= min(DENSE_SIDE, self.n_samples)
+        exact = 2.0 * self.n_samples * n_projected**2 < linalg.UPCAST_FLOPS
+        gram = n_projected <= min(linalg.DENSE_SIDE, self.n_samples)
         function = partial(_measure, projection=projection, exact=exact, gram=gram)
         return Measure(*self._samples.reduce(function, add_parts, Q))
 
@@ -602,10 +595,10 @@ class Source:
             further = rng.standard_normal((rank - fibres.shape[0], size))
             fibres = xp.concat([fibres, asarray_like(further, fibres)], axis=0)
         del rows
-        basis = orthonormal_columns(fibres)
+        basis = linalg.orthonormal_columns(fibres)
         if width < self.n_samples * math.prod(self.sample_shape) // size:
             function = partial(_power_step, basis=basis, mode=mode)
-            basis = orthonormal_columns(self._samples.reduce(function, add_parts)[0])
+            basis = linalg.orthonormal_columns(self._samples.reduce(function, add_parts)[0])
         return basis
 
     def within(self, bases: Sequence[Array | None]) -> Source:
