@@ -21,7 +21,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
 from functools import cache, wraps
-from typing import Any, TypeVar
+from typing import Any
 
 import array_api_compat
 import joblib
@@ -29,9 +29,7 @@ from joblib.parallel import get_active_backend
 from threadpoolctl import ThreadpoolController
 
 from tuckermix._array_api import Array, device, get_namespace, is_numpy
-from tuckermix._estimators import explain_shortage
-
-Function = TypeVar("Function")
+from tuckermix._estimators import Function, explain_shortage
 
 AHEAD = 4
 """Blocks for each thread that are handed out before the first of them is done: enough for threads

@@ -525,7 +525,7 @@ def check_sample_shape(
             del estimator.feature_names_in_
         return
     fitted = tuple(estimator.sample_shape_)
-    if len(shape) < 2 or (len(came) == 1 and len(fitted) == 1 and came == fitted):
+    if len(shape) < 2 or came == fitted:
         return
     if len(came) == 1 and len(fitted) == 1:
         # The order-2 case: the words are those that users of scikit-learn know.
@@ -533,17 +533,13 @@ def check_sample_shape(
             f"X has {came[0]} features, but {type(estimator).__name__} is expecting {fitted[0]} "
             "features as input."
         )
-    if came != fitted:
-        raise ValueError(
-            f"X has per-sample shape {came}, but this {type(estimator).__name__} was fitted on "
-            f"per-sample shape {fitted}."
-            + (" X is one sample: pass X[None]." if tuple(shape) == fitted else "")
-            + (
-                " Samples are on the first axis: pass np.moveaxis(X, -1, 0)."
-                if tuple(shape[:-1]) == fitted
-                else ""
-            )
-        )
+    hint = " X is one sample: pass X[None]." if tuple(shape) == fitted else ""
+    if tuple(shape[:-1]) == fitted:
+        hint += " Samples are on the first axis: pass np.moveaxis(X, -1, 0)."
+    raise ValueError(
+        f"X has per-sample shape {came}, but this {type(estimator).__name__} was fitted on "
+        f"per-sample shape {fitted}.{hint}"
+    )
 
 
 def check_dask(X: Any, *, own_type: bool = False) -> Any:

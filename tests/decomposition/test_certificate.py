@@ -11,7 +11,7 @@ from tuckermix import TuckerClustering, decompose
 from tuckermix.decomposition import exact
 from tuckermix.decomposition import fit as fit_module
 from tuckermix.decomposition.fit import certify
-from tuckermix.decomposition.result import with_constant
+from tuckermix.numerics.linalg import with_constant
 from tuckermix.sources import as_source
 
 

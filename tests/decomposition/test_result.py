@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from tuckermix import decompose
-from tuckermix.decomposition.result import Progress, cost_of, relative_error, with_constant
+from tuckermix.decomposition.result import Progress, cost_of, relative_error
+from tuckermix.numerics.linalg import with_constant
 from tuckermix.sources import as_source
 
 

@@ -18,14 +18,7 @@ from tuckermix._array_api import Array, asarray_like, double, get_namespace, is_
 from tuckermix._optional import require
 from tuckermix._records import Record, StopReason
 from tuckermix.decomposition.exact import closed_form, update_factors
-from tuckermix.decomposition.result import (
-    Decomposition,
-    Progress,
-    Start,
-    Subspace,
-    assemble,
-    with_constant,
-)
+from tuckermix.decomposition.result import Decomposition, Progress, Start, Subspace, assemble
 from tuckermix.manifolds import FromPymanopt, Multinomial, to_pymanopt
 from tuckermix.numerics import linalg
 from tuckermix.numerics.simplex import regular_simplex
@@ -242,7 +235,7 @@ def subspace_of(U: Array, B: Array, like: Array) -> Subspace:
     left = xp.linalg.svd(U - xp.mean(U, axis=0), full_matrices=False)[0][:, : U.shape[1] - 1]
     left = left - xp.mean(left, axis=0)
     turn, values, right = xp.linalg.svd(xp.matmul(left.T, B - mean), full_matrices=False)
-    Q = asarray_like(with_constant(xp.matmul(left, turn)), like)
+    Q = asarray_like(linalg.with_constant(xp.matmul(left, turn)), like)
     return Subspace(mean, right.T, values, Q, -2.0 * MembershipObjective(B).cost(U))
 
 
@@ -263,7 +256,7 @@ def orthonormal_columns(U: Array) -> Array:
     left, values, _ = xp.linalg.svd(U - xp.mean(U, axis=0), full_matrices=False)
     noise = U.shape[0] * float(xp.finfo(U.dtype).eps)
     rank = int(xp.sum(xp.astype(values > noise * (1.0 + float(values[0])), xp.int64)))
-    return with_constant(left[:, : min(rank, U.shape[1] - 1)])
+    return linalg.with_constant(left[:, : min(rank, U.shape[1] - 1)])
 
 
 FIRST_ROOM = 2.0
@@ -386,6 +379,4 @@ def enclosing_memberships(coordinates: np.ndarray) -> np.ndarray:
 def _samples(source: Source) -> np.ndarray:
     """Return all samples on the host, in float64 and in units of the source."""
     identities = [asarray_like(np.eye(size), source.like) for size in source.sample_shape]
-    rows: Any = source.project(identities)
-    rows = to_numpy(double(rows.compute() if is_dask(rows) else rows))
-    return rows.reshape(source.n_samples, *source.sample_shape)
+    return to_numpy(projected(source, identities)).reshape(source.n_samples, *source.sample_shape)

@@ -31,7 +31,6 @@ from tuckermix.decomposition.result import (
     Subspace,
     assemble,
     relative_error,
-    with_constant,
 )
 from tuckermix.numerics import linalg
 from tuckermix.numerics.tensor import mode_dot, mode_gram, multi_mode_dot, squared_norm, unfold
@@ -415,7 +414,7 @@ def _best_subspace(
     turn = turn[:, :rank] * signs
     # Rounding leaves a trace of the constant vector, which the theorem needs orthogonal.
     trace = asarray_like(xp.matmul(total / n_samples, turn), B)
-    Q = linalg.times(rows, turn, lambda part: with_constant(part - trace, n_samples))
+    Q = linalg.times(rows, turn, lambda part: linalg.with_constant(part - trace, n_samples))
     return Subspace(mean, directions, sigma, Q, fixed + float(xp.vecdot(sigma, sigma)), axes)
 
 
@@ -474,7 +473,7 @@ def subspace_by_passes(
     offset = asarray_like(xp.matmul(mean, whiten), source.like)
     rows = source.project(factors, whiten)
     Q = rows.map_blocks(
-        lambda part: with_constant(part - offset, source.n_samples),
+        lambda part: linalg.with_constant(part - offset, source.n_samples),
         chunks=(rows.chunks[0], (1 + rank,)),
         dtype=rows.dtype,
         meta=rows._meta,

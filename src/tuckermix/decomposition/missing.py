@@ -236,8 +236,7 @@ def split_gaps(X: Any, owner: str, filling: Filling | None = None) -> tuple[Any,
             f"Sample {int(np.argmax(empty))} has no observed entry, and {int(empty.sum())} such "
             f"samples in all: {owner} cannot place them. Leave them out."
         )
-    zero = xp.zeros((), dtype=X.dtype, device=device(X))
-    return xp.where(gaps, zero, X), ~gaps
+    return xp.where(gaps, xp.zeros((), dtype=X.dtype, device=device(X)), X), ~gaps
 
 
 def impute(

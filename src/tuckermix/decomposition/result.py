@@ -423,27 +423,6 @@ def _smaller_gram(source: Source, factors: list[Array], cross: Array) -> Array:
     return source.sketch(factors, basis, cross=False).gram
 
 
-def with_constant(coordinates: Array, n_samples: int | None = None) -> Array:
-    """Put the constant unit vector before orthonormal centred coordinates.
-
-    Parameters
-    ----------
-    coordinates : array of shape (n, d)
-        The coordinates of all samples, or of a block of them.
-    n_samples : int or None, default=None
-        The number of all samples; None means n.
-
-    Returns
-    -------
-    Q : array of shape (n, 1 + d)
-        The rows of the basis.
-    """
-    xp = get_namespace(coordinates)
-    n_rows = coordinates.shape[0]
-    constant = np.full((n_rows, 1), (n_samples or n_rows) ** -0.5)
-    return xp.concat([asarray_like(constant, coordinates), coordinates], axis=1)
-
-
 def cost_of(source: Source, squared_error: float) -> float:
     """Return half a squared error in the units of the samples.
 

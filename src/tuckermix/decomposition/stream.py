@@ -28,8 +28,8 @@ from tuckermix._estimators import Settings
 from tuckermix._records import Record
 from tuckermix.decomposition.exact import widened
 from tuckermix.decomposition.fit import choose_ranks, decompose_source, lifted, ranks_from_energy
-from tuckermix.decomposition.result import Decomposition, with_constant
-from tuckermix.numerics.linalg import leading_eigenvectors, reduce_blocks
+from tuckermix.decomposition.result import Decomposition
+from tuckermix.numerics.linalg import leading_eigenvectors, reduce_blocks, with_constant
 from tuckermix.numerics.tensor import mode_gram, multi_mode_dot, squared_norm
 from tuckermix.sources import Source, SpanSettings, add_parts
 from tuckermix.sources.source import peak_of, scale_if_extreme

@@ -85,8 +85,7 @@ class Cascade:
         self._averages = [move(layout.averages(level)) for level in range(J)]
         matrices = max(layout.padded) <= SETTINGS.matrix_side
         engine = MatrixWavelets if matrices else FourierWavelets
-        pads = move(layout.pads)
-        self._first = engine(layout, 0, list(range(J)), like, pads)
+        self._first = engine(layout, 0, list(range(J)), like, move(layout.pads))
         self._second = [
             engine(layout, level, list(range(level + 1, J)), like, None)
             for level in range(J - 1 if layout.order == 2 else 0)

@@ -165,8 +165,8 @@ def check_samples(estimator: Any, X: Any, *, reset: bool) -> Array:
     if reset:
         # An empty array remembers the library and the device; chunks of Dask arrays are NumPy's.
         empty = np.zeros(0, dtype=np.float32)
-        xp = None if is_dask(X) else get_namespace(X)
-        estimator._like_ = asarray_like(empty, X, xp.float32) if xp is not None else empty
+        lazy = is_dask(X)
+        estimator._like_ = empty if lazy else asarray_like(empty, X, get_namespace(X).float32)
     else:
         check_same_library(X, estimator._like_, f"{type(estimator).__name__}.transform()")
     return X

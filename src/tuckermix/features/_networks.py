@@ -32,10 +32,8 @@ IMAGENET = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 SYMMETRIC = (0.5, 0.5, 0.5), (0.5, 0.5, 0.5)
 """Mean and deviation that bring [0, 1] to [-1, 1]."""
 
-UNIT = (0.0, 0.0, 0.0), (1.0, 1.0, 1.0)
-"""Mean and deviation that leave [0, 1] as it is."""
-
-NORMALIZATIONS = {"imagenet": IMAGENET, "symmetric": SYMMETRIC, "unit": UNIT}
+NORMALIZATIONS = {"imagenet": IMAGENET, "symmetric": SYMMETRIC, "unit": ((0.0,) * 3, (1.0,) * 3)}
+"""Means and deviations by name; those of "unit" leave [0, 1] as it is."""
 
 Normalization = tuple[tuple[float, ...], tuple[float, ...]]
 

@@ -140,8 +140,7 @@ class Tree(Record):
             node[np.isin(node, self.merges[row])] = self.n_leaves + row
         _, first, group = np.unique(node, return_index=True, return_inverse=True)
         sizes = np.bincount(group, weights=self.sizes)
-        rank = np.argsort(np.lexsort((first, -sizes)))
-        return rank[group]
+        return np.argsort(np.lexsort((first, -sizes)))[group]
 
     def labels_at(self, n_clusters: int) -> Array:
         """Return the labels of the fitted samples at a level, see `cut`."""

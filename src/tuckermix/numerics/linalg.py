@@ -230,6 +230,27 @@ def random_basis(n_rows: int, n_columns: int, rng: np.random.Generator, like: Ar
     return asarray_like(basis * np.where(np.diag(triangle) < 0, -1.0, 1.0), like)
 
 
+def with_constant(coordinates: Array, n_samples: int | None = None) -> Array:
+    """Put the constant unit vector before orthonormal centred coordinates.
+
+    Parameters
+    ----------
+    coordinates : array of shape (n, d)
+        The coordinates of all samples, or of a block of them.
+    n_samples : int or None, default=None
+        The number of all samples; None means n.
+
+    Returns
+    -------
+    Q : array of shape (n, 1 + d)
+        The rows of the basis.
+    """
+    xp = get_namespace(coordinates)
+    n_rows = coordinates.shape[0]
+    constant = np.full((n_rows, 1), (n_samples or n_rows) ** -0.5)
+    return xp.concat([asarray_like(constant, coordinates), coordinates], axis=1)
+
+
 def centre_rows(B: Array) -> tuple[Array, Array]:
     """Subtract the mean row, in place where the library allows it.
 

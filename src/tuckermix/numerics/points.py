@@ -261,8 +261,7 @@ def _lloyd(X: Array, centers: Array, max_iter: int) -> tuple[Array, Array, np.nd
     """Iterate all starts until their labels stand still; return labels (n_samples, n_init)."""
     xp = get_namespace(X)
     n_samples, n_init, n_clusters = int(X.shape[0]), int(centers.shape[0]), int(centers.shape[1])
-    ones = xp.ones((n_samples, 1), dtype=X.dtype, device=device(X))
-    data = xp.concat([X, ones], axis=1)
+    data = xp.concat([X, xp.ones((n_samples, 1), dtype=X.dtype, device=device(X))], axis=1)
     n_iter = np.zeros(n_init, dtype=np.int64)
     done: dict[int, tuple[Array, Array]] = {}
     active = np.arange(n_init)
@@ -296,12 +295,8 @@ def _lloyd(X: Array, centers: Array, max_iter: int) -> tuple[Array, Array, np.nd
     else:
         for last, start in enumerate(active):
             done[int(start)] = (labels[:, last], centers[last, :, :])
-    order = range(n_init)
-    return (
-        xp.stack([done[start][0] for start in order], axis=1),
-        xp.stack([done[start][1] for start in order], axis=0),
-        n_iter,
-    )
+    labels = xp.stack([done[start][0] for start in range(n_init)], axis=1)
+    return labels, xp.stack([done[start][1] for start in range(n_init)], axis=0), n_iter
 
 
 def _step(data: Array, centers: Array, n_clusters: int) -> tuple[Array, Array]:

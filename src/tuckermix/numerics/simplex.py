@@ -171,6 +171,5 @@ def regular_simplex(n_directions: int) -> np.ndarray:
     n_vertices = n_directions + 1
     corners = np.eye(n_vertices) - 1.0 / n_vertices
     # The corners span the space orthogonal to the vector of ones: take coordinates in it.
-    basis = np.linalg.svd(corners)[0][:, :n_directions]
-    vertices = corners @ basis
+    vertices = corners @ np.linalg.svd(corners)[0][:, :n_directions]
     return vertices / max(np.linalg.norm(vertices[0]), np.finfo(float).tiny)

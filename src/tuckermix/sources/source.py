@@ -193,13 +193,12 @@ class MemoryBlocks(Blocks):
         self.sample_shape = tuple(int(size) for size in X.shape[1:])
         self.like = X[:1, ...]
         size = math.prod(self.sample_shape) * (8 if is_double(X) else 4)
-        total = self.n_samples * size
         if is_numpy(X):
             budget = min(-(-self.n_samples // use.host_blocks) * size, use.wide_block_bytes)
             budget = max(budget, HOST_BLOCK_BYTES)
             budget = max(budget, min(HOST_BLOCK_SAMPLES * size, LARGE_HOST_BLOCK_BYTES))
         else:
-            budget = min(DEVICE_BLOCK_BYTES, max(HOST_BLOCK_BYTES, total // PARTS))
+            budget = min(DEVICE_BLOCK_BYTES, max(HOST_BLOCK_BYTES, self.n_samples * size // PARTS))
         step = max(1, min(self.n_samples, budget // max(1, size)))
         # As many blocks, of about the same size, so that no thread waits for a larger one.
         step = -(-self.n_samples // -(-self.n_samples // step))
