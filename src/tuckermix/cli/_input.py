@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -255,22 +255,18 @@ def to_device(X: Any, device: str) -> Any:
         raise UsageError(f"--device {device} cannot be used: {first}") from error
 
 
-@contextmanager
-def scheduler(address: str | None) -> Iterator[None]:
+def scheduler(address: str | None) -> AbstractContextManager[Any]:
     """Let a Dask cluster do the work as long as the context lasts; None means this machine."""
     if address is None:
-        yield
-        return
+        return nullcontext()
     distributed = require("distributed", "--scheduler", "dask", package="dask.distributed")
     try:
-        client = distributed.Client(address, timeout=CONNECT_SECONDS, set_as_default=True)
+        return distributed.Client(address, timeout=CONNECT_SECONDS, set_as_default=True)
     except (OSError, TimeoutError, ValueError) as error:
         raise UsageError(
             f"--scheduler {address}: no Dask scheduler answers there. Start one with "
             "'dask scheduler', or leave the option out to compute here."
         ) from error
-    with client:
-        yield
 
 
 def picture_kind_of(data: Dataset) -> str:
