@@ -202,11 +202,10 @@ def tell(console: Console, data: Dataset, classes: np.ndarray | None = None) -> 
             console.note(f"  and {len(skipped) - LISTED} more; all are in {SUMMARY}")
     for note in data.extra.get("notes") or []:
         console.note(f"note: {in_options(note)}")
-    if classes is not None and not (sure := known(classes)).all():
-        console.note(
-            f"note: the class of {(~sure).sum()} samples is not known; they are left out of the "
-            "comparison."
-        )
+    unknown = 0 if classes is None else int((~known(classes)).sum())
+    if unknown:
+        why = f"the class of {unknown} samples is not known; they are left out of the comparison"
+        console.note(f"note: {why}.")
 
 
 @contextmanager

@@ -85,12 +85,12 @@ class Journal:
         if self._stream is None or text not in self._places:
             return None
         start, length = self._places[text]
-        try:
+        with suppress(OSError):
             self._stream.seek(start)
             values, signature = self._stream.read(length), self._stream.read(SIGNATURE_BYTES)
-        except OSError:
-            return None
-        return values if hmac.compare_digest(self._signature(text, values), signature) else None
+            if hmac.compare_digest(self._signature(text, values), signature):
+                return values
+        return None
 
     def append(self, head: list[Any], values: bytes) -> None:
         """Add a record at the end; what a killed run left of its last record is cut off first.

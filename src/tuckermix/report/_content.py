@@ -136,16 +136,16 @@ def selection(chosen: Any) -> dict[str, Any] | None:
     """Say how the view and the number of clusters were chosen, with the score over the numbers."""
     if chosen is None:
         return None
-    curve = chosen.curve
-    numbers, scores = ([getattr(t, key) for t in curve] for key in ("n_clusters", "score"))
+    several = len(chosen.curve) > 1
+    shown = chosen.curve if several else chosen.of(chosen.n_clusters)
+    numbers, scores = [t.n_clusters for t in shown], [t.score for t in shown]
     columns = ("stability", "modularity", "weight", "score")
     return {
         # How numbers nest in each other is what the slider shows.
         "lines": [line for line in str(chosen).splitlines() if " nest in the " not in line],
-        "chart": chart("Score", numbers, scores) if len(curve) > 1 else None,
+        "chart": chart("Score", numbers, scores) if several else None,
         "rows": [
-            (t.n_clusters, t.view, *(f"{getattr(t, name):.3f}" for name in columns))
-            for t in (curve if len(curve) > 1 else chosen.of(chosen.n_clusters))
+            (t.n_clusters, t.view, *(f"{getattr(t, name):.3f}" for name in columns)) for t in shown
         ],
     }
 
