@@ -13,24 +13,12 @@ from pathlib import Path
 
 from tuckermix._files import csv_text, write_text
 from tuckermix._records import Record
+from tuckermix_bench import summaries
 from tuckermix_bench.figures import draw_figure, save_figure
 from tuckermix_bench.methods import DECLARED, METHODS
 from tuckermix_bench.runner import DEFAULT_DB
 from tuckermix_bench.store import read_store, records_csv
-from tuckermix_bench.summaries import (
-    METRICS,
-    SHOWN,
-    STANDARD_ERRORS,
-    CellSummary,
-    Place,
-    RowSummary,
-    TableSummary,
-    agreements,
-    our_columns,
-    share_of,
-    standings,
-    summarize,
-)
+from tuckermix_bench.summaries import CellSummary, Place, RowSummary, TableSummary
 from tuckermix_bench.tables import PAPER, PAPERS_OWN, QUICK, Experiment, resolve_targets
 
 WORDS = DECLARED["words"]
@@ -92,11 +80,11 @@ def table_text(summary: TableSummary) -> str:
     lines = [f"{summary.name}: {summary.title}", ""]
     for row in summary.rows:
         shown = [cell for cell in row.cells.values() if cell.expected]
-        head = "".join(f"  {metric:>7} {'paper':>7}" for metric in METRICS)
+        head = "".join(f"  {metric:>7} {'paper':>7}" for metric in summaries.METRICS)
         lines += [_row_title(row), f"  {'':{width}}{head}  {'time':>8}  runs"] if shown else []
         for cell in shown:
             line = f"  {cell.method:{width}}"
-            for metric in METRICS:
+            for metric in summaries.METRICS:
                 paper = cell.papers.get(metric)
                 mean = _number(cell.mean(metric)) or "-"
                 line += f"  {mean:>6}{MARKS[cell.standing(metric)]}"
@@ -155,7 +143,7 @@ COSTS = {
 def _starts(summary: TableSummary) -> list[str]:
     """Compare mean, deviation, best and worst over the random starts with the paper's."""
     cells, lines = next(row for row in summary.rows if row.name == summary.spread).cells, []
-    for metric in METRICS:
+    for metric in summaries.METRICS:
         shown: dict[str, tuple[float | None, ...]] = {}
         paper = cells[PAPERS_OWN].papers.get(metric) if PAPERS_OWN in cells else None
         if paper is not None:
@@ -237,7 +225,7 @@ def table_markdown(summary: TableSummary) -> str:
     known = {
         metric for row in summary.rows for cell in row.cells.values() for metric in cell.scores
     }
-    for metric in (name for name in SHOWN if name in METRICS or name in known):
+    for metric in (name for name in summaries.SHOWN if name in summaries.METRICS or name in known):
         lines += section(WORDS[metric], titles, by_row(partial(_score_cell, metric=metric)))
     for title, (text, form) in COSTS.items():
         lines += section(title, titles, by_row(form), f"{text}, mean over the runs.")
@@ -251,10 +239,10 @@ def table_markdown(summary: TableSummary) -> str:
     return "\n".join([*lines, *_origins([summary])]) + "\n"
 
 
-def _origins(summaries: Sequence[TableSummary]) -> list[str]:
+def _origins(shown: Sequence[TableSummary]) -> list[str]:
     """Say on which machines and with which versions records were made, each once."""
-    machines = dict.fromkeys(name for summary in summaries for name in summary.machines)
-    versions = dict.fromkeys(name for summary in summaries for name in summary.versions)
+    machines = dict.fromkeys(name for summary in shown for name in summary.machines)
+    versions = dict.fromkeys(name for summary in shown for name in summary.versions)
     return [*(f"Machine: {one}." for one in machines), *(f"Versions: {one}." for one in versions)]
 
 
@@ -262,12 +250,12 @@ def table_csv(summary: TableSummary) -> str:
     """Render a table as CSV, one line for each row and method."""
     parts = ("mean", "variance", "low", "high", "standing", "paper", "difference")
     header = ["table", "row", "method", "runs", "expected"]
-    header += [f"{metric.lower()}_{part}" for metric in SHOWN for part in parts]
+    header += [f"{metric.lower()}_{part}" for metric in summaries.SHOWN for part in parts]
     lines: list[list[object]] = [[*header, "cpu_seconds", "memory", "seen", "explanation"]]
     for row in summary.rows:
         for cell in row.cells.values():
             line: list[object] = [summary.name, row.name, cell.method, cell.done, cell.expected]
-            for metric in SHOWN:
+            for metric in summaries.SHOWN:
                 scores, paper = cell.scores.get(metric, ()), cell.papers.get(metric)
                 line += [cell.mean(metric), cell.variance(metric)]
                 line += [min(scores, default=None), max(scores, default=None)]
@@ -301,7 +289,7 @@ def _share_lines(standing: dict[str, list[Place]]) -> list[str]:
     """Say in how many rows each of our columns is behind nobody, and name the others."""
     lines = []
     for ours, found in standing.items():
-        reached, rows = share_of(found)
+        reached, rows = summaries.share_of(found)
         if rows:
             text = (
                 f"**{ours}** is first or tied first in AC and NMI in {reached} of {rows} rows "
@@ -313,20 +301,20 @@ def _share_lines(standing: dict[str, list[Place]]) -> list[str]:
     return lines
 
 
-def _run_lines(summaries: Sequence[TableSummary]) -> list[str]:
+def _run_lines(shown: Sequence[TableSummary]) -> list[str]:
     """Say how many fits there are, what they took, and where they were made."""
-    rows = [row for summary in summaries for row in summary.rows if not row.borrowed]
+    rows = [row for summary in shown for row in summary.rows if not row.borrowed]
     cells = [cell for row in rows for cell in row.cells.values()]
     fits = sum(cell.done for cell in cells)
     hours = sum(cell.done * (cell.seconds or 0.0) for cell in cells) / 3600
     absent = sum(cell.expected - cell.done for cell in cells)
     text = f"{fits} fits with scores, {hours:.1f} hours of processor time, one thread each; "
-    return [f"{text}{absent} have none, each table says why.", *_origins(summaries)]
+    return [f"{text}{absent} have none, each table says why.", *_origins(shown)]
 
 
-def overview_markdown(summaries: Sequence[TableSummary]) -> str:
+def overview_markdown(shown: Sequence[TableSummary]) -> str:
     """Render in Markdown how our columns stand, and how the paper's method agrees with it."""
-    standing = {ours: standings(summaries, ours) for ours in our_columns()}
+    standing = {ours: summaries.standings(shown, ours) for ours in summaries.our_columns()}
     lines = ["# Overview", "", *_marked("shares", _share_lines(standing)), WORDS["verdicts"], ""]
     for ours, found in standing.items():
         if found:
@@ -334,9 +322,9 @@ def overview_markdown(summaries: Sequence[TableSummary]) -> str:
             lines += section(title, STANDING_HEADER, [_standing_line(one) for one in found])
     counts: Counter[tuple[str, bool]] = Counter()
     table: Lines = []
-    for summary in summaries:
-        for row, cell, metric, error in agreements(summary):
-            gap, spread = cell.difference(metric) or 0.0, STANDARD_ERRORS * (error or 0.0)
+    for summary in shown:
+        for row, cell, metric, error in summaries.agreements(summary):
+            gap, spread = cell.difference(metric) or 0.0, summaries.STANDARD_ERRORS * (error or 0.0)
             said = "single run"
             if error is not None:
                 counts[cell.method, abs(gap) <= spread] += 1
@@ -353,7 +341,7 @@ def overview_markdown(summaries: Sequence[TableSummary]) -> str:
     header = ["table", "row", "method", "metric", "here", "paper", "difference", "two errors"]
     lines += [*markdown_table([*header, "agrees"], table), ""]
     lines += ['"two errors": twice the standard error of the difference of the two means.', ""]
-    return "\n".join([*lines, "## The run", "", *_marked("run", _run_lines(summaries))])
+    return "\n".join([*lines, "## The run", "", *_marked("run", _run_lines(shown))])
 
 
 @dataclass(frozen=True)
@@ -404,7 +392,7 @@ def show(
     profile = QUICK if quick else PAPER
     tables, figures = resolve_targets(targets, quick=quick)
     records = [record for record in read_store(db) if record.profile == profile]
-    summaries = [summarize(table, records, profile=profile) for table in tables]
+    shown = [summaries.summarize(table, records, profile=profile) for table in tables]
     files: list[Path] = []
     if out is not None:
         folder = Path(out)
@@ -414,12 +402,12 @@ def show(
             files += [] if canvas is None else save_figure(canvas, folder, figure.name)
         names = {table.name for table in tables} | {figure.experiment for figure in figures}
         texts = {
-            **{f"{one.name}.md": table_markdown(one) for one in summaries},
-            **{f"{one.name}.csv": table_csv(one) for one in summaries},
-            "overview.md": overview_markdown(summaries),
+            **{f"{one.name}.md": table_markdown(one) for one in shown},
+            **{f"{one.name}.csv": table_csv(one) for one in shown},
+            "overview.md": overview_markdown(shown),
             "records.csv": records_csv(one for one in records if one.experiment in names),
         }
         for name, content in texts.items():
             write_text(folder / name, content)
             files.append(folder / name)
-    return Shown("\n".join(map(table_text, summaries)), files, summaries)
+    return Shown("\n".join(map(table_text, shown)), files, shown)

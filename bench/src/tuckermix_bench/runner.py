@@ -33,19 +33,11 @@ from tuckermix._records import Record
 from tuckermix._validation import check_integer, check_option, check_real
 from tuckermix.datasets import list_datasets
 from tuckermix.summary import NUMERICAL, SECONDS_DIGITS, machine, scores, versions
+from tuckermix_bench import tables
 from tuckermix_bench.draws import DATASETS, DatasetEntry, draw
 from tuckermix_bench.methods import METHODS, Method, MethodError, build
 from tuckermix_bench.store import Key, RunRecord, Store, read_records, read_store
-from tuckermix_bench.tables import (
-    FIGURES,
-    LIBRARIES,
-    PAPER,
-    QUICK,
-    Cell,
-    Experiment,
-    cells_of,
-    resolve_targets,
-)
+from tuckermix_bench.tables import Cell, Experiment
 
 logger = logging.getLogger("tuckermix.bench")
 
@@ -71,8 +63,8 @@ class RunnerSettings:
 
     poll_seconds: float = 0.2
     guesses: tuple[tuple[str, tuple[float, float, float]], ...] = (
-        (PAPER, (0.5, 5.0, 60.0)),
-        (QUICK, (0.01, 0.02, 0.04)),
+        (tables.PAPER, (0.5, 5.0, 60.0)),
+        (tables.QUICK, (0.01, 0.02, 0.04)),
     )
 
 
@@ -398,8 +390,8 @@ def import_records(path: str | os.PathLike[str], db: str | os.PathLike[str]) -> 
     found = read_records(path)
     today = {
         cell.key: cell.digest
-        for profile, tables in LIBRARIES.items()
-        for cell in cells_of(tables.values(), FIGURES.values(), profile=profile)
+        for profile, library in tables.LIBRARIES.items()
+        for cell in tables.cells_of(library.values(), tables.FIGURES.values(), profile=profile)
     }
 
     def worth(record: RunRecord) -> tuple[bool, bool]:
@@ -670,19 +662,19 @@ def _cells(
     """List the cells of targets, all of whose datasets must be known."""
     if runs is not None:
         check_integer(runs, "runs", "reproduce")
-    tables, figures = resolve_targets(targets, quick=quick)
+    found, figures = tables.resolve_targets(targets, quick=quick)
     if rows is not None:
-        known = [row.name for table in tables for row in table.rows]
+        known = [row.name for table in found for row in table.rows]
         chosen = [check_option(name, "rows", "reproduce", known) for name in rows]
-        tables = [
+        found = [
             replace(table, rows=tuple(row for row in table.rows if row.name in chosen))
-            for table in tables
+            for table in found
         ]
         figures = []
-    for row in (row for table in tables for row in table.rows):
+    for row in (row for table in found for row in table.rows):
         check_option(row.dataset, "dataset", "Row", DATASETS)
-    profile = QUICK if quick else PAPER
-    return cells_of(tables, figures, runs=runs, methods=methods, profile=profile)
+    profile = tables.QUICK if quick else tables.PAPER
+    return tables.cells_of(found, figures, runs=runs, methods=methods, profile=profile)
 
 
 def plan(

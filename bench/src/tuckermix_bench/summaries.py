@@ -16,22 +16,11 @@ from statistics import fmean, variance
 import numpy as np
 
 from tuckermix._records import Record
+from tuckermix_bench import tables
 from tuckermix_bench.draws import DATASETS
 from tuckermix_bench.methods import METHODS
 from tuckermix_bench.store import Key, RunRecord
-from tuckermix_bench.tables import (
-    LIBRARIES,
-    OURS,
-    PAPER,
-    PAPERS_OWN,
-    QUICK,
-    Experiment,
-    PaperScore,
-    Row,
-    cells_of,
-    paper_score,
-    source_of,
-)
+from tuckermix_bench.tables import Experiment, PaperScore, Row
 
 METRICS = ("AC", "NMI")
 """The paper's measures, by which columns are compared."""
@@ -425,7 +414,7 @@ def _cell(
     papers, places, mine = {}, {}, set(our_columns())
     for metric in SHOWN:
         printed_row = row.name if row.paper_row is None else row.paper_row
-        if (printed := paper_score(table.name, printed_row, method, metric)) is not None:
+        if (printed := tables.paper_score(table.name, printed_row, method, metric)) is not None:
             papers[metric] = printed
         rivals = {
             name: theirs
@@ -471,7 +460,7 @@ def _row(
     drawn = {tuple(record.classes) for record in records if record.classes}
     return RowSummary(
         name=row.name,
-        stand_in=DATASETS[row.dataset].title if profile == QUICK else "",
+        stand_in=DATASETS[row.dataset].title if profile == tables.QUICK else "",
         borrowed=row.of is not None,
         classes=drawn.pop() if len(drawn) == 1 else (),
         seen=mean_of(seen[run] for run in sorted(seen)),
@@ -481,11 +470,11 @@ def _row(
 
 
 def outdated(
-    records: Collection[RunRecord], tables: Iterable[Experiment], *, profile: str = PAPER
+    records: Collection[RunRecord], asked: Iterable[Experiment], *, profile: str = tables.PAPER
 ) -> set[Key]:
-    """Return the keys of records of other draws or settings than the tables ask for now."""
+    """Return the keys of records of other draws or settings than tables ask for now."""
     known = sorted({record.method for record in records} & METHODS.keys())
-    cells = cells_of(tables, methods=known, profile=profile)
+    cells = tables.cells_of(asked, methods=known, profile=profile)
     today = {cell.key: cell.digest for cell in cells}
     return {
         record.key for record in records if today.get(record.key, record.digest) != record.digest
@@ -493,7 +482,7 @@ def outdated(
 
 
 def summarize(
-    table: Experiment, records: Iterable[RunRecord], *, profile: str = PAPER
+    table: Experiment, records: Iterable[RunRecord], *, profile: str = tables.PAPER
 ) -> TableSummary:
     """Turn the records of a table into what is shown of it.
 
@@ -513,7 +502,7 @@ def summarize(
     """
     places = {}
     for row in table.rows:
-        source, shown = source_of(table, row, LIBRARIES[profile])
+        source, shown = tables.source_of(table, row, tables.LIBRARIES[profile])
         places[source.name, shown.name] = row
     records = [
         record
@@ -550,7 +539,7 @@ def summarize(
     )
 
 
-def standings(summaries: Iterable[TableSummary], method: str = OURS) -> list[Place]:
+def standings(summaries: Iterable[TableSummary], method: str = tables.OURS) -> list[Place]:
     """Compare one of our columns with all rivals in each row that has both.
 
     Parameters
@@ -608,7 +597,7 @@ def agreements(summary: TableSummary) -> list[tuple[RowSummary, CellSummary, str
     found : list of (row, cell, metric, error)
         With the standard error of `cell.difference(metric)`; None where either is a single run.
     """
-    own = [name for name in METHODS if PAPERS_OWN in (name, METHODS[name].variant_of)]
+    own = [name for name in METHODS if tables.PAPERS_OWN in (name, METHODS[name].variant_of)]
     found = []
     for row in summary.rows:
         for cell in (row.cells[name] for name in own if name in row.cells):
