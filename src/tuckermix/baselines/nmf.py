@@ -13,15 +13,9 @@ from numpy.random import Generator
 from tuckermix._estimators import declare
 from tuckermix._records import StopReason
 from tuckermix._validation import Rules, one_of
+from tuckermix.baselines import nonnegative
 from tuckermix.baselines._base import ComponentClustering, Run, Trace, relative_change
-from tuckermix.baselines.nonnegative import (
-    least_squares_cost,
-    nonnegative_least_squares,
-    normalize_components,
-    projected_gradient_norm,
-    random_start,
-    scale_of,
-)
+from tuckermix.baselines.nonnegative import least_squares_cost, scale_of
 
 
 def iterate(
@@ -76,9 +70,9 @@ class NonnegativeFactorization(ComponentClustering):
 
     def _run(self, data: Any, rng: Generator) -> Run:
         X, scale, shape = data
-        W, H = random_start(X, self.n_clusters, rng)
+        W, H = nonnegative.random_start(X, self.n_clusters, rng)
         run = self._factorize(X, W, H, rng)
-        W, H = normalize_components(run.memberships, run.fitted["components_"])
+        W, H = nonnegative.normalize_components(run.memberships, run.fitted["components_"])
         run.memberships = W * scale
         run.fitted["components_"] = H.reshape(self.n_clusters, *shape)
         if "noise_variance_" in run.fitted:
@@ -287,10 +281,10 @@ def alternating_nmf(
     squared_norm = float(np.vdot(X, X))
 
     def sweep(W: np.ndarray, H: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
-        H = nonnegative_least_squares(W.T @ W, X.T @ W, start=H.T).T
-        W, H = normalize_components(W, _revive(X, W, H))
+        H = nonnegative.nonnegative_least_squares(W.T @ W, X.T @ W, start=H.T).T
+        W, H = nonnegative.normalize_components(W, _revive(X, W, H))
         gram, cross = H @ H.T, X @ H.T
-        W = nonnegative_least_squares(gram, cross, start=W)
+        W = nonnegative.nonnegative_least_squares(gram, cross, start=W)
         return W, H, least_squares_cost(squared_norm, W, cross, gram)
 
     return iterate(sweep, X, W, H, max_iter=max_iter, tol=tol)
@@ -567,7 +561,7 @@ def projected_gradient_nnls(
     gradient = V @ gram - cross
     for _ in range(max_iter):
         n_iter += 1
-        if projected_gradient_norm((V, gradient)) < tol:
+        if nonnegative.projected_gradient_norm((V, gradient)) < tol:
             break
         passed: tuple[np.ndarray, np.ndarray] | None = None
         for trial in range(LIN.max_trials):
@@ -640,7 +634,7 @@ def projected_gradient_nmf(
         trace.add(least_squares_cost(squared_norm, B, projected, left_gram))
         gram, cross = B.T @ B, X @ B
         grad_W = W @ gram - cross
-        norm = projected_gradient_norm((W, grad_W), (B, grad_B))
+        norm = nonnegative.projected_gradient_norm((W, grad_W), (B, grad_B))
         residual = norm / first if first > 0 else 0.0
         if residual < tol or norm == 0:
             reason = StopReason.GRADIENT

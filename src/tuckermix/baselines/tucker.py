@@ -12,6 +12,7 @@ from tuckermix._array_api import to_numpy
 from tuckermix._estimators import declare
 from tuckermix._records import StopReason
 from tuckermix._validation import Rules, check_ranks, one_of
+from tuckermix.baselines import nonnegative
 from tuckermix.baselines._base import (
     KMEANS_STARTS,
     ComponentClustering,
@@ -24,15 +25,7 @@ from tuckermix.baselines._base import (
     lifted_indicator,
     nearest_center,
 )
-from tuckermix.baselines.nonnegative import (
-    TINY,
-    least_squares_cost,
-    nonnegative_least_squares,
-    normalize_components,
-    scale_of,
-    solve_components,
-    unit_rows,
-)
+from tuckermix.baselines.nonnegative import TINY, scale_of, unit_rows
 from tuckermix.decomposition.alternating import PAPER, alternate, orthonormal_columns
 from tuckermix.decomposition.exact import update_factors
 from tuckermix.decomposition.fit import INITS, hosvd, start_factors
@@ -232,7 +225,7 @@ class PCAMultinomial(TuckerMethod, ComponentClustering):
         # The rule that weights sum to one, beside components of size one. What the square of its
         # weight leaves, a millionth, goes when the rows are divided by their sums.
         weight = 1e3 * max(1.0, scale_of(rows) / unit)
-        H = solve_components(
+        H = nonnegative.solve_components(
             np.hstack([rows / unit, np.full((rows.shape[0], 1), weight)]),
             np.hstack([core / unit, np.full((core.shape[0], 1), weight)]),
         )
@@ -301,11 +294,11 @@ def solve_nonnegative_tucker(
         factors = update_factors(T, factors, n_loops=PAPER.factor_loops)
         small = multi_mode_dot(T, factors, transpose=True)
         core = inverse @ small.reshape(small.shape[0], -1)
-        U, core = normalize_components(U, core)
+        U, core = nonnegative.normalize_components(U, core)
         gram = core @ core.T
         cross = source.project(factors, np.ascontiguousarray(core.T))
         U = _improve(U, gram, cross)
-        record(least_squares_cost(total, U, cross, gram))
+        record(nonnegative.least_squares_cost(total, U, cross, gram))
         gain = history[-2].relative_error - history[-1].relative_error
         if gain <= tol:
             reason = StopReason.TOLERANCE
@@ -329,7 +322,7 @@ def _pseudo_inverse(U: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def _improve(U: np.ndarray, gram: np.ndarray, cross: np.ndarray) -> np.ndarray:
     """Solve for the memberships; a row that rounding makes worse stays as it is."""
-    best = nonnegative_least_squares(gram, cross, start=U)
+    best = nonnegative.nonnegative_least_squares(gram, cross, start=U)
 
     def gains(rows: np.ndarray) -> np.ndarray:
         return np.sum(rows * (2.0 * cross - rows @ gram), axis=1)
