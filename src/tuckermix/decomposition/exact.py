@@ -472,9 +472,10 @@ def subspace_by_passes(
     whiten = directions / sigma
     offset = asarray_like(xp.matmul(mean, whiten), source.like)
     rows = source.project(factors, whiten)
-    Q = rows.map_blocks(
-        lambda part: linalg.with_constant(part - offset, source.n_samples),
-        chunks=(rows.chunks[0], (1 + rank,)),
+    n_samples, chunks = source.n_samples, (rows.chunks[0], (1 + rank,))
+    Q = rows.map_blocks(  # the function goes to every worker, so that it holds small things only
+        lambda part: linalg.with_constant(part - offset, n_samples),
+        chunks=chunks,
         dtype=rows.dtype,
         meta=rows._meta,
     )
