@@ -394,8 +394,7 @@ def ranks_from_energy(
             ranks.append(1)
             continue
         if share is None:
-            floor = noise_floor(energy, n_entries // len(energy))
-            above = np.clip(energy - floor, 0.0, None)
+            above = np.clip(energy - noise_floor(energy, n_entries // len(energy)), 0.0, None)
             if above.sum() > use.flat * total:
                 energy, total = above, above.sum()
         kept = np.cumsum(energy) / total

@@ -196,8 +196,7 @@ class Network(ArrayTransformer):
 
     def shared_bytes(self, n_samples: int) -> int:
         """Return how much memory the maps of `plain` take, by those of one blank sample."""
-        blank = np.zeros((1, *self.sample_shape_), dtype=np.float32)
-        maps = self.plain().fit_transform(blank)
+        maps = self.plain().fit_transform(np.zeros((1, *self.sample_shape_), dtype=np.float32))
         return n_samples * sum(int(each.nbytes) for each in maps.values())
 
     def from_plain(self, maps: dict[str, Array]) -> Array:

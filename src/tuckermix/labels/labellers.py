@@ -571,8 +571,7 @@ def _check_landmarks(labeller: Labeller, n_features: int, n_clusters: int) -> No
     if labeller.landmarks is None and labeller.landmark_labels is None:
         return
     landmarks = check_stored(labeller.landmarks, "landmarks", (None, n_features))
-    shape = (len(landmarks),)
-    held = check_stored(labeller.landmark_labels, "landmark_labels", shape, kind="i")
+    held = check_stored(labeller.landmark_labels, "landmark_labels", (len(landmarks),), kind="i")
     if held.min() < 0 or held.max() >= n_clusters:
         raise ValueError(f"landmark_labels must lie between 0 and {n_clusters - 1}")
 
@@ -855,8 +854,7 @@ def learn_labels(
             stacklevel=4,
         )
     order = np.lexsort((first, -sizes))
-    labeller = learned.labeller.renumbered(order)
-    return Learned(labeller, np.argsort(order)[labels], learned.voters)
+    return Learned(learned.labeller.renumbered(order), np.argsort(order)[labels], learned.voters)
 
 
 def fit_labels(method: str, rows: Array, n_clusters: int, **options: Any) -> Labeller:

@@ -511,8 +511,7 @@ class Source:
         host = to_numpy(energies)
         keep = int(np.sum(host > SKETCH_FLOOR * max(float(host[0]), 0.0)))
         whiten = vectors[:, :keep] / xp.sqrt(energies[:keep])
-        moving = mode_dot(sketch.cross, whiten.T, 0)
-        return xp.concat([constant, moving], axis=0), host[:keep]
+        return xp.concat([constant, mode_dot(sketch.cross, whiten.T, 0)], axis=0), host[:keep]
 
     def measure(self, factors: Sequence[Array], Q: Array) -> Measure:
         """Read the samples once for all that is needed to judge a solution.
