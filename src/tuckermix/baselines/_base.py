@@ -226,12 +226,13 @@ def _occupy(rows: np.ndarray, labels: np.ndarray, n_clusters: int) -> np.ndarray
     return labels
 
 
-def lifted_indicator(labels: np.ndarray, n_clusters: int) -> np.ndarray:
-    """Turn labels into a 0/1 matrix plus 0.2, as the authors of DRCC start multiplicative rules.
+def lifted_start(rows: np.ndarray, n_groups: int, rng: np.random.Generator) -> np.ndarray:
+    """Group rows by k-means, as a 0/1 matrix plus 0.2, the start of the authors of DRCC.
 
-    Such a rule cannot move an entry away from zero.
+    A multiplicative rule cannot move an entry away from zero.
     """
-    return np.eye(n_clusters)[labels] + 0.2
+    labels = kmeans(rows, n_groups, n_init=KMEANS_STARTS, rng=rng).labels
+    return np.eye(n_groups)[labels] + 0.2
 
 
 @declare

@@ -11,16 +11,10 @@ import scipy.sparse
 from tuckermix._estimators import declare
 from tuckermix._records import Record, StopReason
 from tuckermix._validation import Rules, check_integer, check_real, none_or, one_of
-from tuckermix.baselines._base import (
-    KMEANS_STARTS,
-    LABEL_RULES,
-    IterativeClustering,
-    Run,
-    Trace,
-    lifted_indicator,
-)
+from tuckermix.baselines import _base
+from tuckermix.baselines._base import IterativeClustering, Run, Trace
 from tuckermix.baselines.nonnegative import TINY, scale_of
-from tuckermix.numerics.points import kmeans, nearest_neighbors
+from tuckermix.numerics.points import nearest_neighbors
 
 ROUNDING = 16 * np.finfo(np.float64).eps
 """Changes of the objective below this share of it are rounding."""
@@ -324,7 +318,7 @@ class DRCC(IterativeClustering):
         "sample_penalty": check_real,
         "feature_penalty": check_real,
         "n_neighbors": check_integer,
-        "assign_labels": one_of(LABEL_RULES),
+        "assign_labels": one_of(_base.LABEL_RULES),
     }
 
     def _prepare(self, X: np.ndarray) -> tuple[Any, ...]:
@@ -340,12 +334,12 @@ class DRCC(IterativeClustering):
         X, scale, sample_graph, feature_graph = data
         wanted = self.n_clusters if self.n_feature_clusters is None else self.n_feature_clusters
         n_groups = min(wanted, X.shape[1])
-        samples = kmeans(X, self.n_clusters, n_init=KMEANS_STARTS, rng=rng).labels
-        features = kmeans(X.T, n_groups, n_init=KMEANS_STARTS, rng=rng).labels
+        samples = _base.lifted_start(X, self.n_clusters, rng)
+        features = _base.lifted_start(X.T, n_groups, rng)
         run = cocluster(
             X,
-            Side(lifted_indicator(samples, self.n_clusters), sample_graph, self.sample_penalty),
-            Side(lifted_indicator(features, n_groups), feature_graph, self.feature_penalty),
+            Side(samples, sample_graph, self.sample_penalty),
+            Side(features, feature_graph, self.feature_penalty),
             max_iter=self.max_iter,
             tol=self.tol,
         )

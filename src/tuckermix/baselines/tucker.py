@@ -12,19 +12,8 @@ from tuckermix._array_api import to_numpy
 from tuckermix._estimators import declare
 from tuckermix._records import StopReason
 from tuckermix._validation import Rules, check_ranks, one_of
-from tuckermix.baselines import nonnegative
-from tuckermix.baselines._base import (
-    KMEANS_STARTS,
-    ComponentClustering,
-    IterativeClustering,
-    PredictsClusters,
-    Run,
-    Step,
-    Trace,
-    label_memberships,
-    lifted_indicator,
-    nearest_center,
-)
+from tuckermix.baselines import _base, nonnegative
+from tuckermix.baselines._base import ComponentClustering, PredictsClusters, Run, Step, Trace
 from tuckermix.baselines.nonnegative import TINY, scale_of, unit_rows
 from tuckermix.decomposition.alternating import PAPER, alternate, orthonormal_columns
 from tuckermix.decomposition.exact import update_factors
@@ -45,7 +34,7 @@ MEASURE = "decrease of the relative error"
 
 
 @declare
-class TuckerMethod(IterativeClustering):
+class TuckerMethod(_base.IterativeClustering):
     """Base of the methods that work in a Tucker subspace.
 
     Parameters
@@ -192,7 +181,7 @@ class PCAMultinomial(TuckerMethod, ComponentClustering):
         guess = None
         if self.init == "kmeans":
             points = source.project(factors)
-            labels = kmeans(points, self.n_clusters, n_init=KMEANS_STARTS, rng=rng).labels
+            labels = kmeans(points, self.n_clusters, n_init=_base.KMEANS_STARTS, rng=rng).labels
             # A tenth of a sample's weight goes to all clusters together: weights are positive, and
             # far enough from the boundary for the trust region to move.
             guess = 0.9 * np.eye(self.n_clusters)[labels] + 0.1 / self.n_clusters
@@ -605,7 +594,7 @@ class ASIT(TuckerMethod, PredictsClusters):
         """Take the nearest centroid in the subspace."""
         unit = scale_of(X)  # squares of tiny or huge entries leave the range of floats
         centers = to_numpy(self.core_).astype(np.float64).reshape(self.n_clusters, -1)
-        return nearest_center(self._projected(X.astype(np.float64) / unit), centers / unit)
+        return _base.nearest_center(self._projected(X.astype(np.float64) / unit), centers / unit)
 
 
 @dataclass(frozen=True)
@@ -953,13 +942,12 @@ class TriONTD(TuckerMethod):
         return Run.of(factors[0], history, reason, **facts).in_units(scale)
 
     def _label(self, X: np.ndarray, run: Run, rng: np.random.Generator) -> np.ndarray:
-        return label_memberships(run.memberships, self.n_clusters, "argmax", rng)[0]
+        return _base.label_memberships(run.memberships, self.n_clusters, "argmax", rng)[0]
 
 
 def _start_factor(rows: np.ndarray, n_groups: int, rng: np.random.Generator) -> np.ndarray:
     """Group rows by k-means; return the 0/1 indicator, lifted off zero, with columns of norm 1."""
-    labels = kmeans(rows, n_groups, n_init=KMEANS_STARTS, rng=rng).labels
-    return unit_rows(lifted_indicator(labels, n_groups).T).T
+    return unit_rows(_base.lifted_start(rows, n_groups, rng).T).T
 
 
 def _find_failure(factors: Sequence[np.ndarray], n_clusters: int) -> str:
