@@ -78,7 +78,7 @@ TAKEN_AWAY = {
 }
 
 # How long the way of one fit may become for whoever reads along.
-MOST_FUNCTIONS, MOST_FILES, MOST_SWITCHES = 114, 16, 42
+MOST_FUNCTIONS, MOST_FILES, MOST_SWITCHES = 114, 16, 41
 
 # Files that hold no behaviour of their own.
 WITHOUT_TESTS = {"_version.py"}

@@ -342,17 +342,18 @@ class TuckerClustering(
         filled = X = check_tensor(self, X, reset=True, lazy=True)
         if X.shape[0] < self.n_clusters:
             raise too_few(X.shape, self.n_clusters)
+        ranks = check_ranks(self.ranks, self.sample_shape_, type(self).__name__)
         options = self._of_the_solver(rng)
         # How many sweeps there will be is not known: several random starts may each take some.
         context = self._init_callback_context(max_subtasks=None)
         context.call_on_fit_task_begin(estimator=self, X=X)
         if gaps is not None:
-            asked = options["n_components"], options["ranks"]
-            filled, self.imputation_, self._filling_ = impute(X, gaps, *asked, rng)
-            options["ranks"] = self.imputation_.ranks
+            most = options["n_components"]
+            filled, self.imputation_, self._filling_ = impute(X, gaps, most, ranks, rng)
+            ranks = self.imputation_.ranks
         watched = hasattr(self, "_skl_callbacks")
         report = partial(self._report, context, filled) if watched else None
-        fit = decompose_source(Source(filled), **options, callback=report)
+        fit = decompose_source(Source(filled), ranks=ranks, **options, callback=report)
         self._set_model(X, fit, rng, gaps)
         self.cluster_names_: dict[int, str] = {}
         context.call_on_fit_task_end(estimator=self, X=filled)
@@ -371,7 +372,6 @@ class TuckerClustering(
         way = LABELLINGS[self.labelling.name]
         return {
             "n_components": self.n_components or way.per_cluster * self.n_clusters + way.further,
-            "ranks": check_ranks(self.ranks, self.sample_shape_, type(self).__name__),
             "rng": rng,
             **{name: getattr(self, name) for name in OPTIONS},
         }
@@ -736,7 +736,8 @@ class TuckerClustering(
         """Add a batch to the summary, fit the model to it, and keep the numbers of clusters."""
         options = self._of_the_solver(rng)
         summary = summary.updated(X, options["n_components"] - 1, self.memory, rng)
-        fit = decompose_summary(summary, **options)
+        ranks = check_ranks(self.ranks, self.sample_shape_, type(self).__name__)
+        fit = decompose_summary(summary, ranks=ranks, **options)
         old = self._model_ if summary.n_seen > X.shape[0] else None
         self._set_model(summary.landmarks, fit, rng)
         # What the simplex adds to the cost was found on the landmarks.
