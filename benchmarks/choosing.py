@@ -10,7 +10,8 @@ pixels and with all its views, and of the best candidate as only the classes cou
 `AutoClustering` reaches for the true number of the same draws. *planted*: how often the number is
 right, with ``--many 10`` among 150 clusters too, and with ``--noise 100`` where there are none.
 What `choosing.json` in the folder ``--out`` already holds is not computed again, so that a run can
-be ended at any time and taken up; results of other code are not added to, ``--anew`` replaces them.
+be ended at any time and continued. To results of other code nothing is added: ``--anew`` replaces
+them.
 ``--only`` names columns, ``--jobs 16`` takes as many processes, the longest tasks first. The table
 goes to `choosing.md` in the same folder.
 """

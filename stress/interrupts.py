@@ -16,7 +16,6 @@ import contextlib
 import hashlib
 import io
 import logging
-import multiprocessing
 import shutil
 import signal
 import sys
@@ -32,6 +31,7 @@ import numpy as np
 from threadpoolctl import threadpool_info, threadpool_limits
 
 import tuckermix
+from stress import share_out
 from tuckermix import TuckerClustering
 from tuckermix._threads import in_threads, one_blas_thread
 from tuckermix.cli import main as command_line
@@ -322,15 +322,7 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--jobs", type=int, default=1, help="processes")
     options = parser.parse_args()
-    jobs = options.jobs
-    parts = [
-        (options.first + job, len(range(job, options.count, jobs)), jobs) for job in range(jobs)
-    ]
-    if jobs == 1:
-        counts = [strike(*parts[0])]
-    else:
-        with multiprocessing.get_context("spawn").Pool(jobs) as pool:
-            counts = pool.starmap(strike, parts, chunksize=1)
+    counts = share_out(strike, options.first, options.count, options.jobs)
     cut = sum((one[0] for one in counts), Counter[str]())
     cases = sum((one[1] for one in counts), Counter[str]())
     wrong = sum(len(one[2]) for one in counts)

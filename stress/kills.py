@@ -16,7 +16,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import io
-import multiprocessing
 import os
 import shutil
 import signal
@@ -26,11 +25,13 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from stress import share_out
 from stress.interrupts import DONE, RESULTS, Assault, Broken, _digests, check_store, demand
 from tuckermix.cli import main as command_line
 from tuckermix_bench.store import RunRecord, read_store
@@ -227,15 +228,7 @@ def main() -> int:
     parser.add_argument("--commands", nargs="+", default=("reproduce", "cluster"))
     options = parser.parse_args()
     jobs = min(options.jobs, options.count)
-    parts = [
-        (options.commands, options.first + job, len(range(job, options.count, jobs)), jobs)
-        for job in range(jobs)
-    ]
-    if jobs == 1:
-        counts = [strike(*parts[0])]
-    else:
-        with multiprocessing.get_context("spawn").Pool(jobs) as pool:
-            counts = pool.starmap(strike, parts, chunksize=1)
+    counts = share_out(partial(strike, options.commands), options.first, options.count, jobs)
     cut = sum((one[0] for one in counts), Counter[str]())
     runs = sum((one[1] for one in counts), Counter[str]())
     print(f"{runs['resumed']} runs of cluster continued what a killed one had kept")
